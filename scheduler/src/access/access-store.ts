@@ -14,9 +14,9 @@ export interface User {
   createdBy: string;
   /** True if a provider signs the user in, without a password. */
   provided: boolean;
-  /** Since when the user is disabled; null: the user is not. */
+  /** Since when the user is disabled; null: the user is not disabled. */
   disabledMs: number | null;
-  /** The user signed in with a password that an admin handed over, and must replace it. */
+  /** True: the user signed in with a password that an admin handed over, and must replace it. */
   temporary: boolean;
   /** When the user's second factor was confirmed; null: the user has none. */
   secondFactorMs: number | null;
@@ -29,7 +29,7 @@ export interface Token {
   userId: number;
   role: Role;
   scopes: Scope[] | null;
-  /** null: wherever its user's role is. */
+  /** null: every namespace in which the token's user has a role. */
   namespaces: string[] | null;
   createdMs: number;
   expiresMs: number;
@@ -37,18 +37,18 @@ export interface Token {
 }
 
 /**
- * The user and, for a token, the token behind a credential, as the store has them. The caller compares the times to judge whether it
- * still holds.
+ * The user and, for a token, the token behind a credential, as the store has them. The caller compares the times to decide whether the
+ * credential is still valid.
  */
 export interface Credential {
   user: User;
-  /** When the sign-in began; null: a token. */
+  /** When the sign-in began; null: the credential is a token. */
   begunMs: number | null;
-  /** For a sign-in: when it ends without further use. */
+  /** For a sign-in: when it ends if it is not used again. */
   expiresMs: number;
-  /** For a sign-in: a code was shown beside the password, or a provider signed the user in. */
+  /** True for a sign-in with a code beside the password, or by a provider. */
   isProven: boolean;
-  /** null: a sign-in. */
+  /** null: the credential is a sign-in. */
   token: Pick<Token, "name" | "role" | "scopes" | "namespaces" | "revokedMs"> | null;
 }
 
@@ -78,9 +78,9 @@ export interface UserChange {
   temporary?: boolean;
   disabled?: boolean;
   removed?: boolean;
-  /** The sign-in that goes on after a new password. */
+  /** The hash of the sign-in that stays valid after the password was changed. */
   keeping?: Buffer;
-  /** null: any version. */
+  /** The version that must be the present one; null: any version. */
   ifVersion?: number | null;
 }
 
@@ -90,7 +90,7 @@ export interface SignIn {
   begunMs: number;
   /** The last recorded use; uses in the same minute are recorded once. */
   seenMs: number;
-  /** When the sign-in ends: without further use, and at the latest. */
+  /** When the sign-in ends if it is not used again; at the latest at its maximum age. */
   expiresMs: number;
   /** The client's address, and the browser's User-Agent; null: the sign-in was made at a node of an older version. */
   address: string | null;
@@ -104,9 +104,9 @@ export interface NewSignIn {
   /** The hash of the session's secret. */
   hash: Buffer;
   expiresMs: number;
-  /** The password's hash that the sign-in was checked against; the password may have been replaced since. */
+  /** The hash that the password was checked against; the password may have been replaced meanwhile. */
   password?: string;
-  /** A code was given beside the password. */
+  /** True: a code was given in addition to the password. */
   secondFactor?: boolean;
   /** The client's address, and the browser's User-Agent. */
   address: string;
@@ -127,7 +127,7 @@ export type EndedSignIns = { signInId: number } | { keeping: Buffer | null };
 export interface AccessStore {
   /** Ordered by name. */
   users(afterName: string, limit: number): Promise<User[]>;
-  /** @param hash of the password, with all that is needed to compare with it */
+  /** @returns also the password's hash, with all that is needed to check a password; null: no user has the name */
   userByName(name: string): Promise<(User & { hash: string | null }) | null>;
   /** @throws USER_NAME_TAKEN */
   createUser(user: NewUser, change: Change): Promise<User>;
@@ -137,7 +137,10 @@ export interface AccessStore {
    * @throws USER_NAME_TAKEN when another user already has the name
    */
   providedUser(given: ProvidedUser, change: Change): Promise<User>;
-  /** Creates the first user, if there never was one. Repeatable. @returns true if this or an earlier call with the same hash did */
+  /**
+   * Creates the first user, if there never was one. Repeatable. @returns true if this call, or an earlier one with the same hash, created
+   * the user
+   */
   createFirst(user: { name: string; hash: string; temporary: boolean }, nowMs: number): Promise<boolean>;
   /**
    * A new password ends every sign-in of the user except `keeping`; disabling or removing the user ends all sign-ins and tokens.
@@ -146,12 +149,12 @@ export interface AccessStore {
   changeUser(name: string, given: UserChange, change: Change): Promise<User>;
 
   /**
-   * Stores the hash of the same password at another cost, unless the password was replaced meanwhile. No audit entry: no user made this
-   * change.
+   * Stores a new hash of the same password, made at another cost, unless the password was replaced meanwhile. Makes no audit entry, because
+   * no user made this change.
    */
   rehash(userId: number, from: string, to: string): Promise<void>;
 
-  /** @returns false: the user may not, or not by that password, sign in any more */
+  /** @returns false: the user may no longer sign in, or not with that password */
   signIn(given: NewSignIn, nowMs: number): Promise<boolean>;
   signOut(hash: Buffer): Promise<void>;
   /** One result per hash, in the same order. @param idleMs how long a sign-in lasts without use */
@@ -160,25 +163,25 @@ export interface AccessStore {
   signInsSeen(hashes: Buffer[], nowMs: number, apartMs: number): Promise<void>;
   /** A user's sign-ins that have not ended, newest first. */
   signIns(userId: number, place: { beforeId: number; limit: number }, idleMs: number, nowMs: number): Promise<SignIn[]>;
-  /** @returns how many there were */
+  /** @returns how many sign-ins were ended */
   endSignIns(user: Pick<User, "userId" | "name">, which: EndedSignIns, change: Change): Promise<number>;
 
   /** Newest first. @param userId null: the tokens of all users */
   tokens(userId: number | null, beforeId: number, limit: number): Promise<Token[]>;
-  /** The user's newest token of this name: the valid one, if there is one. @throws TOKEN_UNKNOWN */
+  /** The user's newest token with this name, which is the valid one if there is a valid one. @throws TOKEN_UNKNOWN */
   tokenByName(userId: number, name: string): Promise<Token>;
   /** @throws TOKEN_NAME_TAKEN, SIGN_IN_NEEDED when the creator has just been locked out */
   createToken(token: NewToken, change: Change): Promise<Token>;
   /** Also revokes the tokens that this token created, and those that they created. Repeatable. @throws TOKEN_UNKNOWN */
   revokeToken(userId: number, name: string, change: Change): Promise<Token>;
-  /** One result per id, in the same order. */
+  /** One result per id, in the order of the ids. */
   tokensOf(tokenIds: number[]): Promise<((Credential & { hash: Buffer }) | null)[]>;
 
   /** Deletes expired sign-ins, and answers to idempotency keys that are too old to be requested again. */
   sweep(nowMs: number): Promise<void>;
 }
 
-/** @param user whose token is meant; default: the caller */
+/** @param user the token's user; default: the caller */
 export const tokenUnknown = (name: string, user?: string): CarillonError =>
   new CarillonError("TOKEN_UNKNOWN", `there is no token ${name}${user === undefined ? "" : ` of ${user}`}`, {
     hint: "The list of tokens has their names.",

@@ -10,16 +10,16 @@ export const roles = ["viewer", "operator", "editor", "admin"] as const;
 export type Role = (typeof roles)[number];
 
 /**
- * The right that a route requires of its caller. `anyone`: nothing. `signed-in`: any user or token, whatever its role. `worker`: a worker key,
- * which is accepted by no other route. A role: at least that role, in the namespaces that the route touches.
+ * The right that a route requires of its caller. `anyone`: no right. `signed-in`: any user or token, whatever its role. `worker`: a worker
+ * key, which no other route accepts. A role: at least that role, in the namespaces that the route touches.
  */
 export type Policy = "anyone" | "signed-in" | "worker" | Role;
 
 /**
- * Which namespaces a route concerns. `nothing`: none; it returns or changes what belongs to the caller alone or to no namespace.
- * `cluster`: all of them, so it requires the role everywhere. `listed`: the answer omits what the caller may not see. `task`, `calendar`,
- * `group`, `key`: the namespace of the name in the path. `run`, `operation`, `silence`: the namespace of the object whose number is in
- * the path; a caller who may not see it gets "not found". `body`: the namespaces of the names in the body.
+ * The namespaces that a route concerns. `nothing`: none; the route returns or changes what belongs to the caller alone or to no namespace.
+ * `cluster`: all of them, so the route requires the role everywhere. `listed`: the answer omits items that the caller may not see. `task`,
+ * `calendar`, `group`, `key`: the namespace of the name in the path. `run`, `operation`, `silence`: the namespace of the object whose
+ * number is in the path; a caller who may not see it gets "not found". `body`: the namespaces of the names in the body.
  */
 export const touches = [
   ...([
@@ -41,7 +41,7 @@ export type Touches = (typeof touches)[number];
 const nouns = ["tasks", "runs", "operations", "calendars", "cluster", "access", "audit", "secrets", "alarms"] as const;
 export type Noun = (typeof nouns)[number];
 
-/** Scopes that narrow a token, beside its role. */
+/** The scopes by which a token can be limited in addition to its role. */
 export const scopes = nouns.flatMap((noun) => [`${noun}:read`, `${noun}:write`] as const);
 export type Scope = `${Noun}:${"read" | "write"}`;
 
@@ -67,12 +67,12 @@ export interface Principal {
   user: string;
   /** For a token: its name; null for a user. */
   token: string | null;
-  /** The role in every namespace; null: roles only through `grants`. A token has the lesser of its own role and its user's. */
+  /** The role in every namespace; null: roles only through `grants`. A token has the lower of its own role and its user's role. */
   role: Role | null;
   grants: readonly Grant[];
   /** For a token: the namespaces that it is valid in; null: every namespace where its user has a role. */
   namespaces: readonly string[] | null;
-  /** null: everything that the role may. */
+  /** The scopes that narrow the role; null: everything that the role allows. */
   scopes: readonly Scope[] | null;
   /**
    * The caller signed in with a password that was handed over: until the user replaces it, only routes with `byTemporary` are allowed.
@@ -119,7 +119,7 @@ export const principalText = ({ user, token }: Pick<Principal, "user" | "token">
 
 /** The namespaces in which the caller has at least a given role. */
 export class Reach {
-  /** null: everywhere. */
+  /** null: all namespaces. */
   readonly namespaces: readonly string[] | null;
   readonly #who: string;
   readonly #least: Role;
@@ -132,7 +132,7 @@ export class Reach {
     this.#least = least;
   }
 
-  /** @param name of a task, a group, a calendar or a key */
+  /** @param name the name of a task, a group, a calendar or a key */
   has(name: string): boolean {
     return this.namespaces === null || this.namespaces.includes(namespaceOf(name));
   }
@@ -151,7 +151,7 @@ export class Reach {
 
 /**
  * The checks that need only the caller and the route, before the target of the request is looked up.
- * @returns where the caller has the role that the route requires
+ * @returns the namespaces where the caller has the role that the route requires
  * @throws PASSWORD_TEMPORARY, ACCESS_DENIED
  */
 export function checkPolicy(
@@ -187,7 +187,7 @@ export function checkPolicy(
 export const userUnknown = (name: string): CarillonError =>
   new CarillonError("USER_UNKNOWN", `there is no user ${name}`, { hint: "See the list of users." });
 
-/** @param whose "you have", "ann has" */
+/** @param whose the beginning of the message: "you have", "ann has" */
 export const signInUnknown = (whose: string, signIn: number): CarillonError =>
   new CarillonError("SIGN_IN_UNKNOWN", `${whose} no sign-in ${signIn}`, {
     hint: "It may have ended already. The list of sign-ins has their numbers.",

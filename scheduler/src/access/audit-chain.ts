@@ -1,4 +1,4 @@
-/** The hash chain over the audit's rows, and the check of it. See docs/audit.md. */
+/** The hash chain over the audit's rows, and the check of that chain. See docs/audit.md. */
 import { createHash } from "node:crypto";
 import { CarillonError } from "../base/errors.ts";
 
@@ -10,9 +10,9 @@ export interface ChainPlace {
 }
 
 export interface AuditChain {
-  /** The last row. */
+  /** The place of the last row. */
   head: ChainPlace;
-  /** The place just before the first row that is kept. */
+  /** The place just before the first row that has not been pruned. */
   anchor: ChainPlace;
   /** Number of rows from before the chain, which have no place in it; null: they were pruned. */
   olderRows: number | null;
@@ -21,20 +21,20 @@ export interface AuditChain {
 }
 
 export interface ChainRow extends ChainPlace {
-  /** JSON, exactly as it was hashed. */
+  /** The row's content as JSON, exactly as it was hashed. */
   content: string;
 }
 
-/** The first place where the chain does not hold, and why. */
+/** The first fault of the chain, and its reason. */
 export interface ChainFault {
-  /** null: the fault is at no single row. */
+  /** The row's number; null: the fault concerns no single row. */
   seq: number | null;
   what: string;
 }
 
 export const placeText = ({ seq, hash }: ChainPlace): string => `${seq}:${hash}`;
 
-/** @param what it is the value of, for the error @throws OPTION_INVALID */
+/** @param what the name of the option, for the error @throws OPTION_INVALID */
 export function parsePlace(text: string, what: string): ChainPlace {
   const [, seq = "", hash = ""] = /^(\d{1,15}):([0-9a-f]{64})$/.exec(text) ?? [];
   if (hash !== "") return { seq: Number(seq), hash };
@@ -46,7 +46,7 @@ export function parsePlace(text: string, what: string): ChainPlace {
 
 const isSame = (a: ChainPlace, b: ChainPlace): boolean => a.seq === b.seq && a.hash === b.hash;
 
-/** The anchor that a prune entry records; null: it is another kind of entry. */
+/** The anchor that a prune entry records; null: the entry is of another kind. */
 function prunedTo(content: string): string | null {
   // Most entries are not prune entries; this skips parsing them.
   if (!content.includes('"prune"')) return null;
@@ -64,7 +64,7 @@ function prunedTo(content: string): string | null {
  */
 export class ChainCheck {
   readonly #chain: AuditChain;
-  /** Heads that the chain must have. */
+  /** Places that the chain must contain, such as a head recorded earlier. */
   readonly #heads: readonly (ChainPlace & { of: string })[];
   readonly #older = createHash("sha256");
   #olderRows = 0;
@@ -90,7 +90,7 @@ export class ChainCheck {
     return this.#fault;
   }
 
-  /** A row from before the chain, in the order of their numbers. */
+  /** Adds a row from before the chain; rows must come in the order of their numbers. */
   older(content: string): void {
     this.#olderRows++;
     this.#older.update(createHash("sha256").update(content).digest());
@@ -117,7 +117,7 @@ export class ChainCheck {
     if (prunedTo(content) === placeText(this.#chain.anchor)) this.#isAnchorNamed = true;
   }
 
-  /** @returns the last row, and how many fit */
+  /** @returns the last valid row, how many rows are valid, and the first fault */
   end(): { head: ChainPlace; rows: number; olderRows: number; fault: ChainFault | null } {
     const { anchor, olderRows, unchained } = this.#chain;
     if (!this.#fault) {

@@ -17,7 +17,7 @@ export type AuditAbout =
   | "cluster"
   | "audit";
 
-/** One change: written once, in the transaction that makes it, and never changed. */
+/** One change: the entry is written in the transaction that makes the change, and never modified. */
 export interface AuditEntry {
   entryId: number;
   atMs: number;
@@ -37,7 +37,7 @@ export interface AuditFilter {
   who?: string;
   act?: string;
   sinceMs?: number;
-  /** Not included. */
+  /** Entries before this time, in epoch milliseconds; the time itself is excluded. */
   untilMs?: number;
   entryId?: number;
 }
@@ -47,17 +47,17 @@ export interface AuditStore {
   list(filter: AuditFilter, beforeId: number, limit: number): Promise<AuditEntry[]>;
   /** Records entries for actions that have no transaction of their own; all of them, or none. */
   record(entries: Omit<AuditEntry, "entryId">[]): Promise<void>;
-  /** Rows whose commit did not wait for the chain get their places first. */
+  /** First gives places to rows whose transaction did not wait for the chain. */
   chain(): Promise<AuditChain>;
-  /** Gives places to the rows whose commit did not wait for the chain. Repeatable. */
+  /** Gives places in the chain to rows whose transaction did not wait for it. Repeatable. */
   chainSkipped(): Promise<void>;
-  /** Rows of the chain, in its order, from the one after this place. */
+  /** Rows of the chain in order, beginning after this place. */
   chained(afterSeq: number, limit: number): Promise<ChainRow[]>;
   /** Rows from before the chain, by number. */
   older(afterEntry: number, limit: number): Promise<{ entryId: number; content: string }[]>;
   /**
-   * Removes the oldest rows up to the first one that is not older than this, some at a time.
-   * @returns how many were removed now; 0: none is left to remove
+   * Removes the oldest rows, up to the first that is not older than `beforeMs`; a limited number per call.
+   * @returns how many rows were removed; 0: none is left to remove
    */
   prune(beforeMs: number, change: Change): Promise<number>;
 }

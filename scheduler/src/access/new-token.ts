@@ -11,15 +11,15 @@ export interface AskedToken {
   name: string;
   /** Default: the highest role that its user has anywhere. */
   role?: Role | undefined;
-  /** Default: all that the role may. */
+  /** Default: all scopes that the role allows. */
   scopes?: Scope[] | undefined;
-  /** Default: wherever its user has a role. */
+  /** Default: all namespaces where its user has a role. */
   namespaces?: string[] | undefined;
   /** Default: 90 days. */
   expiresInMs?: number | undefined;
 }
 
-/** @throws OPTION_INVALID where it would be for more than its user may, or for longer than 366 days */
+/** @throws OPTION_INVALID if the token would have more rights than its user, or last longer than 366 days */
 export function newToken(
   user: Pick<Principal, "userId" | "role" | "grants">,
   { name, role, scopes, namespaces, expiresInMs = defaultMs }: AskedToken,

@@ -3,7 +3,7 @@ import { CarillonError } from "../base/errors.ts";
 import { isCommonPassword } from "./guessed-passwords.ts";
 
 /**
- * 128 MiB and about 400 ms per attempt: the cost of each guess, and still acceptable for a sign-in. OWASP's floor for scrypt, as of 2026.
+ * The cost of each guess and each sign-in: 128 MiB and about 400 ms. It is OWASP's minimum for scrypt, as of 2026.
  * @internal Only tests of other subjects lower it, each in its own process: test/support/cheap-passwords.ts.
  */
 export const cost = { N: 2 ** 17, r: 8, p: 1, maxmem: 256 * 1024 * 1024 };
@@ -19,7 +19,7 @@ const derive = (password: string, salt: Buffer, { N, r, p, maxmem }: typeof cost
     );
   });
 
-/** "scrypt$17$8$1$SALT$HASH": contains the parameters needed to compare, so that the cost can rise later. */
+/** Returns "scrypt$17$8$1$SALT$HASH", which contains the parameters needed for a comparison, so that the cost can be raised later. */
 export async function hashPassword(password: string): Promise<string> {
   const salt = randomBytes(16);
   const hash = await derive(password, salt, cost);
@@ -29,7 +29,7 @@ export async function hashPassword(password: string): Promise<string> {
 /** True if the hash was made at another cost than today's. The next successful sign-in then stores a new hash. */
 export const isOldHash = (hash: string): boolean => !hash.startsWith(`${present()}$`);
 
-/** @param hash null: no user has this name; the comparison still takes as long, so that its duration does not reveal this */
+/** @param hash null: no user has this name; the comparison still takes as long, so that its duration does not reveal that */
 export async function isPassword(password: string, hash: string | null): Promise<boolean> {
   const [kind, log = Math.log2(cost.N), r = cost.r, p = cost.p, salt = "", expected = ""] = (hash ?? "none").split("$");
   const given = { ...cost, N: 2 ** Number(log), r: Number(r), p: Number(p) };
@@ -63,7 +63,7 @@ export const passwordCheck =
     if (await breached?.has(password)) throw passwordWeak("is known from breaches elsewhere");
   };
 
-/** Some 119 bits of chance, in groups that can be read out. */
+/** About 119 bits of randomness, in groups that can be read aloud. */
 export function madePassword(): string {
   const letters = "abcdefghjkmnpqrstuvwxyz23456789";
   const picked = Array.from(randomBytes(96))

@@ -6,26 +6,26 @@ import { checkNamespace } from "../base/namespace.ts";
 export const quotaKinds = ["namespace", "user", "key"] as const;
 export type QuotaKind = (typeof quotaKinds)[number];
 
-/** Stands for each namespace, user or worker key that has no quota of its own. */
+/** The name of a quota for every namespace, user or worker key without a quota of its own. */
 export const everyOther = "*";
 
-/** null: no limit, beyond the server's own. */
+/** The limits of a quota; null: no limit other than the server's own. */
 export interface QuotaLimits {
-  /** Runs enqueued in a minute, by each server: by the API, or for a key by its workers. */
+  /** Runs enqueued per minute on each server: through the API, or for a key by its workers. */
   enqueues: number | null;
   /** For a namespace: runs that no worker has claimed. */
   waiting: number | null;
-  /** For a namespace: bytes that their payloads take in the store. */
+  /** For a namespace: the bytes that the payloads of those runs occupy in the store. */
   bytes: number | null;
-  /** For a namespace: bytes that the history of its runs takes, as the leader estimates. */
+  /** For a namespace: the bytes that the history of its runs occupies, as estimated by the leader. */
   history: number | null;
-  /** For a user: event streams, from each server. */
+  /** For a user: event streams per server. */
   streams: number | null;
   /** For a worker key: live sessions. */
   sessions: number | null;
 }
 
-/** The limits that each kind can have. */
+/** Which limits each kind of quota can have. */
 const limitsOf: Record<QuotaKind, readonly (keyof QuotaLimits)[]> = {
   namespace: ["enqueues", "waiting", "bytes", "history"],
   user: ["enqueues", "streams"],
@@ -49,26 +49,26 @@ export interface Quota extends QuotaLimits {
   changed: { atMs: number; by: string; why: string };
 }
 
-/** How much of the store a namespace takes. */
+/** How much of the store a namespace occupies. */
 export interface Taken {
   /** Runs that no worker has claimed, and the bytes of their payloads. */
   runs: number;
   bytes: number;
-  /** Bytes of its history, as last estimated; 0 if they never were. */
+  /** The bytes of its history by the last estimate; 0 if there was none. */
   history: number;
 }
 
-/** The part of the store's port that keeps quotas: how much a namespace, a user or a worker key may take. */
+/** The part of the store's port that keeps quotas: how much a namespace, a user or a worker key may use. */
 export interface QuotaStore {
-  /** Ordered by kind and name. */
+  /** Ordered by kind, then by name. */
   list(): Promise<Quota[]>;
   /** A quota without any limit is removed. Repeatable: equal limits change nothing. */
   set(kind: QuotaKind, name: string, given: QuotaLimits, change: Change): Promise<{ changed: boolean }>;
   /** Waiting runs are counted up to `runsMost`. */
   taken(namespace: string, runsMost: number): Promise<Taken>;
   /**
-   * Estimates from a sample of its pages how many bytes each namespace's history takes, if there is a quota of it, and if the last estimate
-   * is older than `everyMs` or than such a quota.
+   * Estimates from a sample of pages how many bytes each namespace's history occupies. Does so only if a quota limits a history, and if the
+   * last estimate is older than `everyMs` or older than such a quota.
    */
   measureHistory(nowMs: number, everyMs: number): Promise<void>;
   /** Live sessions of the valid worker key of this name. */
@@ -88,7 +88,7 @@ export function checkQuota(kind: QuotaKind, name: string, given: QuotaLimits): v
   }
 }
 
-/** The quota that applies to a name; undefined: none. */
+/** The quota that applies to a name; undefined: there is none. */
 export const quotaOf = (rows: readonly Quota[], kind: QuotaKind, name: string): Quota | undefined =>
   rows.find((row) => row.kind === kind && row.name === name) ??
   rows.find((row) => row.kind === kind && row.name === everyOther);

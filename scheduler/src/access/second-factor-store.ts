@@ -3,7 +3,7 @@ import { CarillonError } from "../base/errors.ts";
 import type { User } from "./access-store.ts";
 import type { Sealed, SecretPlace } from "./secrets/secret-keys.ts";
 
-/** The users that must have a second factor. */
+/** Which users must have a second factor. */
 export const factorChoices = ["nobody", "admins", "everyone"] as const;
 export type FactorChoice = (typeof factorChoices)[number];
 
@@ -14,7 +14,7 @@ export type KeptFactor = { plain: string } | Sealed;
 
 export interface FactorState {
   enrolledMs: number;
-  /** Number of codes that are not used yet. */
+  /** The number of unused recovery codes. */
   recoveryCodes: number;
 }
 
@@ -28,28 +28,28 @@ export interface FactorGuess {
 export interface SecondFactorStore {
   /** null: the user has no second factor, or has not confirmed it. */
   find(userId: number): Promise<FactorState | null>;
-  /** Replaces a factor that was begun and not confirmed. @throws SECOND_FACTOR_TAKEN */
+  /** Replaces a factor that was begun but not confirmed. @throws SECOND_FACTOR_TAKEN */
   begin(userId: number, kept: KeptFactor, nowMs: number): Promise<void>;
   /**
-   * Counts a guess before it is judged, so that guesses made at once cannot get past the limit.
+   * Counts a guess before it is checked, so that concurrent guesses cannot exceed the limit.
    * @returns null: there is no factor @throws TOO_MANY_ATTEMPTS
    */
   guess(userId: number, nowMs: number): Promise<FactorGuess | null>;
-  /** Records that a code of this time step was right. @returns false: a code of this step or a later one was used before */
+  /** Records that a code of this time step was right. @returns false: a code of this step or a later one was already used */
   accept(userId: number, step: number): Promise<boolean>;
-  /** @returns false: there is no such code any more */
+  /** @returns false: there is no such code, or it was used */
   acceptRecovery(user: Owner, hash: Buffer, change: Change): Promise<boolean>;
   /**
-   * Confirms the factor, which counts from now on, and ends every sign-in of the user except `keeping`.
-   * @param keeping hash of the secret of the sign-in that goes on; null: none goes on
-   * @returns false: its code was used before, or another request confirmed it
+   * Confirms the factor, which is required from now on, and ends every sign-in of the user except `keeping`.
+   * @param keeping the hash of the secret of the sign-in that stays valid; null: all sign-ins end
+   * @returns false: its code was used before, or another request confirmed the factor
    */
   confirm(user: Owner, step: number, recovery: Buffer[], keeping: Buffer | null, change: Change): Promise<boolean>;
   /** @returns false: the user had no second factor */
   remove(user: Owner, change: Change): Promise<boolean>;
 }
 
-/** Bound into the sealed value, so that neither another user's row nor a task's secret can replace it. */
+/** Bound into the sealed value, so that neither another user's sealed value nor a task's secret can be put in its place. */
 export const factorPlace = (userId: number): SecretPlace => ({ name: `second factor of user ${userId}`, version: 1 });
 
 export const factorUnknown = (user: string) =>

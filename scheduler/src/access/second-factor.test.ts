@@ -34,7 +34,7 @@ test("a secret is 160 bits, each of which is one as often as not", () => {
   expect(new Set(made.map(({ length }) => length))).toEqual(new Set([20]));
   for (let bit = 0; bit < 160; bit++) {
     const ones = made.filter((bytes) => ((bytes[bit >> 3] ?? 0) >> (bit & 7)) & 1).length;
-    // Nine standard deviations: chance alone never fails it.
+    // The limit is nine standard deviations, so that chance never fails the test.
     expect([bit, Math.abs(ones - 1_000) < 200]).toEqual([bit, true]);
   }
 });

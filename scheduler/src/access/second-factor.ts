@@ -18,10 +18,10 @@ export const makeFactorSecret = (): string => new Secret({ size: secretBytes }).
 const totpOf = (secret: string, user: string) =>
   new TOTP({ ...kind, issuer, label: user, secret: Secret.fromBase32(secret) });
 
-/** An authenticator app reads it, most often from a QR code. */
+/** The URI that an authenticator app reads, most often from a QR code. */
 export const factorUri = (secret: string, user: string): string => totpOf(secret, user).toString();
 
-/** @returns the time step that the code belongs to; null: it matches no step near this time */
+/** @returns the time step that the code belongs to; null: the code matches no step near this time */
 export function stepOf(secret: string, code: string, nowMs: number): number | null {
   const delta = totpOf(secret, "").validate({ token: code, timestamp: nowMs, window: stepsBeside });
   return delta === null ? null : Math.floor(nowMs / 1_000 / kind.period) + delta;
@@ -29,10 +29,10 @@ export function stepOf(secret: string, code: string, nowMs: number): number | nu
 
 export const isTotpCode = (code: string): boolean => /^\d{6}$/.test(code);
 
-/** Each has some 119 bits of chance, so an unsalted hash of it may be kept. */
+/** Each code has about 119 bits of randomness, so an unsalted hash of it is safe to store. */
 export const makeRecoveryCodes = (): string[] => Array.from({ length: recoveryCodes }, madePassword);
 
-/** The same for a code in capitals or with spaces around it. */
+/** Accepts the code in capitals or with spaces around it. */
 export const hashOfRecoveryCode = (code: string): Buffer =>
   createHash("sha256").update(code.trim().toLowerCase()).digest();
 

@@ -2,7 +2,10 @@ import type { Change } from "../base/change.ts";
 import type { SessionIdentity } from "../cluster/session-store.ts";
 import type { Overrides } from "../run/enqueue-options.ts";
 
-/** A session's number, the host of a worker that has the name, or how many sessions the key has, which are as many as one may have. */
+/**
+ * The number of the opened session. `takenBy`: a live worker on this host already has the name. `full`: the key already has this many
+ * sessions, which is its limit.
+ */
 export type Opening = { sessionId: number } | { takenBy: { host: string; pid: number } } | { full: number };
 
 /**
@@ -10,14 +13,14 @@ export type Opening = { sessionId: number } | { takenBy: { host: string; pid: nu
  * to the key that opened it.
  */
 export interface WorkerStore {
-  /** @param hash of the key's secret; the secret itself is kept nowhere @throws KEY_NAME_TAKEN */
+  /** @param key contains the hash of the key's secret; the secret itself is stored nowhere @throws KEY_NAME_TAKEN */
   createKey(key: NewKey, nowMs: number): Promise<WorkerKey>;
-  /** Newest first, the revoked ones too. */
+  /** Newest first, including revoked keys. */
   keys(): Promise<WorkerKey[]>;
-  /** The newest key of this name: the valid one, if there is one. @throws KEY_NAME_UNKNOWN */
+  /** The newest key with this name, which is the valid one if there is a valid one. @throws KEY_NAME_UNKNOWN */
   keyByName(name: string): Promise<WorkerKey>;
   key(keyId: number): Promise<(WorkerKey & { hash: Buffer }) | null>;
-  /** Newest first, without the revoked ones. */
+  /** Newest first, without revoked keys. */
   validKeys(limit: number): Promise<(WorkerKey & { hash: Buffer })[]>;
   /** Ends its sessions too. Repeatable. @throws KEY_NAME_UNKNOWN */
   revokeKey(name: string, change: Change): Promise<WorkerKey>;
@@ -26,21 +29,24 @@ export interface WorkerStore {
 
   /** Repeatable: the same instance of the same key gets the same session. */
   open(identity: SessionIdentity, of: SessionOwner, nowMs: number): Promise<Opening>;
-  /** Beats once, if that key opened it and it has not ended. @returns null when there is no such session of a remote worker */
+  /**
+   * Attaches to a session of a remote worker, and beats once if the key opened the session and it has not ended. @returns null: there is no
+   * such session
+   */
   attach(sessionId: number, keyId: number, nowMs: number): Promise<RemoteSession | null>;
-  /** Proof of life for many in one statement. @returns those that have not ended, each with whether it drains */
+  /** Beats for many sessions in one statement. @returns the sessions that have not ended, each with whether it drains */
   beat(sessionIds: number[], nowMs: number): Promise<Map<number, boolean>>;
   /** Claims of these sessions that the store has recalled. */
   recalls(sessionIds: number[]): Promise<SessionRecall[]>;
   /**
-   * For each session the sum of its claims' fences: different sums mean different lists of claims. Sessions without claims are left out.
+   * For each session the sum of its claims' fences: if two sums differ, the lists of claims differ. Sessions without claims are left out.
    */
   heldSums(sessionIds: number[]): Promise<Map<number, number>>;
   /** Returns the given sessions that have unclaimed runs addressed to them, each with the due time of the first such run. */
   directed(sessionIds: number[]): Promise<{ sessionId: number; dueMs: number }[]>;
-  /** The store's record of claims that a worker named: whether each is, or was, this session's. In the order given. */
+  /** For each claim that a worker named, whether it is or was this session's. The results are in the order of `claims`. */
   look(sessionId: number, claims: { runId: number; fence: number }[]): Promise<ClaimStanding[]>;
-  /** Tasks of these groups whose names are not among `names`. */
+  /** The ids of the tasks in these groups whose names are not in `names`. */
   tasksBut(groupIds: number[], names: string[]): Promise<number[]>;
 }
 
@@ -50,7 +56,7 @@ export interface NewKey {
   hash: Buffer;
   createdBy: string;
   reason?: string;
-  /** null, or absent: it does not expire. */
+  /** null or absent: the key does not expire. */
   expiresMs?: number | null;
 }
 
@@ -60,7 +66,7 @@ export interface WorkerKey {
   groups: string[];
   createdMs: number;
   createdBy: string;
-  /** null: it does not expire. */
+  /** null: the key does not expire. */
   expiresMs: number | null;
   revokedMs: number | null;
 }
@@ -68,7 +74,7 @@ export interface WorkerKey {
 export interface SessionOwner {
   keyId: number;
   instance: string;
-  /** The tasks that the worker can run; null: any. */
+  /** The tasks that the worker can run; null: any task. */
   tasks: string[] | null;
 }
 
@@ -80,7 +86,7 @@ export interface RemoteSession {
   tasks: string[] | null;
   timeoutMs: number;
   ended: boolean;
-  /** The session takes no more runs: see cluster/drain-store.ts. */
+  /** True: the session receives no more runs. See cluster/drain-store.ts. */
   draining: boolean;
 }
 

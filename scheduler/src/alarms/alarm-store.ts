@@ -6,7 +6,10 @@ export interface Thresholds {
   unfiredMs: number;
   stuckMs: number;
   leaderlessMs: number;
-  /** The shortest time between two messages of one rule, and how long all must be well before "cleared" is sent. */
+  /**
+   * The shortest time between two messages of one rule, and how long every subject of the rule must be well before "cleared" is sent, in
+   * milliseconds.
+   */
   summaryMs: number;
 }
 
@@ -18,9 +21,9 @@ export interface AlarmRecord {
   count: number;
   text: string;
   runId: number | null;
-  /** Set once a user has acknowledged the alarm: no messages about it until it ends and is raised again. */
+  /** Set once a user has acknowledged the alarm: it sends no messages until it has ended and is raised again. */
   seen: Said | null;
-  /** No messages about it until then; null: it is not silenced. */
+  /** The alarm sends no messages before this time; null: it is not silenced. */
   silencedUntilMs: number | null;
 }
 
@@ -30,10 +33,13 @@ export interface Said {
   why: string;
 }
 
-/** A silence: for its duration, matching alarms send no messages. They are counted, shown, and reported if still open afterwards. */
+/**
+ * A silence: for its duration, matching alarms send no messages. They are still counted and shown, and reported if they are open
+ * afterwards.
+ */
 export interface Silence {
   silenceId: number;
-  /** null: any. */
+  /** null: every rule. */
   rule: AlarmRule | null;
   task: string | null;
   fromMs: number;
@@ -52,7 +58,7 @@ export interface OutboxRow {
   sentMs: number | null;
   /** The error of the last attempt. */
   error: string | null;
-  /** When the message is tried again; null: it was sent, or given up. */
+  /** When the message is tried again; null: it was sent or given up. */
   nextMs: number | null;
 }
 
@@ -73,10 +79,10 @@ export interface OutboxMessage {
 
 export interface AlarmStore {
   /**
-   * Evaluates these rules, opens and closes alarms, and writes the messages to be sent, all in one transaction, one process at a time.
-   * The very first look treats earlier failures as already known. Repeatable: a second try finds the look done.
+   * Evaluates these rules, opens and closes alarms, and writes the messages to be sent, all in one transaction. Only one process at a time
+   * does this. The very first evaluation treats earlier failures as already reported. Repeatable: a repetition finds the evaluation done.
    * @param channels the channels for each rule's messages; the open alarms of a rule without channels end without a message
-   * @param found what this process has found itself, beside what the store shows @returns how many messages were written
+   * @param found findings of this process itself, in addition to what the store shows @returns how many messages were written
    */
   look(
     rules: readonly AlarmRule[],
@@ -85,28 +91,28 @@ export interface AlarmStore {
     nowMs: number,
     found?: readonly Finding[],
   ): Promise<number>;
-  /** Records what a process has found itself; the next look includes it. */
+  /** Stores a process's own findings; the next `look` includes them. */
   report(findings: readonly Finding[], nowMs: number): Promise<void>;
   /**
-   * Takes messages for these channels that are due now. One rule's messages to one channel stay in order, so that "cleared" arrives after
-   * the message it answers. No other process takes them until `untilMs`: if this process dies before it reports an outcome, the message
-   * is sent again.
+   * Takes messages for these channels that are due now. Messages of one rule to one channel stay in order, so that "cleared" arrives after
+   * the message that it refers to. No other process takes these messages before `untilMs`: if this process dies without reporting an
+   * outcome, they are sent again.
    */
   take(channels: readonly string[], nowMs: number, untilMs: number, limit: number): Promise<OutboxMessage[]>;
   sent(id: number, nowMs: number, by?: Try): Promise<void>;
-  /** @param nextMs null: given up */
+  /** @param nextMs when the message is tried again; null: it is given up */
   unsent(id: number, error: string, nextMs: number | null, by?: Try): Promise<void>;
-  /** Latest first. */
+  /** The open alarms, the latest first. */
   open(nowMs?: number): Promise<AlarmRecord[]>;
-  /** Newest first. @param beforeId default: from the newest */
+  /** The messages, newest first. @param beforeId default: begins with the newest */
   outbox(limit: number, beforeId?: number): Promise<OutboxRow[]>;
   /** @throws ALARM_UNKNOWN */
   message(id: number): Promise<OutboxRow & { message: AlarmMessage; tries: OutboxTry[] }>;
   /** Writes a test message, which says that nothing is wrong. @returns its number */
   test(channel: string, change: Change): Promise<number>;
-  /** Acknowledges the rule's open alarms, of one task or of all. @returns how many @throws ALARM_UNKNOWN where none is open */
+  /** Acknowledges the rule's open alarms, of one task or of all. @returns how many @throws ALARM_UNKNOWN if none is open */
   see(rule: AlarmRule, task: string | null, change: Change): Promise<number>;
-  /** @throws TASK_UNKNOWN if the task does not exist: with a mistyped name nothing would be silenced */
+  /** @throws TASK_UNKNOWN if the task does not exist, because a silence with a mistyped name would have no effect */
   silence(what: Pick<Silence, "rule" | "task" | "untilMs">, change: Change): Promise<Silence>;
   /** Ends the silence. @throws ALARM_UNKNOWN */
   unsilence(silenceId: number, change: Change): Promise<void>;

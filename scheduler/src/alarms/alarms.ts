@@ -22,7 +22,7 @@ export const alarmRules = [
 ] as const;
 export type AlarmRule = (typeof alarmRules)[number];
 
-/** Conditions hold or do not; the other rules are events, which are counted. */
+/** The rules that are conditions, which hold or do not hold. All other rules are events, which are counted. */
 export const conditions: ReadonlySet<AlarmRule> = new Set([
   "overdue",
   "stuck",
@@ -61,18 +61,18 @@ export function silenceSpanMs(given: Duration): number {
   });
 }
 
-/** An occurrence that a rule found. */
+/** A problem that a rule has found. */
 export interface Finding {
   rule: AlarmRule;
-  /** The task; "": the cluster. */
+  /** The task; "": the problem concerns the cluster. */
   subject: string;
-  /** Number of occurrences since the last look. */
+  /** How often it occurred since the last evaluation. */
   count: number;
   text: string;
   runId: number | null;
 }
 
-/** An incident lasts from a rule's first alarm until nothing of the rule has been open for a while. */
+/** An incident lasts from the first open alarm of a rule until the rule has had no open alarm for a while. */
 export interface Incident {
   openedMs: number;
   /** When the last message was written. */
@@ -80,9 +80,9 @@ export interface Incident {
   /** The next summary comes at least this long after that message. */
   windowMs: number;
   total: number;
-  /** How many of `total` have been reported so far. */
+  /** How many of the occurrences in `total` have been reported. */
   told: number;
-  /** Since when nothing is open; null: something is. */
+  /** Since when the rule has no open alarm; null: it has one. */
   quietMs: number | null;
 }
 
@@ -98,7 +98,7 @@ export interface AlarmMessage {
   /** `total` counts since the incident began, `news` since the last message. */
   total: number;
   news: number;
-  /** The most affected subjects. */
+  /** The most affected tasks. */
   subjects: { task: string; count: number; text: string; run: number | null }[];
   moreSubjects: number;
   /** Number of open alarms that a silence keeps from being reported. Absent: none. */
@@ -121,9 +121,9 @@ const longestWindowMs = 3_600_000;
 
 /**
  * The next state of a rule's incident, and the message to send.
- * @param news occurrences since the last look @param open number of open subjects
- * @param windowMs the shortest time between messages, and how long it must be quiet to be over
- * @returns null: there is none (any more)
+ * @param news occurrences since the last evaluation @param open number of open alarms
+ * @param windowMs the shortest time between messages, and how long no alarm may be open before the incident is over
+ * @returns `incident` null: there is none, or it is over
  */
 export function stepIncident(
   incident: Incident | null,
@@ -148,7 +148,7 @@ export function stepIncident(
   const next = { ...incident, total: incident.total + news, quietMs };
   if (quietMs !== null && nowMs - quietMs >= windowMs) return { incident: null, message: "cleared" };
   if (next.total === next.told || nowMs - next.toldMs < next.windowMs) return { incident: next, message: null };
-  // The longer an incident lasts, the rarer its summaries.
+  // The longer an incident lasts, the rarer its summaries become.
   const later = Math.min(next.windowMs * 2, Math.max(windowMs, longestWindowMs));
   return { incident: { ...next, told: next.total, toldMs: nowMs, windowMs: later }, message: "summary" };
 }

@@ -18,12 +18,12 @@ export interface ClientOptions {
   server?: string;
   /** A token; without one the browser's sign-in is used. */
   token?: string;
-  /** Default: the runtime's own. */
+  /** Default: the runtime's `fetch`. */
   fetch?: typeof fetch;
 }
 
 export interface CallOptions {
-  /** The server carries out requests with the same key only once. */
+  /** The server executes requests with the same key only once. */
   idempotencyKey?: string;
   /** Make the change only if this is the current version; default: any version. */
   ifVersion?: number;
@@ -76,7 +76,7 @@ const brokenOff = (server: string | undefined, cause: unknown) =>
     hint: "Ask again; a change under the same idempotency key is done once.",
   });
 
-/** @throws SERVER_UNREACHABLE when the answer is not JSON: another server answers there, or a proxy between */
+/** @throws SERVER_UNREACHABLE when the answer is not JSON, because something else answers there, such as a proxy */
 function readJson(text: string, { server }: ClientOptions): unknown {
   try {
     return JSON.parse(text);
@@ -144,7 +144,7 @@ async function send(
   throw refusal(response, await wholeText(response, { server }, { signal }));
 }
 
-/** Splits the given fields by where each goes: path, query or body. */
+/** Sorts the given fields into path, query and body. */
 export function partsOf(shape: RouteShape, given: Record<string, unknown>) {
   const query = new URLSearchParams();
   const body: Record<string, unknown> = {};
@@ -161,7 +161,7 @@ export function partsOf(shape: RouteShape, given: Record<string, unknown>) {
   return { path, query: text === "" ? "" : `?${text}`, body: shape.body ? body : undefined };
 }
 
-/** @throws REQUEST_INVALID for what would make another path of it, and so another request: `/v1/tasks/../runs` is `/v1/runs` */
+/** @throws REQUEST_INVALID for a value that would change the path, and so be another request: `/v1/tasks/../runs` is `/v1/runs` */
 function placed(name: string, value: string): string {
   if (!/^\.{0,2}$/.test(value)) return encodeURIComponent(value);
   throw new CarillonError("REQUEST_INVALID", `${name} cannot be ${JSON.stringify(value)}`, {

@@ -37,7 +37,7 @@ export type Routes = typeof routes;
 export type RouteId = keyof Routes;
 export const routeIds = Object.keys(routes) as RouteId[];
 
-/** A route by its id, as any route is. */
+/** A route with the type that all routes share. */
 export const shapeOf = (routeId: RouteId): RouteShape => routes[routeId];
 
 type Part<Shape, Name extends string, Side extends "input" | "output"> = Shape extends { [N in Name]: infer Schema }

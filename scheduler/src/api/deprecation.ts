@@ -3,21 +3,24 @@
 export interface Deprecated {
   /** The day of the release that deprecates the route: "2030-01-03". */
   readonly since: string;
-  /** What a caller uses instead, as a sentence. */
+  /** The replacement for callers to use, as a sentence. */
   readonly instead: string;
 }
 
 /** A deprecated route is served for this many years. */
 const servedYears = 1;
 
-/** The first moment at which the route may be gone. */
+/** The earliest time at which the route may be removed. */
 export function sunsetOf({ since }: Deprecated): Date {
   const sunset = new Date(since);
   sunset.setUTCFullYear(sunset.getUTCFullYear() + servedYears);
   return sunset;
 }
 
-/** Sets the headers of a deprecated route's answers, by RFC 9745 and RFC 8594. @param answer Node's own: a stream sends no others */
+/**
+ * Sets the headers of a deprecated route's answers, by RFC 9745 and RFC 8594. @param answer Node's own response, because a stream sends
+ * only its headers
+ */
 export function tellDeprecated(
   answer: { setHeader(name: string, value: string): unknown },
   deprecated: Deprecated,

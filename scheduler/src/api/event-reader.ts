@@ -3,7 +3,7 @@ export class EventReader {
   #rest = "";
   #data: string[] = [];
 
-  /** @returns the data of each event that is complete now; comments are passed over */
+  /** @returns the data of each event that is complete by now; comments are skipped */
   read(text: string): string[] {
     const lines = (this.#rest + text).split("\n");
     this.#rest = lines.pop() ?? "";

@@ -1,6 +1,6 @@
 /**
  * One example of a request and its answer for each route, in the order of a story that begins in an empty cluster. The OpenAPI page shows
- * them. A test plays the story against a server, so that each example is true.
+ * the examples, and a test plays the story against a server, so that each of them is true.
  */
 import type { RouteId } from "./contract.ts";
 import { accessExamples } from "./examples/access.ts";

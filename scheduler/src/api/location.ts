@@ -1,7 +1,7 @@
 import type { RouteShape } from "./contract/route.ts";
 import { type RouteId, shapeOf } from "./contract.ts";
 
-/** The path of the resource that a route has made, for the Location header; null: the route makes none that can be read. */
+/** The path of the resource that the request has created, for the Location header; null: the route creates no readable resource. */
 export function locationOf({ makes }: Pick<RouteShape, "makes">, answer: unknown): string | null {
   if (!makes) return null;
   const fields = answer as Readonly<Record<string, unknown>>;

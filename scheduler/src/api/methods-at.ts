@@ -6,7 +6,7 @@ const routes = routeIds.map((id) => {
 });
 
 /**
- * The methods that the API has at a path, with HEAD beside GET; empty: the API has no such path. @param path as it was sent, without a
+ * The methods that the API supports at a path, HEAD wherever GET is; empty: the API has no such path. @param path as it was sent, without a
  * query
  */
 export function methodsAt(path: string): string[] {

@@ -10,7 +10,7 @@ import { problem } from "./worker-protocol.ts";
 
 type Schema = { [name: string]: unknown };
 
-/** Refusals that any route may give, by status. */
+/** Statuses of refusals that every route may give. */
 const always = [400, 401, 403, 429, 503];
 const refusals: Record<number, string> = {
   400: "The request is not what this page says.",
@@ -224,7 +224,9 @@ const jsonOf = (schema: z.ZodType, io: "input" | "output", schemas: Schema, exam
   "application/json": { schema: lifted(schema, io, schemas), ...(example === undefined ? {} : { example }) },
 });
 
-/** Adds to each union of named objects the field by which a reader knows which of them it has, and the one that each value stands for. */
+/**
+ * Adds to each union of named objects its discriminator: the field that distinguishes the members, and the member for each of its values.
+ */
 function addDiscriminators(part: unknown, schemas: Schema): void {
   if (typeof part !== "object" || part === null) return;
   for (const inner of Object.values(part)) addDiscriminators(inner, schemas);
@@ -246,7 +248,7 @@ interface Member {
 const tagsOf = (property: Member["properties"][string] | undefined): readonly string[] =>
   property?.const === undefined ? (property?.enum ?? []) : [property.const];
 
-/** The type's JSON schema. Its parts that have a name are moved to `components` and referenced. */
+/** The type as a JSON schema. Its named parts are moved to `components` and referenced. */
 function lifted(schema: z.ZodType, io: "input" | "output", schemas: Schema): Schema {
   const { $schema: _, $defs = {}, id, ...rest } = z.toJSONSchema(schema, { io }) as Schema & { $defs?: Schema };
   for (const [name, part] of Object.entries($defs)) schemas[name] = pointed(part as Schema);
@@ -260,7 +262,7 @@ function pointed(part: unknown): Schema {
   if (Array.isArray(part)) return part.map(pointed) as unknown as Schema;
   if (typeof part !== "object" || part === null) return part as Schema;
   const given = part as Schema;
-  // Omitted: a date-time's pattern, which spells out leap years in a thousand characters each time; the format has the same meaning.
+  // Drops the pattern of date-times, which spells out leap years in a thousand characters each; `format` has the same meaning.
   const left = (entry: string) =>
     !(entry === "id" && typeof given.id === "string") && !(entry === "pattern" && given.format === "date-time");
   return Object.fromEntries(

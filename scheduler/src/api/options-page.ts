@@ -1,4 +1,4 @@
-/** docs/task-options.md, made from the table of task options; a test keeps it up to date. */
+/** docs/task-options.md, generated from the table of task options; a test checks that the file is up to date. */
 
 import type { Json } from "../base/json.ts";
 import { limits } from "../base/limits.ts";
@@ -25,7 +25,7 @@ again, and claimed runs continue unchanged ([configuration.md](configuration.md#
 const code = (text: string) => `\`${text.replace(/\|/g, "\\|")}\``;
 const cell = (text: string) => text.replace(/\|/g, "\\|");
 
-/** A value as a person writes it in YAML: without quotes where none are needed. */
+/** A value as a person would write it in YAML: without quotes where YAML needs none. */
 function written(value: Json): string {
   if (Array.isArray(value)) return `[${value.map(written).join(", ")}]`;
   if (typeof value === "object" && value !== null) {
@@ -76,7 +76,7 @@ function optionLine(option: string, row: OptionRow): string {
   return `| ${[code(option), type, usualText, code(written(example)), editable ? "yes" : "no", since, cell(description)].join(" | ")} |`;
 }
 
-/** The fields of objects, also of those within lists and alternatives. */
+/** The fields of objects, including objects within lists and alternatives. */
 function fieldsOf(shape: Shape): [string, FieldShape][] {
   if (shape.is === "object")
     return Object.entries(shape.fields).flatMap(([name, field]) => [

@@ -1,4 +1,4 @@
-/** Runs as JSON for programs: the command line's --json and the HTTP API give the same. */
+/** Runs as JSON for programs: the command line's --json and the HTTP API return the same form. */
 
 import { writtenOverrides } from "../run/enqueue-options.ts";
 import type { LateResult, Relative } from "../run/flow.ts";
@@ -38,7 +38,7 @@ export function runSummaryObject(run: RunRecord) {
   };
 }
 
-/** The same with what can be large. */
+/** As `runSummaryObject`, with the fields that can be large. */
 export function runObject(run: RunRecord) {
   const { error, ...rest } = runSummaryObject(run);
   return { ...rest, payload: run.payload, progress: run.progress, result: run.result, error };

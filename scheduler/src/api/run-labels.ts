@@ -1,6 +1,6 @@
 import { CarillonError } from "../base/errors.ts";
 
-/** The labels of a run as a list's query has them: "customer:42". A name has no colon. @throws OPTION_INVALID for a name given twice */
+/** Converts labels from the form in queries, "customer:42"; a name has no colon. @throws OPTION_INVALID for a name given twice */
 export function labelsOfTexts(texts: readonly string[]): Record<string, string> {
   const pairs = texts.map((text): [string, string] => {
     const colon = text.indexOf(":");

@@ -3,13 +3,13 @@ import { limits } from "../base/limits.ts";
 import { tracesHeader } from "../store/trace-context.ts";
 
 /**
- * The messages between a worker and a server: POST /v1/worker/poll, JSON both ways. This file is the contract: requests are checked
- * against it, and unknown fields are refused; docs/worker-protocol.md explains its use. No time in it is read from a worker's clock: a
- * worker sends how long ago something happened, a server how long until something is due.
+ * The messages between a worker and a server: POST /v1/worker/poll, JSON in both directions. This file is the contract: requests are
+ * checked against it, and unknown fields are refused; docs/worker-protocol.md explains its use. No time in it depends on a worker's clock:
+ * a worker sends how long ago something happened, and a server how long it is until something is due.
  */
 
 const number = z.int().min(1);
-/** The store's texts hold no NUL. */
+/** The store's texts cannot contain NUL. */
 const text = (longest: number) =>
   z
     .string()
@@ -64,7 +64,7 @@ const onward = z
   ])
   .describe("Of a success: what it begins, in the write that ends it. One that cannot be begun fails the attempt.");
 
-/** `stopped`: cut short by the worker's own end; then the task's onWorkerLost decides. `snoozed`: put off, without a failure. */
+/** `stopped`: the worker's own end cut the attempt short; the task's onWorkerLost then decides. `snoozed`: postponed, without a failure. */
 const verdictOutcomes = ["succeeded", "failed", "cancelled", "released", "stopped", "snoozed"] as const;
 
 const verdict = z
@@ -353,7 +353,7 @@ export type AskedSecret = z.infer<typeof secretOf>;
 export type GivenSecret = z.infer<typeof secret>;
 export type GivenInputs = z.infer<typeof inputs>;
 
-/** RFC 9457, with one of our codes. */
+/** An RFC 9457 problem with a Carillon code. */
 export const problem = z.object({
   type: z.string(),
   title: z.string(),

@@ -1,8 +1,8 @@
 import type { ErrorCode } from "../base/errors.ts";
 
 /**
- * The protocol between HTTP workers and servers as two tables: every state × every event. docs/worker-failures.md shows them, a test
- * plays each pair against servers, and `npm run prove -- workers` checks random workers against them.
+ * The protocol between HTTP workers and servers as two tables: every state × every event. docs/worker-failures.md shows them, a test plays
+ * each pair against servers, and `npm run prove -- workers` checks random workers against them.
  */
 
 /**
@@ -65,11 +65,11 @@ export const sessionTable: Record<SessionState, Record<SessionEvent, SessionStep
     join: step("waiting", "NODE_NAME_TAKEN"),
     "join again": step("waiting", "answered"),
     poll: step("waiting", "answered"),
-    // This poll replaces the one that waits.
+    // This poll replaces the waiting one.
     wait: step("waiting", "answered", "answered"),
     leave: step("ended", "answered", "SESSION_LOST"),
     "another key polls": step("waiting", "KEY_FORBIDDEN"),
-    // A poll that waits is a sign of life.
+    // A waiting poll counts as a sign of life.
     silence: step("waiting", null),
     revoke: step("revoked", null, "KEY_UNKNOWN"),
   },
@@ -105,7 +105,7 @@ export const sessionTable: Record<SessionState, Record<SessionEvent, SessionStep
 export const claimStandings = ["unknown", "foreign", "held", "cancelling", "ended", "released", "lost"] as const;
 export type ClaimState = (typeof claimStandings)[number];
 
-/** The parts of a poll that name a claim, and the events that happen to a claim without its worker. */
+/** The parts of a poll that refer to a claim, and the events that happen to a claim without its worker. */
 export const claimParts = [
   "report",
   "log",
@@ -127,7 +127,7 @@ export const claimEvents: readonly ClaimEvent[] = [...claimParts, ...claimHappen
 
 /**
  * `accepted`: done, and in no list. `late`: refused with FENCE_STALE, and recorded as a late result. `in lost`: the fence is in the
- * answer's `lost`. A code: in `refused`. null: the pair cannot occur, or the event is no part of a poll.
+ * answer's `lost`. An error code: the part is in `refused` with that code. null: the pair cannot occur, or the event is no part of a poll.
  */
 export type ClaimAnswer =
   | "accepted"
@@ -138,7 +138,7 @@ export type ClaimAnswer =
 
 export type ClaimStep = readonly [next: ClaimState, answer: ClaimAnswer];
 
-/** All parts that request something for a claim which the session must have. */
+/** All parts that request something for a claim, which the session must hold. */
 function asking(
   state: ClaimState,
   answer: ClaimAnswer,
@@ -181,7 +181,7 @@ export const claimStandingTable: Record<ClaimState, Record<ClaimEvent, ClaimStep
     verdict: ["ended", "accepted"],
     release: ["released", "accepted"],
     "same again": ["held", null],
-    // All other parts of this poll that name the claim are refused too.
+    // All other parts of the same poll that refer to the claim are refused too.
     "inexact verdict": ["held", "PAYLOAD_NOT_JSON"],
     ...nothing("held"),
     cancel: ["cancelling", null],
@@ -191,7 +191,7 @@ export const claimStandingTable: Record<ClaimState, Record<ClaimEvent, ClaimStep
     ...asking("cancelling", "accepted"),
     log: ["cancelling", "accepted"],
     hold: ["cancelling", "accepted"],
-    // If the verdict continues the run as another one, that run is not started.
+    // If the verdict asks to continue as another run, that run is not started.
     verdict: ["ended", "accepted"],
     // The run ends as cancelled.
     release: ["ended", "accepted"],
@@ -203,7 +203,8 @@ export const claimStandingTable: Record<ClaimState, Record<ClaimEvent, ClaimStep
   ended: {
     ...asking("ended", "FENCE_STALE"),
     log: ["ended", "accepted"],
-    // The server leaves the fence out of `lost` for some seconds: the worker may have named it before the answer to its verdict came.
+    // For some seconds the server leaves the fence out of `lost`, because the worker may have reported the fence before it received the
+    // answer to its verdict.
     hold: ["ended", "in lost"],
     verdict: ["ended", "late"],
     release: ["ended", "FENCE_STALE"],
@@ -220,7 +221,7 @@ export const claimStandingTable: Record<ClaimState, Record<ClaimEvent, ClaimStep
     "same again": ["released", "accepted"],
     "inexact verdict": ["released", "PAYLOAD_NOT_JSON"],
     ...nothing("released"),
-    // The server answers FENCE_STALE for some seconds more.
+    // For some more seconds the server answers FENCE_STALE.
     "claim again": ["unknown", null],
   },
   lost: {

@@ -1,6 +1,6 @@
 /**
- * Compares the files with the store: a plan, pure, and complete before anything is done. See docs/as-code.md for every state of a task ×
- * what its files contain.
+ * Compares the files with the store and makes a plan: pure, and complete before anything is changed. docs/as-code.md has every state of a
+ * task × what its files contain.
  */
 
 import { CarillonError } from "../base/errors.ts";
@@ -13,7 +13,7 @@ import { asSaid, type FieldChange, fieldChanges } from "../task/written.ts";
 
 export interface Drift {
   part: TaskPart;
-  /** The value set by the last apply, or by whatever else defined the task. */
+  /** The value that the last apply set, or another author of the task. */
   applied: Json;
   stored: Json;
 }
@@ -24,9 +24,9 @@ export interface PlanStep {
   kind: "create" | "change" | "adopt" | "remove" | "none" | "refused";
   why?: string;
   hint?: string;
-  /** The version that the step starts from; 0: the task never existed. */
+  /** The version that the step is based on; 0: the task never existed. */
   version: number;
-  /** The new definition; absent: the task is removed, or stays. */
+  /** The new definition; absent: the task is removed, or stays unchanged. */
   definition?: TaskDefinition;
   changes: FieldChange[];
   /** The parts that were edited by hand since the last apply. */
@@ -51,9 +51,9 @@ export interface PlanOptions {
 
 export interface ApplyPlan {
   bundle: string;
-  /** In an order in which they can be carried out. */
+  /** The steps, in an order in which they can be executed. */
   steps: PlanStep[];
-  /** Tasks of the bundle that are not in the files, and stay because `prune` was not given. */
+  /** Tasks of the bundle that are missing from the files, but stay because `prune` was not given. */
   left: string[];
 }
 
@@ -68,7 +68,7 @@ export function planApply(
   return turn.value;
 }
 
-/** The same, but yields after each task, so that the caller can do other work in between. */
+/** As `planApply`, but yields after each task, so that the caller can do other work in between. */
 export function* planSteps(
   wanted: readonly TaskDefinition[],
   stored: readonly AppliedTask[],
@@ -87,7 +87,7 @@ export function* planSteps(
     yield;
   }
   const gone = present.filter(({ name, bundle, removed }) => bundle === options.bundle && !removed && !named.has(name));
-  // A task that follows another task is removed before that task.
+  // A task that runs after another task is removed before that task.
   const order = inOrder(gone.map(({ definition }) => definition))
     .map(({ name }) => name)
     .reverse();
@@ -109,7 +109,7 @@ export function checkBundle(name: unknown): string {
   });
 }
 
-/** Steps that do something. */
+/** The steps that change something. */
 export const acting = ({ steps }: ApplyPlan): PlanStep[] => steps.filter(({ kind }) => kind !== "none");
 
 function stepOf(wanted: TaskDefinition, task: AppliedTask | undefined, options: PlanOptions): PlanStep {
@@ -143,7 +143,7 @@ function stepOf(wanted: TaskDefinition, task: AppliedTask | undefined, options: 
   return same ? { ...shared, kind: "none" } : { ...shared, kind: "change" };
 }
 
-/** The task as its bundle's files define it: every edit lies over the result of the last apply. */
+/** The task as its bundle's files define it, with the edits by hand laid over the result of the last apply. */
 const layeredOf = ({ definition, applied }: AppliedTask): TaskDefinition =>
   applied === null ? definition : laidOver(definition, beneath(applied));
 

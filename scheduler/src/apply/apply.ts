@@ -7,19 +7,19 @@ import type { ApplyPlan, PlanStep } from "./apply-plan.ts";
 
 export interface Applied {
   step: PlanStep;
-  /** The version that the task has now. */
+  /** The version that the task has after the step. */
   version: number;
   /** How many waiting runs ended with a removed task. */
   ended?: number;
-  /** Why the step was not done. */
+  /** The reason why the step failed. */
   error?: CarillonError;
 }
 
 /**
- * Carries a plan out, in one transaction per task: each is done whole or not at all, whatever happens to the others. Each starts from the
- * version that the plan saw: a task that was changed since is refused with TASK_STALE. When the store becomes unreachable, the remaining
- * steps are not tried; the next plan shows whether the step under way was done.
- * @returns in the plan's order
+ * Executes a plan, with one transaction per task: each step is done completely or not at all, whatever happens to the others. Each step
+ * requires the version that the plan saw: a task that was changed since is refused with TASK_STALE. If the store becomes unreachable, the
+ * remaining steps are skipped; the next plan shows whether the interrupted step was done.
+ * @returns one result per step, in the plan's order
  */
 export async function applyPlan(
   { tasks, runs }: Pick<Store, "tasks" | "runs">,

@@ -1,4 +1,4 @@
-/** YAML → task definitions; every mistake is reported with its line. Also used to read modules, which have no lines. */
+/** Converts YAML to task definitions, and reports every mistake with its line. Also reads the exports of modules, which have no lines. */
 import { LineCounter } from "yaml";
 import { type CarillonError, isCarillonError, stepsOf } from "../base/errors.ts";
 import type { TaskDefinition } from "../task/task.ts";
@@ -8,9 +8,9 @@ import { inexactIn, mergeKeyIn, Places, yamlDocuments } from "./yaml-documents.t
 
 export interface FileProblem {
   file: string;
-  /** From 1; null: the file has no lines, or the line is unknown. */
+  /** The line's number, from 1; null: the file has no lines, or the line is unknown. */
   line: number | null;
-  /** "tasks.settle.retry.attempts" */
+  /** The path of the option, such as "tasks.settle.retry.attempts". */
   path: string;
   code: string;
   message: string;
@@ -31,7 +31,7 @@ const topNames = ["bundle", "tasks"];
 export function readYaml(file: string, text: string): ReadFile {
   const lines = new LineCounter();
   const lineAt = (offset: number | null | undefined) => (offset == null ? null : lines.linePos(offset).line);
-  // A file with several documents is refused: the first would be read and the rest ignored.
+  // A file with several documents is refused, because otherwise all but the first would be ignored.
   const [read, second] = yamlDocuments(text, lines);
   const broken = read && "problem" in read ? read : second && { problem: "it is more than one document", offset: null };
   if (broken) {
@@ -88,7 +88,7 @@ export function readTasks(file: string, content: unknown, lineOf: LineOf = () =>
       read.problems.push(problem(["bundle"], error.code, error.message, error.hint));
     }
   }
-  // A file whose last task was taken out: "tasks:" and nothing below.
+  // The file may have had its last task removed: "tasks:" with nothing below.
   const entries = tasks === null ? [] : isObject(tasks) ? Object.entries(tasks) : undefined;
   if (!entries) {
     read.problems.push(
@@ -111,8 +111,8 @@ export function readTasks(file: string, content: unknown, lineOf: LineOf = () =>
 }
 
 /**
- * All mistakes of a task, one per option, so that the author can correct them in one go. The loop removes each wrong option and reads the
- * rest again; a wrong schedule, which other options need, is replaced by a valid one.
+ * All mistakes of a task, one per option, so that the author can correct them together. The loop removes each wrong option and reads the
+ * rest again; a wrong schedule is replaced by a valid one, because other options need a schedule.
  */
 function mistakesOf(name: string, written: unknown, first: CarillonError): CarillonError[] {
   const found = [first];

@@ -4,15 +4,15 @@ import type { WrittenTask } from "../task/written.ts";
 export interface ToWrite {
   name: string;
   written: WrittenTask;
-  /** Lines above the task. */
+  /** A comment above the task. */
   comment?: string;
 }
 
-/** A file of tasks, as `read.ts` reads it. @param comment lines above everything */
+/** A file of tasks in the format that `read.ts` reads. @param comment a comment at the top of the file */
 export function writeYaml(tasks: readonly ToWrite[], bundle: string | null, comment = ""): string {
   const document = new Document({
     ...(bundle === null ? {} : { bundle }),
-    // A map keeps their order, also of names that are numbers.
+    // A Map keeps the order of the tasks, even if names are numbers.
     tasks: new Map(tasks.map(({ name, written }) => [name, written])),
   });
   if (comment !== "") document.commentBefore = commented(comment);
@@ -23,7 +23,7 @@ export function writeYaml(tasks: readonly ToWrite[], bundle: string | null, comm
     if (above) pair.key.commentBefore = commented(above);
     if (at > 0) pair.key.spaceBefore = true;
     const schedule = isMap(pair.value) ? pair.value.get("schedule", true) : undefined;
-    // The schedule goes on one line, like a sentence; a cron's stars are in quotes, so that they do not look like aliases.
+    // The schedule is on one line; a cron with stars is quoted, so that the stars do not look like YAML aliases.
     if (isMap(schedule)) {
       schedule.flow = true;
       const cron = schedule.get("cron", true);

@@ -1,18 +1,18 @@
 /**
- * Reads YAML from outside with bounded cost: nesting, aliases of aliases, and duplicate names, which the library finds by comparing each
- * name with all before it.
+ * Reads YAML from outside with bounded cost. It bounds nesting, aliases of aliases, and duplicate names, which the library itself finds by
+ * comparing each name with all before it.
  */
 import { type Document, isAlias, isMap, isScalar, isSeq, type LineCounter, parseAllDocuments, visit } from "yaml";
 import { isExact } from "../base/json-numbers.ts";
 
 export type YamlDocument =
   | { content: unknown; document: Document }
-  /** offset: position in the text; null: unknown. */
+  /** `offset` is the position in the text; null: it is unknown. */
   | { problem: string; offset: number | null };
 
 const mostAliases = 100;
 
-/** Every document of the text; one that cannot be read is returned as a problem, and is the last. */
+/** Every document of the text; a document that cannot be read is returned as a problem, and ends the list. */
 export function yamlDocuments(text: string, lines?: LineCounter): YamlDocument[] {
   let documents: Document[];
   try {
@@ -51,7 +51,7 @@ function nameTwice(document: Document): YamlDocument | undefined {
     Map: (_, { items }) => {
       const names = new Set<unknown>();
       for (const { key } of items) {
-        // A key that is no plain name is not compared: it becomes a text that describes it.
+        // A key that is neither a scalar nor an alias is not compared: it becomes a text that describes it.
         const name = isScalar(key) ? key.value : isAlias(key) ? `*${key.source}` : undefined;
         if (name === undefined) continue;
         if (names.has(name)) {
@@ -67,7 +67,7 @@ function nameTwice(document: Document): YamlDocument | undefined {
   return twice;
 }
 
-/** The first number of a document that would lose precision, or that JSON does not have. offset: position in the text */
+/** The first number of a document that would lose precision, or that JSON cannot express. `offset` is its position in the text. */
 export function inexactIn(document: Document): { number: string; offset: number | null } | undefined {
   let found: { number: string; offset: number | null } | undefined;
   visit(document, {
@@ -84,7 +84,10 @@ export function inexactIn(document: Document): { number: string; offset: number 
   return found;
 }
 
-/** The first merge key (`<<: *base`), which YAML 1.2 does not have: it would be read as a name. offset: position in the text */
+/**
+ * The first merge key (`<<: *base`), which YAML 1.2 does not support: it would be read as an ordinary name. `offset` is its position in the
+ * text.
+ */
 export function mergeKeyIn(document: Document): { offset: number | null } | undefined {
   let found: { offset: number | null } | undefined;
   visit(document, {
@@ -98,7 +101,7 @@ export function mergeKeyIn(document: Document): { offset: number | null } | unde
   return found;
 }
 
-/** Finds the position of names on a path of maps. */
+/** Finds the position in the text of names on a path of maps. */
 export class Places {
   readonly #document: Document;
   readonly #maps = new WeakMap<object, Map<string, { key: unknown; value: unknown }>>();

@@ -1,4 +1,4 @@
-/** The acting session: live, with its term if it acts as leader. The store refuses a session or a term that has ended. */
+/** The acting session, with its term if it acts as leader. The store refuses a session or a term that has ended. */
 export interface Authority {
   sessionId: number;
   term: number | null;
@@ -15,7 +15,7 @@ export interface Change {
 /** The author of a change, and its reason. */
 export type Why = Partial<Pick<Change, "author" | "reason">>;
 
-/** Anything with pg's `query`: a client on which the caller began a transaction. */
+/** Any object with pg's `query` method: a client on which the caller began a transaction. */
 export interface SqlClient {
   query(text: string, values?: unknown[]): Promise<{ rows: Record<string, unknown>[] }>;
 }

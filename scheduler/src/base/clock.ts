@@ -1,6 +1,6 @@
 /**
- * Time arrives as an argument. Only this file and the process's edge read a clock or set a timer, so the same engine runs on virtual
- * time. Monotonic time measures waiting and trust; wall time is only ever the store's.
+ * Time arrives as an argument. Only this file and the process's outermost code read a clock or set a timer, so the same engine runs on
+ * virtual time. Monotonic time measures waiting and trust; wall time always comes from the store.
  */
 export interface Clock {
   /** Milliseconds, with fractions, from an arbitrary zero; the value never steps. */
@@ -9,14 +9,20 @@ export interface Clock {
   wall(): number;
   /** Calls `fire` once, `ms` from now at the earliest. The returned function cancels it. */
   after(ms: number, fire: () => void): () => void;
-  /** True for a virtual clock, which moves in leaps and fires no timer within one: a late timer does not indicate event-loop lag. */
+  /**
+   * True for a virtual clock, which moves in leaps and fires no timer during a leap: on such a clock a late timer does not indicate
+   * event-loop lag.
+   */
   readonly leaps?: true;
 }
 
-/** Node's timers overflow above this. */
+/** Node's timers overflow above this number of milliseconds. */
 const longestTimeoutMs = 2 ** 31 - 1;
 
-/** Waiting for a timer would take a millisecond for these; turns of the event loop take some microseconds each. */
+/**
+ * Waits up to this long, in milliseconds, poll in turns of the event loop, which take some microseconds each; a timer would take a whole
+ * millisecond.
+ */
 const turnedMs = 0.35;
 
 /** The timers and the clock of the runtime that a `Clock` is built on. */
@@ -37,7 +43,7 @@ export const unfakedClock: Clock = clockOn({
   performance: { now: performance.now.bind(performance) },
 });
 
-/** Counts from the same zero in all threads of this machine, which `systemClock` does not. */
+/** A clock with the same zero in all threads of this machine, which `systemClock` does not have. */
 export const machineClock: Clock = clockOn({
   ...globalThis,
   performance: { now: () => Number(process.hrtime.bigint()) / 1e6 },
@@ -62,7 +68,7 @@ function clockOn(timing: Timing): Clock {
   };
 }
 
-/** Polls in turns of the event loop, so that other work proceeds meanwhile. */
+/** Polls in turns of the event loop, so that other work can proceed meanwhile. */
 function afterTurns(timing: Timing, atMono: number, fire: () => void): () => void {
   const turn = () => {
     if (timing.performance.now() >= atMono) fire();
@@ -86,7 +92,7 @@ export function pause(clock: Clock, ms: number, signal?: AbortSignal): Promise<v
   });
 }
 
-/** @returns whether `work` has come to its end, a good or a bad one, within `ms` */
+/** @returns true if `work` resolves or rejects within `ms` */
 export async function settlesWithin(clock: Clock, ms: number, work: Promise<unknown>): Promise<boolean> {
   const settled = new AbortController();
   const end = () => settled.abort();
@@ -95,7 +101,7 @@ export async function settlesWithin(clock: Clock, ms: number, work: Promise<unkn
   return settled.signal.aborted;
 }
 
-/** The sleep of a loop, which a wake ends. A wake while the loop is at work makes its next sleep return at once. */
+/** The sleep of a loop, which `wake` ends. A wake while the loop is working makes its next sleep return at once. */
 export class Sleeper {
   readonly #clock: Clock;
   #woken = false;
@@ -110,7 +116,7 @@ export class Sleeper {
     else this.#woken = true;
   }
 
-  /** Only one caller may sleep at a time. */
+  /** Only one caller may sleep at the same time. */
   async sleep(ms: number): Promise<void> {
     const woken = this.#woken;
     this.#woken = false;
@@ -121,7 +127,10 @@ export class Sleeper {
   }
 }
 
-/** One timer for many wake-up requests: fires at the earliest, and drops the later ones. The owner requests them again after it fires. */
+/**
+ * One timer for many wake-up requests: it fires at the earliest requested time and drops the later requests. The owner requests those again
+ * after it fires.
+ */
 export class EarliestTimer {
   readonly #clock: Clock;
   readonly #fire: () => void;
@@ -137,7 +146,7 @@ export class EarliestTimer {
     return this.#atMono !== Number.POSITIVE_INFINITY;
   }
 
-  /** Requests a wake-up in `ms`, unless an earlier one is set. */
+  /** Requests a wake-up in `ms`, unless an earlier wake-up is already set. */
   within(ms: number): void {
     const atMono = this.#clock.monotonic() + ms;
     if (atMono >= this.#atMono) return;

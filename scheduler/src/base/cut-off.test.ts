@@ -6,13 +6,13 @@ test("work that never ends is ended, and what follows goes on", () => {
     for (;;);
   };
   expect(() => cutOffAfter(20, endless)).toThrow(CutOff);
-  // A try within it holds nothing up.
+  // A `try` in the work itself must not catch the interruption.
   const caught = () => {
     for (;;)
       try {
         endless();
       } catch {
-        // Never reached: it is ended from outside.
+        // Never reached: the loop is interrupted from outside.
       }
   };
   expect(() => cutOffAfter(20, caught)).toThrow(CutOff);

@@ -9,9 +9,9 @@ export class CutOff extends Error {
 }
 
 /**
- * Runs a library's work on text from outside and stops it when it takes too long. The work blocks this process meanwhile, and a loop in a
+ * Runs a library's code on text from outside and stops it when it takes too long. The code blocks this process meanwhile, and a loop in a
  * library checks no clock, so V8 has to interrupt it. A thread could be ended too, but would have to be started, and given all data, each
- * time. Only for work that changes nothing: it may stop anywhere, and skips every `finally`.
+ * time. Only for code that changes nothing: it may stop anywhere, and skips every `finally`.
  * @throws CutOff, and what `work` throws
  */
 export function cutOffAfter<T>(ms: number, work: () => T): T {

@@ -32,7 +32,7 @@ test.each([0, 500, 30_000])(
       for (const name of ["locks", "the cluster", "the store"]) await ending.step(name, never);
     };
     const passedMs = await passes(all());
-    // A turn of a millisecond or two for each step.
+    // Each step may take a turn of a millisecond or two.
     expect(passedMs).toBeLessThanOrEqual(drainMs + closingMs + 10);
     expect(passedMs).toBeGreaterThan(drainMs);
     expect(told()).toEqual(["handlers", "locks", "the cluster", "the store"].map((name) => ["warn", name]));

@@ -1,9 +1,9 @@
 import { limits } from "./limits.ts";
 
 /**
- * Every failure a caller can expect is a CarillonError: a stable code for programs, a message for people that says
- * what was wrong, and `hint`, what to do about it. The codes are listed in docs/errors.md, which a test compares with
- * this table. A bug is an assertion, not one of these.
+ * Every failure that a caller can expect is a CarillonError: a stable code for programs, a message for people that names the problem, and
+ * `hint`, which says what to do about it. docs/errors.md lists the codes, and a test compares it with this table. A bug is not a
+ * CarillonError but a failed assertion.
  */
 export const errorCodes = {
   CRON_INVALID: "The cron expression cannot be parsed.",
@@ -156,21 +156,21 @@ export const errorCodes = {
 
 export type ErrorCode = keyof typeof errorCodes;
 
-/** A message may quote what it refuses, and that may be of any length. */
+/** A message may quote the refused text, which may have any length. */
 const clipped = (text: string): string =>
   text.length <= limits.errorTextLength ? text : `${text.slice(0, limits.errorTextLength - 1)}…`;
 
 export class CarillonError extends Error {
   override readonly name = "CarillonError";
   readonly code: ErrorCode;
-  /** Advice for the reader; empty if the message is enough. */
+  /** What the reader can do about the error; empty if the message is enough. */
   readonly hint: string;
   /**
-   * Thrown by a handler: another try, if the task's policy has one, comes no sooner than this, or its `maxDelay`.
-   * Infinity: there is none, whatever the policy.
+   * Set by a handler: the next attempt, if the task's retry policy allows one, starts no sooner than after this delay, which `maxDelay`
+   * limits. Infinity: no further attempt, whatever the policy.
    */
   readonly retryAfterMs: number | undefined;
-  /** The part of the given value that is wrong, such as "retry.attempts" or "tasks[3].schedule"; "": no part of its own. */
+  /** The part of the given value that is wrong, such as "retry.attempts" or "tasks[3].schedule"; "": no single part. */
   readonly path: string;
 
   constructor(
@@ -186,7 +186,7 @@ export class CarillonError extends Error {
   }
 }
 
-/** Runs `read`, which looks at the part `outer` of something larger: the path of its error begins there. */
+/** Runs `read`, which checks the part `outer` of a larger value, and puts `outer` before the path of its errors. */
 export function within<Result>(outer: string, read: () => Result): Result {
   try {
     return read();
@@ -203,21 +203,21 @@ export function within<Result>(outer: string, read: () => Result): Result {
 export const pathTo = (outer: string, inner: string): string =>
   outer === "" || inner === "" || inner.startsWith("[") ? outer + inner : `${outer}.${inner}`;
 
-/** "blackout[2].from" → ["blackout", "2", "from"] */
+/** Splits a path: "blackout[2].from" → ["blackout", "2", "from"]. */
 export const stepsOf = (path: string): string[] => path.split(/[.[\]]+/).filter((step) => step !== "");
 
 export function isCarillonError(error: unknown, code?: ErrorCode): error is CarillonError {
   return error instanceof CarillonError && (code === undefined || error.code === code);
 }
 
-/** The text of anything thrown, also of what is not an Error, and of what throws when it is looked at. */
+/** The text of any thrown value, even if it is no Error, or throws when it is read. */
 export function messageOf(thrown: unknown): string {
   try {
     if (thrown instanceof Error) return String(thrown.message || thrown.name);
     if (typeof thrown === "string") return thrown;
     return JSON.stringify(thrown) ?? String(thrown);
   } catch {
-    // Circular, without a prototype, or made to be unreadable.
+    // The value is circular, has no prototype, or throws when it is read.
     return describe(thrown);
   }
 }
@@ -226,14 +226,14 @@ function describe(thrown: unknown): string {
   try {
     return String(thrown);
   } catch {
-    // A value without a text still has a type.
+    // Even a value without a text has a type.
     return `an unreadable ${typeof thrown}`;
   }
 }
 
 const storeAway: ReadonlySet<string> = new Set(["STORE_UNREACHABLE", "STORE_READ_ONLY", "STORE_FULL", "STORE_BUSY"]);
 
-/** The store does not answer, or takes no writes, for now: what may be repeated waits for it. */
+/** True if the store does not answer, or accepts no writes, at the moment: repeatable requests then wait for it. */
 export function isStoreAway(error: unknown): boolean {
   return isCarillonError(error) && storeAway.has(error.code);
 }

@@ -1,7 +1,8 @@
 /**
- * Numbers of a JSON text that a JavaScript number cannot hold: 12345678901234567890 would become another, and 1e400 would become null. A
- * fraction is held when the number, written as JavaScript does or with as many digits as the text has, is the text again: 0.1 is, and
- * 0.10000000000000001. (At a power of two these may differ, as the gap to the next number below is half of that above.)
+ * Numbers in a JSON text that a JavaScript number cannot represent: 12345678901234567890 would become another number, and 1e400 would
+ * become null. A fraction counts as representable if the number, written by JavaScript or with as many digits as the text has, gives the
+ * same text: 0.1 does, and so does 0.10000000000000001. (At a power of two these two ways may differ, because the gap to the next lower
+ * number is half of the gap to the next higher one.)
  */
 
 export interface InexactNumber {
@@ -15,10 +16,10 @@ export interface InexactNumber {
 const suspect = /[\d.]{16}|\d[eE][+-]?\d/;
 const numberAt = /-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 
-/** @param text JSON that has been parsed without an error. @returns those that cannot be held, in their order */
+/** @param text JSON that has been parsed without an error. @returns the numbers that cannot be represented, in order */
 export function* inexactNumbers(text: string): Generator<InexactNumber, void> {
   if (!suspect.test(text)) return;
-  /** The name or place that is being read in each open object or list. */
+  /** The member name or list index that is being read in each open object or list. */
   const path: (string | number)[] = [];
   for (let at = 0; at < text.length; at++) {
     const character = text[at] as string;
@@ -41,7 +42,7 @@ export function* inexactNumbers(text: string): Generator<InexactNumber, void> {
   }
 }
 
-/** @param number as JSON writes one */
+/** @param number in JSON's notation */
 export function isExact(number: string): boolean {
   const value = Number(number);
   if (!Number.isFinite(value)) return false;
@@ -52,7 +53,7 @@ export function isExact(number: string): boolean {
   return digits.length <= 100 && decimalOf(value.toPrecision(digits.length)) === written;
 }
 
-/** Digits without zeros at either end, and the power of ten that they are multiplied by: the same for each way to write a number. */
+/** Digits without zeros at either end, and the power of ten that multiplies them: the result is the same for each notation of a number. */
 function decimalOf(number: string): string {
   const [, sign = "", whole = "", fraction = "", exponent = "0"] =
     /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(number) ?? [];
@@ -62,14 +63,14 @@ function decimalOf(number: string): string {
   return `${digits}e${Number(exponent) - fraction.length + all.length - digits.length}${sign}`;
 }
 
-/** True if a colon follows the string: it is then the name of a member. @param end of the string */
+/** True if a colon follows the string, which is then the name of a member. @param end the index of the string's closing quote */
 function isName(text: string, end: number): boolean {
   let at = end + 1;
   while (text[at] === " " || text[at] === "\n" || text[at] === "\r" || text[at] === "\t") at++;
   return text[at] === ":";
 }
 
-/** The place of a string's closing quote, in JSON where each string has one. @param from of its opening quote */
+/** The index of a string's closing quote, in JSON where every string has one. @param from the index of its opening quote */
 export function endOfString(text: string, from: number): number {
   for (let at = text.indexOf('"', from + 1); ; at = text.indexOf('"', at + 1)) {
     let escapes = 0;

@@ -4,12 +4,12 @@ import { limits } from "./limits.ts";
 
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
 
-/** An escape that JSON.stringify writes only for NUL and lone surrogates; the rest before it are escaped backslashes. */
+/** An escape that JSON.stringify writes only for NUL and lone surrogates; an even number of backslashes before it are escaped ones. */
 const unstorable = /(?:^|[^\\])(?:\\\\)*\\u(?:0000|d[89a-f])/;
 
 /**
- * The value as JSON text, ready for the store. `undefined` is "no payload" and gives null.
- * @param replaced as JSON.stringify takes it
+ * The value as JSON text, ready for the store. `undefined` means "no payload" and gives null.
+ * @param replaced a replacer for JSON.stringify
  * @throws PAYLOAD_NOT_JSON, PAYLOAD_TOO_LARGE (over limits.payloadBytes of UTF-8), naming `what`
  */
 export function jsonText(
@@ -34,7 +34,7 @@ export function jsonText(
       hint: "Whoever reads it would run out of stack. Flatten it, or pass it as a text.",
     });
   }
-  // PostgreSQL's jsonb allows neither. Refusing them here names the culprit, and no batch fails because of it.
+  // PostgreSQL's jsonb allows neither. Refusing them here names the wrong value, and keeps it from failing a whole batch.
   if (text.includes("\\u") && unstorable.test(text)) {
     throw new CarillonError(
       "PAYLOAD_NOT_JSON",
@@ -51,7 +51,7 @@ export function jsonText(
       },
     );
   }
-  // A caller with a replacer has chosen what replaces such values.
+  // A caller that passes a replacer has decided what becomes of such values.
   const lost = replaced === undefined ? lostIn(value, []) : undefined;
   if (lost !== undefined) {
     throw new CarillonError("PAYLOAD_NOT_JSON", `${what} has ${lost}, which JSON does not have`, {
@@ -62,8 +62,8 @@ export function jsonText(
 }
 
 /**
- * The first part of a value that JSON.stringify drops, or turns into null or {}, with its place. Objects that write themselves (dates)
- * are not looked into. The value has been written within the limits, so it has no circle and is not deep.
+ * The first part of a value that JSON.stringify drops, or turns into null or {}, with its place. Objects with a `toJSON` of their own
+ * (dates) are not examined. The value has already been written within the limits, so it has no cycle and is not deep.
  */
 function lostIn(value: unknown, path: string[]): string | undefined {
   const at = () => (path.length > 0 ? ` at ${path.join(".")}` : "");
@@ -82,10 +82,10 @@ function lostIn(value: unknown, path: string[]): string | undefined {
   return undefined;
 }
 
-/** Types whose content JSON.stringify does not see, by their tags, which are the same in every realm. */
+/** Types whose content JSON.stringify ignores, by their tags, which are the same in every realm. */
 const contentless = new Set(["Map", "Set", "WeakMap", "WeakSet", "Error", "Promise", "RegExp", "ArrayBuffer"]);
 
-/** A text of fewer characters cannot be this deep, so most texts are not scanned. */
+/** A shorter text cannot have this depth, so most texts are not scanned. */
 function isDeep(text: string): boolean {
   if (text.length <= 2 * limits.jsonDepth) return false;
   let depth = 0;
@@ -123,7 +123,7 @@ export function refuseInexact(text: string, what: string): void {
   });
 }
 
-/** @param number as it is written */
+/** @param number as it is written in the text */
 export function inexactWords(number: string, path: string): string {
   const shown = number.length <= shownLength ? number : `${number.slice(0, shownLength)}…`;
   return `${shown}${path === "" ? "" : ` at ${path}`}, which a number cannot hold exactly`;
@@ -135,13 +135,13 @@ export function shownValue(value: unknown): string {
     const text = JSON.stringify(value) ?? String(value);
     return text.length <= shownLength ? text : `${text.slice(0, shownLength)}…`;
   } catch {
-    // A big integer, something in a circle, or too deep.
+    // A big integer, or an object that is circular or too deep.
     return `something of the type ${typeof value}`;
   }
 }
 const shownLength = 200;
 
-/** The same text for the same content, independent of the order of object keys. */
+/** Returns the same text for the same content, independent of the order of object keys. */
 export function sortedJson(value: unknown): string {
   if (value === null || typeof value !== "object") return JSON.stringify(value);
   if (typeof (value as { toJSON?: unknown }).toJSON === "function")
@@ -150,13 +150,13 @@ export function sortedJson(value: unknown): string {
   const parts: string[] = [];
   for (const key of sortedKeys(value)) {
     const part = sortedJson((value as Record<string, unknown>)[key]);
-    // JSON.stringify omits what JSON does not have; so does this.
+    // JSON.stringify omits values that JSON cannot express; this does the same.
     if (part !== undefined) parts.push(`${JSON.stringify(key)}:${part}`);
   }
   return `{${parts.join(",")}}`;
 }
 
-/** Numbers first and by their size, which is the order that an object keeps them in. */
+/** Numeric keys first, by size: objects keep them in that order. */
 function sortedKeys(value: object): string[] {
   const keys = Object.keys(value).sort();
   return keys.some((key) => /^\d/.test(key)) ? Object.keys(Object.fromEntries(keys.map((key) => [key, null]))) : keys;

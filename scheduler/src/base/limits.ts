@@ -16,15 +16,15 @@ export const limits = {
   keyLength: 200,
   /** The largest limit of a group: above, it would limit nothing. */
   groupRuns: 100_000,
-  /** Runs that one run is split into. */
+  /** Shards of one run. */
   shards: 1_000,
-  /** The number of tasks that one task may come after. */
+  /** Upstream tasks of one task. */
   upstreamTasks: 100,
   /** The number of children of one run. */
   children: 10_000,
   /** Children that one statement creates, or that one poll of a remote worker requests. */
   childrenAtOnce: 1_000,
-  /** A run's inputs in one answer to a remote worker: their number, and the bytes of their results and errors. */
+  /** A run's inputs in one answer to a remote worker: how many, and the bytes of their results and errors. */
   inputsPerPoll: 1_000,
   inputBytesPerPoll: 8 * 1024 * 1024,
   /** Groups of dead letters in one answer, the largest first; and the tasks that are named for each group. */
@@ -33,8 +33,8 @@ export const limits = {
   /** Grants of one user; and namespaces of one token. */
   grants: 1_000,
   /**
-   * Task definitions cached in one process, some 1 to 2 kB each. The half that was used last is sure to be cached; with more tasks,
-   * others are read again.
+   * Task definitions cached in one process, about 1 to 2 kB each. The half that was used most recently is certainly cached; if there are
+   * more tasks, others are read again.
    */
   definitionsKept: 250_000,
   lockNameLength: 200,
@@ -43,7 +43,7 @@ export const limits = {
   /** Holders and waiters of one lock name, on PostgreSQL. */
   lockLine: 10_000,
   cronTextLength: 256,
-  /** A schedule in English; the English text for a cron of the greatest length is shorter. */
+  /** A schedule in English; the longest cron expression gives a shorter text. */
   phraseLength: 2_000,
   /** The length of an RRULE with its date lines; and the number of dates that it adds, and that it leaves out. */
   ruleTextLength: 40_000,
@@ -52,7 +52,10 @@ export const limits = {
   ruleCount: 10_000,
   /** Holidays of one calendar: some 50 years of them, or 10 in which every weekend is listed. */
   calendarDays: 5_000,
-  /** A comparison of two versions of a calendar: tasks; days ahead; slots of one task that are compared, and that are listed. */
+  /**
+   * A comparison of two versions of a calendar: how many tasks, how many days ahead, and how many slots of one task are compared and are
+   * listed.
+   */
   comparedTasks: 100,
   comparedDays: 366,
   comparedSlots: 2_000,
@@ -60,16 +63,16 @@ export const limits = {
   /** The size of a calendar's file; and the number of days that its rules give, counted before exclusions. */
   icsBytes: 1024 * 1024,
   icsOccurrences: 8_000,
-  /** Milliseconds of uninterrupted work, a third of a session's timeout at most: for a calendar's file, and for a payload. */
+  /** Milliseconds of uninterrupted work, for a calendar's file and for the check of a payload: at most a third of a session's timeout. */
   icsMs: 2_000,
   payloadCheckMs: 500,
-  /** Windows of one task. */
+  /** Blackout windows of one task. */
   blackoutWindows: 100,
   /** A slot is due at most this much after its nominal time by jitter. */
   jitterMs: 86_400_000,
-  /** The delay between two attempts of a run: after a longer one the next attempt may have no date that could be shown. */
+  /** The delay between two attempts of a run: after a longer delay the next attempt could be at a time that no Date can express. */
   retryDelayMs: 366 * 86_400_000,
-  /** The shortest period of a fixed rate: a horizon then holds some hundred slots. */
+  /** The shortest period of a fixed rate: a horizon then holds a few hundred slots. */
   shortestPeriodMs: 100,
   /** No slot is planned after this year: a cron that next fires later ends with an error. */
   lastYear: 2200,
@@ -95,24 +98,24 @@ export const limits = {
   commandLineBytes: 16 * 1024,
   /** Bytes of all output of one command; the rest is read, counted and thrown away. */
   commandOutputBytes: 4 * 1024 * 1024,
-  /** The last lines of stderr that a failed command's error quotes, as far as its message has room for them. */
+  /** The last lines of stderr that a failed command's error quotes, as far as they fit into its message. */
   commandLastLines: 10,
-  /** The time between SIGTERM and SIGKILL. */
+  /** The time between SIGTERM and SIGKILL for a command, in milliseconds. */
   commandGraceMs: 10_000,
   /**
-   * Bytes of an HTTP task's response that are read; the rest is not. As JSON, escaped at its worst, this is still a result that can be
+   * Bytes of an HTTP task's response that are read; the rest is not read. Even if each of these bytes is escaped in JSON, the result can be
    * stored.
    */
   httpBodyBytes: 32 * 1024,
   /** The length of an HTTP task's URL, and of each of its headers. */
   urlLength: 8_000,
-  /** Bytes of one request of a remote worker, unpacked. */
+  /** Bytes of one request of a remote worker, after decompression. */
   pollBytes: 16 * 1024 * 1024,
   /** How long a poll waits at most; short enough for proxies that close a connection after 30 s of silence. */
   pollWaitMs: 25_000,
-  /** The silence after which a remote worker is dead. */
+  /** The silence after which a remote worker is presumed dead. */
   workerTimeoutMs: 60_000,
-  /** How long before a run's due time a remote worker may claim it, at most. */
+  /** The longest time before a run's due time at which a remote worker may claim it. */
   pollAheadMs: 60_000,
   /** Claims, verdicts or log lines in one poll. */
   runsPerPoll: 2_000,
@@ -126,55 +129,63 @@ export const limits = {
   heldPerSession: 20_000,
   /** The greatest age of an event that a remote worker reports. */
   agoMs: 366 * 86_400_000,
-  /** How far a run's next try can be put off by its handler. */
+  /** How far ahead a handler can postpone the next attempt of its run. */
   postponedMs: 366 * 86_400_000,
   /** How often a run can be snoozed. */
   snoozes: 1_000,
-  /** An older end or log line is recorded as of this long ago: the partition of that day exists from the beginning, and is kept. */
+  /**
+   * An older end or log line is recorded as of this long ago, because the partition of that day exists from the first start on, and is
+   * kept.
+   */
   writtenAgoMs: 86_400_000,
-  /** The size of one request to the API; and of one that carries many runs, or a calendar's file. */
+  /** The size of one request to the API; and of a request that carries many runs, or a calendar's file. */
   requestBytes: 1024 * 1024,
   largeRequestBytes: 16 * 1024 * 1024,
   /** Runs enqueued by one request. */
   runsPerRequest: 2_000,
   /** Tasks of a bundle that one request plans or applies: each is a transaction, and the caller waits up to a minute. */
   tasksPerPlan: 2_000,
-  /** Server-sent events that one server sends at once. */
+  /** Event streams that one server sends at once. */
   streams: 200,
-  /** How old a sign-in may be that ends other sign-ins of its user. */
+  /** The greatest age of a sign-in that may end other sign-ins of its user. */
   freshSignInMs: 600_000,
   /** Event streams that one user may have. */
   streamsPerUser: 50,
   /** Live sessions of one worker key. */
   sessionsPerKey: 500,
-  /** The largest number of any quota; and how far the waiting runs of a namespace are counted if only their bytes have a quota. */
+  /**
+   * The largest value of any quota; and up to which number the waiting runs of a namespace are counted if only their bytes have a quota.
+   */
   quota: 1_000_000_000_000,
   countedWaiting: 1_000_000,
-  /** Tasks of a group or a namespace whose runs a list reads task by task; the runs of more tasks are read in order and tested. */
+  /** The most tasks of a group or a namespace for which a list is read task by task; for more tasks, runs are read in order and tested. */
   tasksProbed: 100,
-  /** The same for a list by source: of each task as many runs are read and tested as a statement may look at. */
+  /** As `tasksProbed`, for a list by source, which has to read and test many runs of each task in one statement. */
   tasksProbedWithTests: 10,
-  /** Unfinished runs, and ended ones of each outcome, that one statement of a list reads to find those that match. */
+  /** Unfinished runs, and ended runs of each outcome, that one statement of a list reads to find matching runs. */
   liveRunsLookedAt: 500,
   endedRunsLookedAt: 2_000,
-  /** For one answer: tasks whose last runs are listed, runs of each, and tasks that fire next. */
+  /** For one answer: tasks whose last runs are listed, runs of each task, and tasks that fire next. */
   recentTasks: 100,
   recentRuns: 100,
   comingTasks: 200,
   passwordLength: 1_000,
   /** The size of one secret's value. */
   secretBytes: 32 * 1024,
-  /** A shorter value cannot be distinguished from other text. */
+  /** A shorter secret could not be distinguished from other text in a log. */
   secretLeastLength: 8,
-  /** Secret values that a process has handed out, and redacts from what is written. */
+  /** Secret values that a process has handed out and redacts from its output. */
   secretsRemembered: 1_000,
-  /** Data keys that one transaction wraps again. */
+  /** Data keys that one transaction rewraps. */
   secretsAtOnce: 500,
-  /** The length of the message of an error that a handler throws; a longer one keeps its beginning. */
+  /** The length of the message of a handler's error; a longer message is cut at its end. */
   errorMessageLength: 2_000,
   /** The length of a message or a stack that a remote worker reports. */
   errorTextLength: 16 * 1024,
-  /** One result of an MCP tool: its JSON; and within it one text, one JSON value of a user, and one list that has no pages. */
+  /**
+   * One result of an MCP tool: its length as JSON; and within it the lengths of one text, of one JSON value of a user, and of one list
+   * without pages.
+   */
   mcpAnswerCharacters: 60_000,
   mcpTextCharacters: 2_000,
   mcpValueCharacters: 4_000,
@@ -183,9 +194,9 @@ export const limits = {
   mcpPageItems: 50,
   mcpSlots: 200,
   mcpSimulatedTasks: 50,
-  /** Workers that one explanation of a run looks at. */
+  /** Workers that one explanation of a run considers. */
   countedWorkers: 2_000,
-  /** Confirmations that an MCP server keeps at once, and how long each holds. */
+  /** Confirmations that an MCP server keeps at once, and how long each is valid. */
   confirmations: 100,
   confirmationMs: 300_000,
 } as const;

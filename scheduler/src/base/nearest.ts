@@ -1,6 +1,6 @@
 import { CarillonError } from "./errors.ts";
 
-/** Levenshtein distance, given up at `most`. */
+/** The Levenshtein distance; if it is at least `most`, returns `most`. */
 export function editDistance(a: string, b: string, most = 4): number {
   if (Math.abs(a.length - b.length) >= most) return most;
   let row = Array.from({ length: b.length + 1 }, (_, j) => j);
@@ -15,13 +15,13 @@ export function editDistance(a: string, b: string, most = 4): number {
   return Math.min(row[b.length] as number, most);
 }
 
-/** A longer word is no mistyped name, and comparing it would take long. */
+/** A longer word is no mistyped name, and a comparison would take long. */
 const longestWord = 100;
 
-/** The number of letters that two words must begin with to be taken for forms of one word: "retries", "retry". */
+/** How many first letters two words must share to count as forms of one word: "retries", "retry". */
 const stem = 3;
 
-/** The nearest of `among`. The case of letters only decides between two that are equally near. "": none is near. */
+/** The nearest word of `among`; "": none is near. Letter case only decides between two equally near words. */
 export function nearest(word: string, among: readonly string[]): string {
   if (word.length > longestWord) return "";
   const given = word.toLowerCase();
@@ -37,13 +37,13 @@ export function nearest(word: string, among: readonly string[]): string {
   return near[0]?.one ?? "";
 }
 
-/** `; did you mean "retry"?`, or nothing where no name is near. */
+/** `; did you mean "retry"?`, or "" if no name is near. */
 export function meant(word: string, among: readonly string[]): string {
   const one = nearest(word, among);
   return one === "" ? "" : `; did you mean ${JSON.stringify(one)}?`;
 }
 
-/** @param path of what has them, as the caller wrote it @throws OPTION_INVALID */
+/** @param path the path of `options` in the caller's notation @throws OPTION_INVALID */
 export function checkNames(what: string, options: object, known: readonly string[], path = ""): void {
   const unknown = Object.keys(options).find((option) => !known.includes(option));
   if (unknown === undefined) return;

@@ -8,15 +8,15 @@ interface Stopping {
   log: Log;
 }
 
-/** Everything in this process that stops on a signal; an entry stays until its stop is done. */
+/** Everything in this process that stops on a signal; an entry is removed once its stop is complete. */
 const standing = new Set<Stopping>();
 let underWay = false;
 /** Actions that run when a second signal ends this process. */
 const ends = new Set<() => void>();
 
 /**
- * Registers an action to run at once when a second signal ends the process: a signal's default effect emits no "exit". @returns removes
- * it
+ * Registers an action for the moment when a second signal ends the process, because a signal's default effect emits no "exit" event.
+ * @returns a function that removes the action
  */
 export function atSecondSignal(end: () => void): () => void {
   ends.add(end);
@@ -25,17 +25,16 @@ export function atSecondSignal(end: () => void): () => void {
 
 /**
  * Stops on SIGTERM and SIGINT, and when the process has nothing left to do. The signal has its default effect once everything in this
- * process that stops by it has stopped. If the program listens to the signal as well, the program decides when and how the process ends.
- *
- * So a script that has done its work ends by itself, and closes in order what it left open; an embedded server whose last user it was
- * stops. Idle connections do not keep a process alive: Node emits "beforeExit" once no request, timer or lock is left. The work of `stop`
- * then keeps the process alive until it is done. `process.exit()` ends the process without this.
+ * process that uses this function has stopped. If the program itself listens to the signal, the program decides when and how the process
+ * ends. A script that has done its work thus ends by itself and closes everything properly; an embedded server that loses its last user
+ * this way stops. Idle connections do not keep a process alive: Node emits "beforeExit" once no request, timer or lock is left. The work of
+ * `stop` then keeps the process alive until it is complete. `process.exit()` ends the process without this.
  */
 export function stopOnSignals(stop: () => Promise<void>, stopping: AbortSignal, log: Log): void {
   const one = { stop, log };
   if (standing.size === 0 && !underWay) listen();
   standing.add(one);
-  // Not within the abort: `stop` itself aborts. Its caller gets a failure of the stop.
+  // Deferred, because `stop` itself aborts the signal. The caller of `stop` receives its error.
   const begun = () => queueMicrotask(() => void Promise.allSettled([stop()]).then(() => leave(one)));
   if (stopping.aborted) begun();
   else stopping.addEventListener("abort", begun, { once: true });
@@ -73,7 +72,7 @@ function onSignal(name: NodeJS.Signals): void {
 }
 
 async function stopAll(name: NodeJS.Signals): Promise<void> {
-  // Includes those that are added meanwhile.
+  // The loop includes entries that are added meanwhile.
   while (standing.size > 0) {
     await Promise.all(
       [...standing].map(async (one) => {

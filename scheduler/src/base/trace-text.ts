@@ -10,11 +10,11 @@ interface SpanParts {
   traceFlags: number;
 }
 
-/** A span's context as W3C's traceparent writes it. */
+/** A span's context in the notation of W3C's traceparent. */
 export const traceText = ({ traceId, spanId, traceFlags }: SpanParts): string =>
   `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, "0")}`;
 
-/** The span's context in such a text; null: the text is none. */
+/** The span's context in a traceparent; null: the text is no traceparent. */
 export function spanContextOf(text: string): (SpanParts & { isRemote: true }) | null {
   const [, traceId, spanId, flags] = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/.exec(text) ?? [];
   if (traceId === undefined || spanId === undefined || flags === undefined) return null;

@@ -3,7 +3,7 @@ import { VirtualClock } from "../../test/support/virtual-clock.ts";
 import { CarillonError, type ErrorCode } from "./errors.ts";
 import { untilAnswered } from "./until-answered.ts";
 
-/** Fails the given number of times, and then answers; `ms` of its clock pass between the calls. */
+/** Fails `failures` times, then answers; the virtual clock advances between the calls. */
 function stage(code: ErrorCode, failures: number, failFast = false) {
   const clock = new VirtualClock(0);
   const stopping = new AbortController();

@@ -1,15 +1,15 @@
 import { type Clock, pause } from "./clock.ts";
 import { isCarillonError, isStoreAway } from "./errors.ts";
 
-/** `untilAnswered` with a process's own clock, signal and `failFast`. */
+/** `untilAnswered` bound to a process's clock, signal and `failFast`. */
 export type UntilAnswered = <T>(ask: () => Promise<T>) => Promise<T>;
 
 const retryMs = 250;
 
 /**
- * Repeats a start's request to the store until the store answers: one lost reply must not end a start that is meant to wait for the
- * store. Only for requests that may be repeated.
- * @throws the last error with `failFast`, or when the signal aborted; and every other error
+ * Repeats a request to the store during a start until the store answers: one lost reply must not end a start that is meant to wait for the
+ * store. Only for repeatable requests.
+ * @throws the last error with `failFast`, or when the signal aborts; and every error other than an unreachable store
  */
 export async function untilAnswered<T>(
   ask: () => Promise<T>,

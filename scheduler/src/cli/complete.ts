@@ -8,13 +8,13 @@ import type { Terminal } from "./screen/terminal.ts";
 import { plain } from "./screen/text.ts";
 import { lookingOptions } from "./store-choice.ts";
 
-/** The time limit for names after the user has pressed Tab; after it, none are offered. */
+/** The time limit for reading names after the user has pressed Tab; after that no names are offered. */
 const answerMs = 1_500;
 const namesMost = 200;
 
 /**
- * Answers a shell: `files` or `words` on the first line, then a candidate a line; zsh and fish also get its description after a
- * tab. Prints no errors: a message in the middle of a line that is being typed only disturbs.
+ * Answers a shell: `files` or `words` on the first line, then one candidate per line; for zsh and fish its description follows after a tab.
+ * Prints no errors, because a message in the middle of the line that the user is typing only disturbs.
  * @param given for bash: the word as bash has split it, and the line up to the cursor; for the other shells: the words
  */
 export async function complete(program: Command, [shell = "", ...given]: string[]): Promise<ExitCode> {
@@ -47,7 +47,7 @@ async function named({ named: thing, beginning, options }: Completion): Promise<
   }
 }
 
-/** Names that begin so; of a cluster with many, the first of them. */
+/** Names that start with `beginning`, up to a limit. */
 export async function namesOf(
   thing: Named,
   beginning: string,
@@ -56,7 +56,7 @@ export async function namesOf(
   return (await namesAt(thing, beginning, options)).filter((name) => name.startsWith(beginning));
 }
 
-/** The names of one kind; for some kinds all of them, for others those that match. */
+/** The names of one kind: of some kinds all names, of others only those that start with `beginning`. */
 async function namesAt(thing: Named, beginning: string, options: Parameters<typeof chosenReach>[0]): Promise<string[]> {
   if (thing === "profiles") return Object.keys(readProfiles(process.env).profiles);
   const reach = chosenReach(options);

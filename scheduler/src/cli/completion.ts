@@ -1,7 +1,7 @@
 import type { Command, Option } from "commander";
 import type { CommonOptions } from "./store-choice.ts";
 
-/** The kinds of names that a word can hold, beside the words in the tree of commands. */
+/** The kinds of names that a word can hold, besides command names. */
 export type Named = "tasks" | "calendars" | "groups" | "keys" | "nodes" | "profiles";
 
 export interface Candidate {
@@ -12,12 +12,12 @@ export interface Candidate {
 /** The candidates for the last word. */
 export interface Completion {
   candidates: Candidate[];
-  /** The kind of names from the cluster that are candidates too. */
+  /** The kind of names from the cluster that are also candidates; null: none. */
   named: Named | null;
   files: boolean;
-  /** The part that the candidates begin with. */
+  /** The text that all candidates start with. */
   beginning: string;
-  /** The text before each candidate when the option's name and its value are one word: "--task=". */
+  /** The text before each candidate if the option's name and its value are one word: "--task=". */
   before: string;
   /** The options on the line that choose the cluster. */
   options: Pick<CommonOptions, "store" | "server" | "profile" | "directory" | "schema">;
@@ -41,7 +41,7 @@ const values: Readonly<Record<string, Named>> = {
 };
 const takesFile = /\b(?:FILE|PATH)\b/;
 
-/** Pure: works from commander's own tree, so that it covers every command and option. @param words the last one is being typed */
+/** Pure: works from commander's own tree, so that it covers every command and option. @param words the last word is the one being typed */
 export function completionOf(program: Command, words: readonly string[]): Completion {
   const typed = words.at(-1) ?? "";
   const found: Completion = {
@@ -106,11 +106,11 @@ const split = (word: string): [name: string, value: string | undefined] => {
 const begun = (candidates: Candidate[], beginning: string) =>
   candidates.filter(({ value }) => value.startsWith(beginning));
 
-/** The nearest first. */
+/** The options of the innermost command first. */
 const optionsOf = (path: readonly Command[]): Option[] =>
   [...path].reverse().flatMap((command) => command.options.filter(({ hidden }) => !hidden));
 
-/** The first clause is enough beside a name. */
+/** The first clause of a description, which is enough beside a name. */
 const brief = (text: string) => (text.split(/\.(?:\s|$)|[:;]/)[0] ?? "").trim();
 
 function ofValue(found: Completion, { long, flags, argChoices }: Option, typed: string): Completion {
@@ -135,8 +135,8 @@ function keep({ options }: Completion, { long }: Option, value: string): void {
 }
 
 /**
- * The words of a line as a shell would split it, up to where it ends: a quote that is not closed, and a last blank, are being
- * typed.
+ * The words of a line as a shell would split it. The last word may be unfinished: inside a quote that is not closed, or empty after a
+ * space.
  */
 export function wordsOf(line: string): string[] {
   const words: string[] = [];

@@ -1,6 +1,6 @@
 import { type ErrorCode, isCarillonError } from "../base/errors.ts";
 
-/** docs/cli.md lists them, and a test compares. */
+/** docs/cli.md lists the codes, and a test compares the two. */
 export const exitCodes = {
   ok: 0,
   failed: 1,
@@ -15,8 +15,8 @@ export const exitCodes = {
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
 
 /**
- * The exit code of `diff`, `apply --plan` and `migrate --plan` when there is something to do, as of diff(1); wrong usage of
- * the first two is 1.
+ * The exit code of `diff`, `apply --plan` and `migrate --plan` when there is something to do, as that of diff(1); wrong usage of the first
+ * two is 1.
  */
 export const changesExit: ExitCode = 2;
 
@@ -73,7 +73,7 @@ const failed = new Set<ErrorCode>([
   "PACKAGE_NEEDED",
 ]);
 
-/** Codes of a server that cannot be reached, or that refuses the caller. */
+/** Error codes for a server that cannot be reached, or that refuses the caller. */
 const server = new Set<ErrorCode>([
   "SERVER_UNREACHABLE",
   "SERVER_BUSY",
@@ -89,11 +89,11 @@ const server = new Set<ErrorCode>([
   "QUOTA_EXCEEDED",
 ]);
 
-/** The exit code of a command that ended by an error. An error without one of our codes is a bug. */
+/** The exit code of a command that ended with an error. An error without a Carillon code is a bug. */
 export function exitCodeOf(error: unknown): ExitCode {
   if (!isCarillonError(error)) return exitCodes.bug;
   if (notFound.has(error.code)) return exitCodes.notFound;
   if (/^(STORE|EMBEDDED|COORDINATION)_/.test(error.code) || server.has(error.code)) return exitCodes.store;
-  // Every other code names something wrong in what was given: an option, a file, a schedule, a payload.
+  // Every other code means that the input was wrong: an option, a file, a schedule, a payload.
   return failed.has(error.code) ? exitCodes.failed : exitCodes.usage;
 }

@@ -10,7 +10,7 @@ export const late = <Name extends string, Module extends Record<Name, Work>>(
   name: Name,
 ): Module[Name] => ((...given) => load().then((module) => module[name](...given))) as Module[Name];
 
-/** Loads a module that needs an optional peer package. @throws PACKAGE_NEEDED where that is not installed */
+/** Loads a module that needs an optional peer package. @throws PACKAGE_NEEDED if the package is not installed */
 export const withPackage =
   <Module>(name: string, load: () => Promise<Module>): (() => Promise<Module>) =>
   () =>

@@ -30,8 +30,8 @@ export interface LoginOptions extends CommonOptions {
 const longestName = 100;
 
 /**
- * Signs in at a server and keeps a token of one's own there as a profile. A password is used once, to make the token, and kept
- * nowhere; a token that is given is kept as it is.
+ * Signs in at a server and stores a token for the user as a profile. A password is used once, to create the token, and stored nowhere; a
+ * given token is stored as it is.
  */
 export async function login(address: string, options: LoginOptions, terminal: Terminal): Promise<ExitCode> {
   const url = serverUrl(address, "the server", process.env);
@@ -79,7 +79,7 @@ async function madeToken(url: string, { user: given, expires, code }: LoginOptio
     await signIn(await firstLine("code of the second factor"));
   }
   try {
-    // A unique name: signing in twice on one machine makes two tokens.
+    // The name of the token must be unique: signing in twice on one machine makes two tokens.
     const host = hostname()
       .replace(/[^\w.-]/g, "-")
       .slice(0, longestName / 2);
@@ -93,12 +93,12 @@ async function madeToken(url: string, { user: given, expires, code }: LoginOptio
     });
     return { server: url, token: made.secret, user: made.user, tokenName: made.name, expires: made.expires };
   } finally {
-    // The sign-in is no longer needed; if it cannot be ended, it ends by itself within a day.
+    // The sign-in is no longer needed; if signing out fails, the sign-in expires within a day.
     await api.signOut().catch((error: unknown) => void error);
   }
 }
 
-/** Keeps the cookie of a sign-in for as long as it takes to make a token. */
+/** An HTTP client that keeps the cookie of a sign-in for as long as it takes to create a token. */
 function browserLike(url: string): Client {
   let cookie = "";
   const withCookie: typeof fetch = async (input, init = {}) => {
@@ -112,7 +112,7 @@ function browserLike(url: string): Client {
   return client({ server: url, fetch: withCookie });
 }
 
-/** Ends the profile's token at its server, if it was made by signing in, and forgets the profile. */
+/** Revokes the profile's token at its server, if `login` created the token, and removes the profile. */
 export async function logout(options: CommonOptions, terminal: Terminal): Promise<ExitCode> {
   const profiles = readProfiles(process.env);
   const name = options.profile ?? profiles.current;
@@ -143,7 +143,7 @@ async function revoke({ server: url, token, tokenName }: Profile): Promise<boole
   try {
     await api.revokeToken({ token: tokenName, reason: "carillon logout" });
   } catch (error) {
-    // It has ended already.
+    // The token has already ended.
     if (!isCarillonError(error, "SIGN_IN_NEEDED")) throw error;
   }
   return true;
@@ -210,7 +210,7 @@ export async function useProfile(name: string, terminal: Terminal): Promise<Exit
   return exitCodes.ok;
 }
 
-/** Reads one line, typed on the terminal or from a pipe. */
+/** Reads one line from the terminal or from a pipe. */
 async function firstLine(what: string, { hidden = false } = {}): Promise<string> {
   const { stdin, stderr } = process;
   if (!stdin.isTTY) {

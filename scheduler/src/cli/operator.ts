@@ -1,11 +1,11 @@
 import { hostname, userInfo } from "node:os";
 
-/** The author of changes that this command makes. */
+/** The author recorded for changes by this command: the user and the host. */
 export function operator(): string {
   try {
     return `${userInfo().username}@${hostname()}`;
   } catch {
-    // The number of this process's user has no name on this machine.
+    // This process's user id has no name on this machine.
     return `${process.getuid?.() ?? "someone"}@${hostname()}`;
   }
 }

@@ -56,13 +56,13 @@ export async function main(args: string[]): Promise<ExitCode> {
       return tellsChanges(named, args, exitCodeOf(error));
     }
     if (error.code === "commander.helpDisplayed" || error.code === "commander.version") return exitCodes.ok;
-    // A command that needs one more word has shown its help already.
+    // A family of commands without a subcommand has already shown its help.
     if (error.code !== "commander.help") terminal.failure(usageError(error, named));
     return tellsChanges(named, args, exitCodes.usage);
   }
 }
 
-/** The command that the words name, as deep as they match. */
+/** The innermost command that the words name. */
 function commandNamed(program: Command, args: readonly string[]): Command {
   let command = program;
   for (const word of args) command = command.commands.find((one) => one.name() === word) ?? command;
@@ -81,8 +81,8 @@ function usageError(error: CommanderError, command: Command): CarillonError {
 }
 
 /**
- * The root takes its options from anywhere in the line. One that a command has too is the command's behind it, for which its
- * value must be joined to it: `calendars show de --version=2`.
+ * The root command accepts its options anywhere in the line. Where a command has an option of the same name, the option after that command
+ * is the command's own; commander then needs the value joined to the option: `calendars show de --version=2`.
  */
 function ownOptionsJoined(program: Command, args: readonly string[]): string[] {
   const joined: string[] = [];
@@ -132,7 +132,7 @@ export function commands(terminal: Terminal, ended: Handle): Command {
     .configureOutput({ outputError: () => undefined })
     .exitOverride();
 
-  /** A command whose last argument is its options, the common ones among them. */
+  /** Adds a subcommand with its summary, and an example at the end of its help. */
   const add: CommandParts["add"] = (parent, usage, summary, example, how = {}) =>
     parent.command(usage, how).description(summary).addHelpText("after", `\nExample:\n  $ ${example}`);
   const doing =
@@ -175,7 +175,7 @@ export function commands(terminal: Terminal, ended: Handle): Command {
   return program;
 }
 
-/** Without a file, nothing of what reads one is loaded. */
+/** Imported only here, so that the code that reads a file is loaded only if there is one. */
 async function readConfigFile(named: string | undefined): Promise<ConfigFile | undefined> {
   const { readConfig } = await import("./config/config-file.ts");
   return readConfig(named, process.env);

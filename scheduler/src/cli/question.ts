@@ -1,9 +1,9 @@
 import { createInterface } from "node:readline";
 
-/** True if a person sits at the terminal, who reads the question and can answer. */
+/** True if standard input and output are terminals, so that a person can read a question and answer it. */
 export const isWatched = (): boolean => process.stdin.isTTY === true && process.stdout.isTTY === true;
 
-/** Asks for confirmation on the terminal. Ctrl-D means no, like an empty line; Ctrl-C or a signal makes the command end. */
+/** Asks for confirmation on the terminal. Ctrl-D means no, like an empty line; Ctrl-C or a signal ends the command. */
 export async function askToGoOn(signal: AbortSignal): Promise<"yes" | "no" | "interrupted"> {
   const lines = createInterface({ input: process.stdin, output: process.stdout });
   const interrupted = new Promise<undefined>((resolve) => {

@@ -9,14 +9,14 @@ import { type CommonOptions, defaultDirectory, withStore } from "./store-choice.
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The cluster that a command talks to, and the source of that choice. */
+/** The cluster that a command talks to, and where this choice came from. */
 export type Reach =
   | ({ kind: "server"; profile: string | null; from: string } & ServerChoice)
   | { kind: "store"; from: string | null };
 
 /**
- * The nearest source decides: the command line, the environment, the project's own file or folder. Only where none of these names
- * anything, the profile of the last sign-in does. A project's commands so never go elsewhere by surprise.
+ * The nearest source decides: the command line, the environment, then the project's own file or folder. The profile of the last sign-in is
+ * used only if none of these names a cluster, so that commands in a project never go to another cluster by surprise.
  * @throws USAGE, PROFILE_UNKNOWN, CONFIG_INVALID
  */
 export function chosenReach(options: CommonOptions, environment: Environment = process.env): Reach {
@@ -68,7 +68,7 @@ export function chosenReach(options: CommonOptions, environment: Environment = p
   return current === null ? byStore(null) : byProfile(current, "the last carillon login");
 }
 
-/** The token of a profile with exactly this address: a token is never sent elsewhere. */
+/** The token of a profile with exactly this address: a token is never sent to another address. */
 function tokenFor(url: string, environment: Environment): string | undefined {
   const { profiles, current } = readProfiles(environment);
   const here = Object.entries(profiles).filter(([, { server }]) => server === url);
@@ -77,14 +77,14 @@ function tokenFor(url: string, environment: Environment): string | undefined {
 
 export interface Reached {
   cluster: Cluster;
-  /** Aborts with Ctrl-C: waits should then end. */
+  /** Aborts with Ctrl-C, which ends all waits. */
   signal: AbortSignal;
 }
 
 /**
- * Opens the cluster for one command, by its store or by a server, and closes it afterwards. The first Ctrl-C ends waits, a second
- * one ends everything.
- * @param make allows making a store where there is none yet
+ * Opens the cluster for one command, through its store or a server, and closes it afterwards. The first Ctrl-C ends waits, a second one
+ * ends the process.
+ * @param make true: creates the store if it does not exist yet
  */
 export async function withCluster(
   options: CommonOptions & { reason?: string },
@@ -134,7 +134,7 @@ export async function interruptible(work: (signal: AbortSignal) => Promise<ExitC
   }
 }
 
-/** @throws STORE_NEEDED if the command would talk to a server: no other store may be used in its place */
+/** @throws STORE_NEEDED if the command would use a server: it must not use another store instead */
 export function requireStore(options: CommonOptions, what: string): void {
   const reach = chosenReach(options);
   if (reach.kind === "store") return;

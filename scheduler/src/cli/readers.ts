@@ -1,7 +1,7 @@
 /**
- * Handles a reader of standard output that goes away: `carillon runs tail | head`, a terminal that is closed, a log collector
- * that ended. The reaction depends on the command: one that only reads ends, one that changes something completes its work, and a
- * node stops in order.
+ * Handles a reader of standard output that goes away: `carillon runs tail | head`, a closed terminal, a log collector that ended. The
+ * reaction depends on the command: a command that only reads ends, a command that changes something completes its work, and a node stops
+ * gracefully.
  */
 import { CarillonError, messageOf } from "../base/errors.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
@@ -40,7 +40,7 @@ const endAtOnce = (): void => process.exit(refused ? exitCodes.failed : exitCode
 const goOn = (): void => undefined;
 let onUnread = endAtOnce;
 
-/** Called once in a process, however many command lines it carries out. */
+/** Registers the handlers once per process, however many command lines the process executes. */
 export function watchReaders(terminal: Terminal): void {
   if (watched) return;
   watched = true;
@@ -57,23 +57,23 @@ export function watchReaders(terminal: Terminal): void {
     }
     onUnread();
   });
-  // Remarks and output of handlers are then lost, which is better than a node that ends because of them; no channel is left to
-  // report it.
+  // Remarks and output of handlers are then lost, which is better than a node that ends because of them. There is no channel left to report
+  // the loss.
   process.stderr.on("error", () => undefined);
 }
 
-/** The exit code after all output is written or refused: a command whose output could not be written has failed. */
+/** The exit code once all output is written or refused: a command whose output could not be written has failed. */
 export const exitAfterOutput = (exit: ExitCode): ExitCode =>
   refused && exit === exitCodes.ok ? exitCodes.failed : exit;
 
-/** Holds from a command's begin to the end of the process: its last output comes after its work. */
+/** Sets the reaction until the process ends, because a command writes its last output after its work. */
 export function readBy(command: string, options: { plan?: boolean }): void {
   onUnread = onlyLooks(command, options) ? endAtOnce : goOn;
 }
 
 /**
- * Sets what to do when standard output has lost its reader; runs `work` at once if it already has. @returns restores the previous
- * reaction
+ * Sets what to do when standard output loses its reader; runs `work` at once if the reader has already gone. @returns a function that
+ * restores the previous reaction
  */
 export function whenUnread(work: () => void): () => void {
   const before = onUnread;

@@ -11,7 +11,7 @@ import type { Terminal } from "./screen/terminal.ts";
 
 export type RemoteOptions = NodeOptions & { key?: string };
 
-/** Options that only a process of the cluster itself can use. */
+/** Options that only a member with direct access to the store can use. */
 const ownOnly: readonly [flag: string, given: (options: RemoteOptions) => boolean][] = [
   ["--store", ({ store }) => store !== undefined],
   ["--directory", ({ directory }) => directory !== undefined],
@@ -29,7 +29,9 @@ const ownOnly: readonly [flag: string, given: (options: RemoteOptions) => boolea
   ["--allow-http", ({ allowHttp }) => allowHttp !== undefined],
 ];
 
-/** A remote worker's options: the command line over the file's own, and both over the settings. @throws USAGE, CONFIG_INVALID */
+/**
+ * A remote worker's options: the command line overrides the options in code, and both override the settings. @throws USAGE, CONFIG_INVALID
+ */
 export function decidingRemote(options: RemoteOptions, log: Log): (given: RemoteWorkerOptions) => RemoteWorkerOptions {
   const { server = [], key, name, group, label, concurrency, failFast } = options;
   const useless = ownOnly.filter(([, given]) => given(options)).map(([flag]) => flag);
@@ -37,7 +39,7 @@ export function decidingRemote(options: RemoteOptions, log: Log): (given: Remote
     throw new CarillonError("USAGE", `${useless.join(", ")} cannot go with worker --server`, {
       hint: "Leave it out: this worker has no store, and runs the handlers of its file alone. Or leave out --server.",
     });
-  // A configuration file may serve all processes of a folder: its settings for alarms or commands are theirs.
+  // A configuration file may serve all processes of a folder, so settings that only other processes use are ignored here.
   const all = optionsBeneath(options.file, process.env, (given) => given);
   const beneath: RemoteWorkerOptions = Object.fromEntries(
     shared.filter((one) => all[one] !== undefined).map((one) => [one, all[one]]),
@@ -71,7 +73,7 @@ const shared = [
   "failFast",
 ] as const;
 
-/** A worker that has no store, only servers: `carillon worker --server URL FILE`. */
+/** A worker without a store, which talks only to servers: `carillon worker --server URL FILE`. */
 export async function serveRemote(
   file: string | undefined,
   options: RemoteOptions,

@@ -10,7 +10,7 @@ import { type ExitCode, exitCodes } from "./exit-codes.ts";
 import { whenUnread } from "./readers.ts";
 import { type CommonOptions, chosenAddress, chosenCoordination, chosenStore } from "./store-choice.ts";
 
-/** The options of `dev`, `server` and `worker` beside the common ones. */
+/** The options of `dev`, `server` and `worker` in addition to the common ones. */
 export interface NodeOptions extends CommonOptions {
   coordination?: string;
   failFast?: boolean;
@@ -54,7 +54,7 @@ export function deciding(options: NodeOptions, log: Log, role: Role) {
   if (options.file?.open) tell(options.file.open);
   const files = { alarms: options.alarms, provider: options.provider };
   const named = Object.entries(files).flatMap(([name, file]) => (file === undefined ? [] : [[name, read(file, name)]]));
-  // Options that only schedulers have: a configuration file may serve all processes of a folder.
+  // Options that only schedulers have are ignored elsewhere: a configuration file may serve all processes of a folder.
   const {
     listen: at,
     behindProxy: behind,
@@ -70,12 +70,12 @@ export function deciding(options: NodeOptions, log: Log, role: Role) {
       }
     : {};
   return (given: CarillonOptions): CarillonOptions => {
-    // `dev` is for one's own machine: without a store it uses the embedded one.
+    // `dev` is for a developer's own machine: if no store is named, it uses the embedded one.
     const chosen = chosenStore(options, given) ?? (role.scheduler && role.worker ? embeddedStore : undefined);
     const coordination = chosenCoordination(options, given.coordination);
     const address = chosenAddress(options, given.address);
     const { store: _, ...rest } = given;
-    // A file's `store: undefined` stays, to be refused, unless the operator names a folder.
+    // A file's explicit `store: undefined` is kept, so that it is refused later, unless the operator names a folder.
     const unset = Object.hasOwn(given, "store") && directory === undefined && all.directory === undefined;
     return {
       ...all,
@@ -84,7 +84,7 @@ export function deciding(options: NodeOptions, log: Log, role: Role) {
       ...(chosen === undefined && !unset ? {} : { store: chosen }),
       ...(coordination === undefined ? {} : { coordination }),
       ...(directory === undefined ? {} : { directory }),
-      // `dev` is for a first start.
+      // `dev` creates a missing store, because it is the command for a first start.
       ...(role.scheduler && role.worker ? { createStore: true } : {}),
       ...(schema === undefined ? {} : { schema }),
       ...(name === undefined ? {} : { name }),
@@ -120,7 +120,7 @@ export function deciding(options: NodeOptions, log: Log, role: Role) {
   };
 }
 
-/** The Carillons of the file, or one without tasks of its own: it runs the commands that are stored. */
+/** The Carillons that the file exports; without a file, one that defines no tasks and runs the command tasks in the store. */
 export async function makeTowers(
   file: string | undefined,
   decide: (given: CarillonOptions) => CarillonOptions,
@@ -137,7 +137,10 @@ export async function makeTowers(
 
 const hasTerminal = (): boolean => [process.stdin, process.stdout, process.stderr].some(({ isTTY }) => isTTY === true);
 
-/** SIGHUP of a worker without a store: its key and its servers come by flags and variables, which cannot change while it runs. */
+/**
+ * SIGHUP changes nothing for a worker without a store: its key and servers come from flags and variables, which cannot change while it
+ * runs.
+ */
 export const hangUpIgnored = (log: Log) => () =>
   log.warn(
     { hint: "Restart this process to give it another key, other servers or other settings." },
@@ -145,8 +148,8 @@ export const hangUpIgnored = (log: Log) => () =>
   );
 
 /**
- * Makes SIGHUP, by which a service manager reloads a process, read the process's files again. One reading runs at a time; a
- * signal that arrives meanwhile causes another afterwards.
+ * Returns the handler of SIGHUP, by which a service manager reloads a process: it reads the process's files again. One reading runs at a
+ * time; a signal that arrives meanwhile causes another reading afterwards.
  */
 export function reading(towers: readonly Carillon[], options: NodeOptions, log: Log, role: Role): () => void {
   const read = async () => {
@@ -185,8 +188,8 @@ interface Running {
 }
 
 /**
- * Starts them, waits for a signal, stops them: current runs end first. A second signal ends the process at once; its runs are run
- * again elsewhere, as each task allows. @throws why one of them stopped by itself
+ * Starts the nodes, waits for a signal, and stops them: current runs end first. A second signal ends the process at once; other workers
+ * then repeat its runs, as each task allows. @throws the error for which a node stopped by itself
  */
 export async function runUntilStopped(
   towers: readonly { start(): Promise<unknown>; stop(): Promise<void>; ended?(): Promise<void> }[],
@@ -206,7 +209,7 @@ export async function runUntilStopped(
     ["SIGHUP", onSighup],
   ] as const;
   for (const [name, listener] of signals) process.on(name, listener);
-  // Not counted as the first signal: a closed terminal both removes the reader and signals, in either order.
+  // Losing the reader does not count as the first signal: closing a terminal causes both, in either order.
   const restore = whenUnread(() => stopping.abort());
   try {
     const started = Promise.all(towers.map((tower) => tower.start())).then(onStarted);

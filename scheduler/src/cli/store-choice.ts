@@ -20,7 +20,7 @@ export interface CommonOptions {
   /** The URLs of servers, whose HTTP API is used instead of the store. */
   server?: string[];
   profile?: string;
-  /** carillon.config.…, where there is one. */
+  /** The contents of carillon.config.…, if the file exists. */
   file?: ConfigFile;
   directory?: string;
   schema?: string;
@@ -28,7 +28,7 @@ export interface CommonOptions {
   color: boolean;
 }
 
-/** A setting that is read from the environment, else from carillon.config.…. */
+/** The value of a setting: from the environment, else from carillon.config.…. */
 function settingOf<Key extends "createStore" | "requireTls">(key: Key, file: ConfigFile | undefined) {
   const setting = settings.find((one) => one.key === key) as Setting;
   const asked = (inEnvironment(setting, process.env)?.value ?? file?.values[key]) as boolean | undefined;
@@ -37,19 +37,18 @@ function settingOf<Key extends "createStore" | "requireTls">(key: Key, file: Con
 
 export const defaultDirectory = ".carillon";
 
-/** A text of carillon.config.…; its kind was checked when the file was read. */
+/** A text setting of carillon.config.…; its type was checked when the file was read. */
 const textIn = (file: ConfigFile | undefined, name: string): string | undefined =>
   (file?.values[name] as string | undefined) || undefined;
 
-/** The chosen URL; undefined: the embedded store, in the named folder. */
+/** The URL of the chosen store; undefined: the embedded store, in the named folder. */
 export function chosenUrl(...given: Parameters<typeof chosenStore>): string | undefined {
   const store = chosenStore(...given);
   return store === embeddedStore ? undefined : store;
 }
 
 /**
- * The store that the nearest setting names, in the order of `chosenReach`: a URL or "embedded". Undefined when no setting names
- * one.
+ * The store that the nearest setting names, in the order of `chosenReach`: a URL or "embedded"; undefined: no setting names a store.
  * @param own the options in a file of tasks
  */
 export function chosenStore(
@@ -58,13 +57,13 @@ export function chosenStore(
 ): string | undefined {
   const { CARILLON_STORE, DATABASE_URL, CARILLON_DIRECTORY } = process.env;
   if (store) return store;
-  // A folder is an answer too: a URL that happens to be in the environment would be another cluster.
+  // A named folder takes precedence: a URL that happens to be in the environment could be another cluster's.
   if (directory !== undefined) return undefined;
   if (own.store || own.directory) return own.store || undefined;
   return CARILLON_STORE || DATABASE_URL || (CARILLON_DIRECTORY ? undefined : textIn(file, "store"));
 }
 
-/** The coordination service, if one is used beside the store: the URL given, else the file's, else that of the environment. */
+/** The coordination service, if one is used beside the store: the given URL, else the file's, else that of the environment. */
 export function chosenCoordination(
   { coordination, file }: { coordination?: string; file?: ConfigFile },
   fileUrl?: string,
@@ -72,7 +71,7 @@ export function chosenCoordination(
   return coordination || fileUrl || process.env.CARILLON_COORDINATION || textIn(file, "coordination");
 }
 
-/** The address at which other processes reach this one: the address given, else the file's, else that of the environment. */
+/** The address at which other processes reach this one: the given one, else the file's, else that of the environment. */
 export function chosenAddress(
   { address, file }: { address?: string; file?: ConfigFile },
   fileAddress?: string,
@@ -83,7 +82,7 @@ export function chosenAddress(
 /** A coordination service's URL as text for people; made safe to print, since the URL may come from anywhere. */
 export const coordinationText = (url: string): string => plain(servicePlace(url));
 
-/** The target of a store's URL, without its secrets. */
+/** Host, port and database of a store's URL, without its secrets. */
 export function urlPlace(url: string): string {
   const { hosts, url: first } = parseStoreUrl(url);
   if (!URL.canParse(first)) return "the store";
@@ -95,7 +94,7 @@ export function urlPlace(url: string): string {
 }
 
 /**
- * "embedded PostgreSQL 18 in .carillon"; "PostgreSQL at db.example:5432/app". The folder is the store's own, whichever option
+ * "embedded PostgreSQL 18 in .carillon"; "PostgreSQL at db.example:5432/app". The folder is that of the opened store, whichever option
  * named it.
  */
 export function placeText(
@@ -112,11 +111,11 @@ export interface Opened {
   store: Store;
   nowMs: () => number;
   place: string;
-  /** Aborts with Ctrl-C: waits should then end. */
+  /** Aborts with Ctrl-C, which ends all waits. */
   signal: AbortSignal;
 }
 
-/** The options of a Carillon that neither plans nor runs, does not wait for a store that is away, and logs nothing. */
+/** Options for a Carillon that neither plans nor runs tasks, does not wait for an unreachable store, and logs nothing. */
 export function lookingOptions(options: CommonOptions): CarillonOptions {
   const directory = options.directory ?? (process.env.CARILLON_DIRECTORY || textIn(options.file, "directory"));
   const schema = options.schema ?? (process.env.CARILLON_SCHEMA || textIn(options.file, "schema"));
@@ -138,8 +137,8 @@ export function lookingOptions(options: CommonOptions): CarillonOptions {
 }
 
 /**
- * Opens the store for one command and closes it after. The first Ctrl-C ends what waits, a second one everything.
- * @param make lets it begin where there is no store yet; else a wrong URL or folder would leave an empty one behind
+ * Opens the store for one command and closes it afterwards. The first Ctrl-C ends waits, a second one ends the process.
+ * @param make true: creates a missing store; otherwise a wrong URL or folder would leave an empty store behind
  */
 export async function withStore(
   options: CommonOptions,

@@ -1,6 +1,6 @@
 import { CarillonError } from "../base/errors.ts";
 
-/** A text "env:NAME" stands for that variable, wherever it is. @throws OPTION_INVALID */
+/** Replaces each text "env:NAME" in the value, at any depth, by that environment variable. @throws OPTION_INVALID */
 export function fromEnvironment(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(fromEnvironment);
   if (typeof value === "object" && value !== null)

@@ -2,9 +2,9 @@ import type { Change } from "../base/change.ts";
 
 /** The runs that a drain waits for. */
 export interface Holds {
-  /** Runs that the node's process still has; null: no process has the name now. */
+  /** The number of runs that the node's process still has; null: no process has the name now. */
   held: number | null;
-  /** The runs that it has held for longest, at most `holdsShown`. */
+  /** The runs that it has held longest, at most `holdsShown`. */
   runs: { run: number; task: string; startedMs: number | null }[];
 }
 
@@ -19,18 +19,18 @@ export interface DrainedNode extends Holds {
 export const holdsShown = 10;
 
 /**
- * The part of the store's port with which operators drain nodes. A drain applies to a name, not to a process: a process that starts
- * under a drained name takes no runs either, until the name is resumed.
+ * The part of the store's port with which operators drain nodes. A drain applies to a name, not to a process: a process that starts under a
+ * drained name takes no runs either, until the name is resumed.
  * States and events: docs/stopping.md.
  */
 export interface DrainStore {
   /**
-   * No statement that begins after this has returned claims a run for the node; a claim that was under way may still return some.
-   * Repeatable: draining a drained node changes nothing.
+   * Drains a node. Once this has resolved, no statement that begins later claims a run for the node; a claim that was under way may still
+   * return some. Repeatable: draining a drained node changes nothing.
    * @throws NODE_UNKNOWN when no process of this name is known
    */
   drain(node: string, change: Change): Promise<Holds & { changed: boolean }>;
-  /** Repeatable: resuming a node that is not drained changes nothing. @throws NODE_UNKNOWN */
+  /** Resumes a node. Repeatable: resuming a node that is not drained changes nothing. @throws NODE_UNKNOWN */
   resume(node: string, change: Change): Promise<{ changed: boolean }>;
   /** The drained nodes, ordered by name. */
   list(): Promise<DrainedNode[]>;

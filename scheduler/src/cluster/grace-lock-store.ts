@@ -1,19 +1,19 @@
 /** The store's row of one grace lock. */
 export interface GraceLockRecordRow {
-  /** Changes with every change of holder or record, not with a beat. */
+  /** Changes with every change of the holder or the record, but not with a beat. */
   version: number;
-  /** The fence of the present holding, or of the last one. */
+  /** The fence of the present holding, or of the last one if there is no holder. */
   fence: number;
-  /** The holding that has the lock; null: no holder. */
+  /** The holding that has the lock; null: there is no holder. */
   holder: string | null;
   beat: number;
-  /** For how long the holder may be silent. */
+  /** How long the holder may be silent, ms. */
   timeoutMs: number;
   /** Data that the lock's users keep there. */
   record: object;
 }
 
-/** Rows that a heartbeat holds. Every write is a compare-and-set; the holder is a name unique to one holding. */
+/** Rows that are held by heartbeats. Every write is a compare-and-set; the holder's name is unique to one holding. */
 export interface GraceLockStore {
   /** @returns null if the lock was never held */
   read(name: string): Promise<GraceLockRecordRow | null>;
@@ -28,10 +28,10 @@ export interface GraceLockStore {
     timeoutMs: number,
     record: object,
   ): Promise<{ fence: number } | null>;
-  /** @returns whether this holder still holds the lock */
+  /** Renews the lock. @returns whether this holder still holds it */
   beat(name: string, holder: string): Promise<boolean>;
-  /** Writes the record, and with `release` gives the lock up. @returns whether it was held */
+  /** Writes the record, and with `release` also gives the lock up. @returns whether this holder held the lock */
   write(name: string, holder: string, record: object, release: boolean): Promise<boolean>;
-  /** Ends a holding, unless it has beaten since (null: in any case). @returns whether this did it */
+  /** Ends a holding, unless it has beaten since `beat` (null: in any case). @returns whether this call ended it */
   vacate(name: string, holder: string, beat: number | null): Promise<boolean>;
 }

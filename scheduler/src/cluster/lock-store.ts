@@ -1,22 +1,22 @@
 /** A token's position in a name's line. The first `permits` tokens of a line hold a permit, so no write is needed to grant one. */
 export interface Standing {
-  /** 1 is the first; null: not in line. */
+  /** The position in the line, from 1; null: not in line. */
   readonly rank: number | null;
-  /** In decimal; rises along the line. null: not in line. */
+  /** A decimal number that rises along the line; null: not in line. */
   readonly fence: string | null;
   /** The number of permits that the tokens in line have agreed on. */
   readonly permits: number;
-  /** For a token that cannot hold yet or was not let in: the sessions that hold permits. */
+  /** For a token that holds no permit or was not let in: the sessions that hold permits. */
   readonly holders: readonly SeenSession[];
 }
 
-/** A session as one reading shows it. */
+/** A session as read at one moment. */
 export interface SeenSession {
   readonly session: number;
-  /** null: there is no such session any more. */
+  /** null: the session no longer exists. */
   readonly beat: number | null;
   readonly timeoutMs: number;
-  /** Time since its last heartbeat by the store's clock: only a hint that the session is worth watching. */
+  /** Time since its last heartbeat by the store's clock, ms: only a hint that the session is worth watching. */
   readonly silentMs: number;
 }
 
@@ -24,7 +24,7 @@ export interface LockEntry {
   readonly name: string;
   readonly token: string;
   readonly permits: number;
-  /** Get in line even if all permits are held. */
+  /** True: get in line even if all permits are held. */
   readonly wait: boolean;
   /** The higher half of the fence. */
   readonly era: number;
@@ -41,7 +41,7 @@ export interface LockLine {
 export interface LockPulse {
   /** False: another process has ended this session. */
   readonly alive: boolean;
-  /** The lines of the names that were asked for, where there is one. */
+  /** The lines of the requested names that have one. */
   readonly lines: readonly LockLine[];
   /** The sessions of all tokens in these lines. */
   readonly sessions: readonly SeenSession[];
@@ -53,21 +53,22 @@ export interface LockPulse {
  */
 export interface LockStore {
   open(timeoutMs: number, nowMs: number): Promise<number>;
-  /** Proves that the session lives, and returns the lines. Repeatable. */
+  /** Proves that the session is alive, and returns the lines of these names. Repeatable. */
   beat(session: number, names: readonly string[], nowMs: number): Promise<LockPulse>;
-  /** Ends a session, if its beat is still `beat` (null: in any case). Its tokens stay in their lines, and count as dead. */
+  /** Ends a session if its beat is still `beat` (null: in any case). Its tokens stay in their lines, and count as dead. */
   end(session: number, beat: number | null): Promise<void>;
   /**
-   * Puts the token at the end of the line; a token already in line stays where it is, so this may be repeated. Lets no token in with
-   * another number of permits than the tokens in line have, nor, without `wait`, a token that would not hold at once.
+   * Puts the token at the end of the line; a token that is already in line keeps its place, so this may be repeated. Does not let in a
+   * token whose number of permits differs from that of the tokens in line, nor, without `wait`, a token that would not get a permit at
+   * once.
    */
   enter(entry: LockEntry): Promise<Standing>;
-  /** Takes the token out of the line, and signals the token that holds a permit instead. Repeatable. @returns whether it was in line */
+  /** Takes the token out of the line, and signals the token that now gets a permit. Repeatable. @returns whether the token was in line */
   leave(name: string, token: string): Promise<boolean>;
   /** Takes the tokens of ended sessions out of a line. Repeatable. */
   evict(name: string, tokens: readonly string[]): Promise<void>;
-  /** Deletes names without holders and waiters; fences go on rising all the same. */
+  /** Deletes names that have neither holders nor waiters; their fences go on rising if they are used again. */
   forget(names: readonly string[]): Promise<void>;
-  /** A number above all that were returned before: the higher half of a fence. */
+  /** Returns a number above all that were returned before, for the higher half of a fence. */
   nextBase(): Promise<number>;
 }

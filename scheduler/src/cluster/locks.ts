@@ -14,20 +14,26 @@ import { limits } from "../base/limits.ts";
 export interface Held extends AsyncDisposable {
   readonly name: string;
   /**
-   * Above the fence of every holder before: write it beside the data that the lock protects, and reject lower ones there. Nothing else
-   * protects against a process that was stopped for too long between checking and acting. Fits a PostgreSQL bigint.
+   * Higher than the fence of every earlier holder: write it beside the data that the lock protects, and reject writes with a lower fence.
+   * Nothing else protects against a process that was stopped for too long between checking and acting. Fits a PostgreSQL bigint.
    */
   readonly fence: bigint;
-  /** Certain, by the clock at this moment: correct even in a process that was stopped and has not noticed yet. */
+  /**
+   * True if this process certainly holds the lock at this moment, by its clock: correct even if the process was stopped and has not noticed
+   * yet.
+   */
   readonly held: boolean;
   /** Aborts when the lock is no longer held, before another holder can get it. The reason is LOCK_NOT_HELD. */
   readonly signal: AbortSignal;
-  /** Ends the holding at the call. @returns, once others can have the lock, whether it was held until the call. Never rejects. */
+  /**
+   * Ends the holding as soon as it is called. Resolves once other processes can get the lock, with whether this process held the lock until
+   * the call. Never rejects.
+   */
   release(): Promise<boolean>;
 }
 
 export interface TryOptions {
-  /** Gives up; the pending call rejects with the signal's reason. */
+  /** Gives up when it aborts; the pending call rejects with the signal's reason. */
   readonly signal?: AbortSignal;
 }
 
@@ -40,12 +46,12 @@ export interface Lock {
   readonly name: string;
   /**
    * Waits for a permit, also while the store or the service is away.
-   * @throws LOCK_BUSY when `wait` is over; the signal's reason; STOPPED, LOCK_SIZE_DIFFERS, DURATION_INVALID; errors that do not
-   *   go away by themselves, such as COORDINATION_REFUSED
+   * @throws LOCK_BUSY when `wait` is over; the signal's reason; STOPPED, LOCK_SIZE_DIFFERS, DURATION_INVALID; errors that do not pass by
+   * themselves, such as COORDINATION_REFUSED
    */
   acquire(options?: WaitOptions): Promise<Held>;
   /**
-   * Does not wait for other holders. If the holder seems to have died, it takes up to a session timeout to make sure.
+   * Does not wait for other holders. If the holder seems to have died, the call takes up to a session timeout to make sure.
    * @returns undefined when the lock is taken
    * @throws as `acquire`; STORE_UNREACHABLE, COORDINATION_UNREACHABLE
    */
@@ -61,18 +67,20 @@ export interface LockOptions {
 }
 
 export interface SemaphoreOptions extends LockOptions {
-  /** How many may hold it at once. All holders and waiters must give the same number; while there are none, it may change. */
+  /**
+   * How many processes may hold it at once. All holders and waiters must give the same number; while there are none, the number may change.
+   */
   readonly permits: number;
 }
 
 /** One period of leadership. */
 export interface Term {
   readonly name: string;
-  /** Above the fence of every leader before. */
+  /** Higher than the fence of every earlier leader. */
   readonly fence: bigint;
   /** Aborts when the term is over, before another process can lead. */
   readonly signal: AbortSignal;
-  /** Certain, by the clock at this moment. */
+  /** True if this process certainly leads at this moment, by its clock. */
   readonly leads: boolean;
   /** Gives this term up: another process can lead as soon as `onLead` has settled, and this process gets in line again. */
   resign(): void;
@@ -80,19 +88,19 @@ export interface Term {
 
 export interface ElectionOptions {
   /**
-   * Called at the beginning of each term of this process. It leads until the term's signal aborts, whether this function has returned or
-   * not; a rejection gives the term up. The function has to end soon after the signal has aborted. If it goes on for `drain`, it is logged
-   * and another process can lead; this process stands again only when it has settled.
+   * Called at the beginning of each term of this process. The term lasts until its signal aborts, whether or not this function has
+   * returned; if it rejects, the term is given up. The function must end soon after the signal has aborted. If it goes on for `drain` after
+   * that, this is logged and another process can lead; this process stands again only once the function has settled.
    */
   readonly onLead: (term: Term) => void | Promise<void>;
 }
 
 export interface Election extends AsyncDisposable {
   readonly name: string;
-  /** The term while this process leads, by the clock at this moment. */
+  /** The present term, while this process leads by its clock; else undefined. */
   readonly term: Term | undefined;
   /**
-   * Leaves the election: the term's signal aborts, and as soon as `onLead` has settled, at most `drain` later, another process can lead.
+   * Leaves the election: the term's signal aborts, and as soon as `onLead` has settled, or after `drain`, another process can lead.
    * Resolves then, even if `onLead` goes on. Never rejects.
    */
   close(): Promise<void>;
@@ -107,15 +115,15 @@ export interface PermitSpec {
   readonly fair: boolean;
 }
 
-/** The interface of a driver. */
+/** The interface that a driver of locks implements. */
 export interface LockPlace {
-  /** For messages, such as "ZooKeeper". */
+  /** The name for messages, such as "ZooKeeper". */
   readonly title: string;
-  /** Sends no request yet. */
+  /** Makes the permits of a name; sends no request yet. */
   permits(spec: PermitSpec): Permits;
-  /** @throws COORDINATION_UNSUPPORTED where the guarantees cannot be kept; OPTION_INVALID */
+  /** @throws COORDINATION_UNSUPPORTED if the driver cannot keep the guarantees; OPTION_INVALID */
   graceLock(name: string, options: GraceLockOptions): GraceLock;
-  /** Ends all holdings, so that other processes can have the permits, and all waiting. Never rejects. */
+  /** Ends all holdings, so that other processes can get the permits, and ends all waiting. Never rejects. */
   close(): Promise<void>;
 }
 
@@ -123,15 +131,15 @@ export interface LockPlace {
 export interface LockNeeds {
   /** The least value of the higher half of fences; it changes with each change of service. */
   readonly era: number;
-  /** A whole number below 2^31, above every one returned before, to any process. */
+  /** Returns a whole number below 2^31, above every number that it returned before, to any process. */
   readonly nextBase: () => Promise<number>;
 }
 
 export interface Permits {
   /**
-   * @param wait false: returns undefined where it would have to wait for others, and rejects when it cannot find out; true:
-   *   goes on until it holds, also while the service is away
-   * @param signal ends the waiting: rejects with its reason, and leaves nothing that blocks others
+   * @param wait false: returns undefined where it would have to wait for other holders, and rejects when it cannot find out; true: waits
+   * until it holds a permit, also while the service is away
+   * @param signal ends the waiting: rejects with the signal's reason, and leaves nothing that blocks others
    */
   acquire(wait: boolean, signal: AbortSignal): Promise<Held | undefined>;
 }
@@ -154,7 +162,7 @@ export function checkPermits(name: string, permits: unknown): asserts permits is
   });
 }
 
-/** The semaphore is in use with another size. */
+/** The error for a semaphore that is in use with another size. */
 export function sizeDiffers({ name, permits }: PermitSpec, present: number | string): CarillonError {
   return new CarillonError(
     "LOCK_SIZE_DIFFERS",
@@ -172,7 +180,7 @@ export function notHeld(name: string, why: string, cause?: unknown): CarillonErr
   });
 }
 
-/** Waits no longer than the signal allows: then rejects with its reason. The work goes on, and its result is ignored. */
+/** Waits for `work` until the signal aborts, and then rejects with the signal's reason. The work goes on, and its result is ignored. */
 export function whileWaiting<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const abort = () => reject(signal.reason);

@@ -7,7 +7,7 @@ import type { Pulse } from "./session-store.ts";
  */
 export interface Membership {
   readonly node: string;
-  /** Changes when the session was lost and a new one was opened. */
+  /** The number of the present session; it changes when the session was lost and a new one was opened. */
   readonly sessionId: number;
   /** @param mono the current time, if the caller has just read this machine's monotonic clock */
   trusted(mono?: number): boolean;
@@ -17,16 +17,16 @@ export interface Membership {
   term(): number | null;
   /** Requests a pulse now, because something changed. */
   refresh(): void;
-  /** A member's heartbeat, received by a signal: its silence counts from here, not from the next pulse that would show the heartbeat. */
+  /**
+   * Called when a signal brought a member's heartbeat: its silence counts from now, not from the next pulse that would show the heartbeat.
+   */
   heard(sessionId: number, beat: number): void;
   onPulse(listener: (pulse: Pulse) => void): void;
-  /** A new session took the place of a lost one. */
+  /** Calls the listener when a new session replaces a lost one. */
   onRejoin(listener: (oldSessionId: number, newSessionId: number) => void): void;
   onLeadership(listener: (term: number | null) => void): void;
-  /**
-   * Resigns leadership and does not take it again; the session goes on. Resolves when the store has recorded it, or could not be reached.
-   */
+  /** Resigns leadership for good; the session goes on. Resolves when the store has recorded it, or could not be reached. */
   handOver(why: string): Promise<void>;
-  /** Hands leadership over, ends the session. @param abandoned aborts when the caller, who has logged why, stops waiting for this */
+  /** Hands leadership over and ends the session. @param abandoned aborts when the caller, which has logged the reason, stops waiting */
   leave(why: string, abandoned?: AbortSignal): Promise<void>;
 }

@@ -8,25 +8,28 @@ export interface SessionIdentity {
   pid: number;
   version: string;
   timeoutMs: number;
-  /** The groups whose tasks it runs. */
+  /** The groups whose tasks the process runs. */
   groups?: readonly string[];
-  /** For people and searches: its place and its properties. A pulse omits these labels and the fields below. */
+  /** Labels for people and searches, such as its place and its properties. A pulse omits these labels and the fields below. */
   labels?: Readonly<Record<string, string>>;
-  /** How many runs it takes at once; 0: it runs none; null: the process is too old to report it. */
+  /** How many runs the process takes at once; 0: it runs none; null: its version is too old to report this. */
   capacity?: number | null;
   settings?: SessionSettings | null;
 }
 
-/** Settings that must agree with those of other processes, or that are bounded by theirs. Optional fields are newer than the others. */
+/**
+ * Settings that must agree with those of other processes, or that have limits set by theirs. Optional fields were added later than the
+ * others.
+ */
 export interface SessionSettings {
   retentionMs: number;
   horizonMs: number;
   claimAheadMs: number;
-  /** The address at which it is reached, host:port; null: none. */
+  /** The address at which the process can be reached, host:port; null: none. */
   address?: string | null;
-  /** The coordination service as its operator wrote it, without secrets; null: the store alone. */
+  /** The coordination service as its operator wrote it, without secrets; null: only the store. */
   coordination?: string | null;
-  /** It never leads. */
+  /** True: the process never leads. */
   observer?: boolean;
   /** The release of the definitions that this process brings, if it brings any: see task/release.ts. */
   release?: string;
@@ -34,22 +37,22 @@ export interface SessionSettings {
 
 export interface Member extends SessionIdentity {
   sessionId: number;
-  /** For a remote worker that reported them, the tasks that it has handlers for; null: any task of its groups. */
+  /** For a remote worker that reported them: the tasks for which it has handlers; null: any task of its groups. */
   tasks?: readonly string[] | null;
   beat: number;
-  /** It relies on a coordination service that shows it; its heartbeats may be rare. */
+  /** True: the member relies on a coordination service that shows it, so its heartbeats may be rare. */
   witnessed: boolean;
   startedMs: number;
   seenMs: number;
-  /** It takes no more runs: an operator has drained its node, or it stops. */
+  /** True: the member takes no more runs, because an operator has drained its node or because it stops. */
   draining?: boolean;
-  /** How long its event loop had stood still at its stand-in's last report; null: it is running. */
+  /** How long its event loop had stood still at the last report of its stand-in, ms; null: the event loop runs. */
   stillMs: number | null;
 }
 
 export interface Leadership {
   term: number;
-  /** null: vacant. */
+  /** null: leadership is vacant. */
   sessionId: number | null;
 }
 
@@ -59,7 +62,7 @@ export type Beating = Pick<Member, "sessionId" | "node" | "role" | "beat" | "wit
 export interface Pulse {
   /** Cluster time by the store's clock. */
   storeMs: number;
-  /** The parts of `storeMs`. */
+  /** The store's clock and the shift, which together give `storeMs`. */
   clock: ClusterClock;
   /** The server that was reached and the timeline of its log; null: the server does not report them. */
   server?: string | null;
@@ -68,13 +71,13 @@ export interface Pulse {
   /** This session is to take no more runs: an operator has drained its node, or the session reported that it stops. */
   draining?: boolean;
   leadership: Leadership;
-  /** The leader's session has not ended. */
+  /** True: the session of the leader has not ended. */
   led: boolean;
   /** The members that this session must watch: see `beat`. */
   members: Beating[];
-  /** The earliest slot that is not accepted yet. */
+  /** The earliest slot that has not been accepted yet. */
   nextSlotMs: number | null;
-  /** The earliest run that waits for a slot of concurrency and must be judged when it comes due. */
+  /** The earliest due time of the runs that wait for a slot of concurrency and must be judged when they come due. */
   nextHeldMs: number | null;
   /** The earliest time at which an operation has something to do. */
   nextOperationMs?: number | null;
@@ -82,19 +85,19 @@ export interface Pulse {
   nextPauseEndMs?: number | null;
   /** The earliest due time of the runs that this session's groups can claim. */
   nextReadyMs: number | null;
-  /** Some task has a concurrency limit, so runs may be waiting for it. */
+  /** True: some task has a concurrency limit, so runs may be waiting for it. */
   gated: boolean;
-  /** A digest of the latest changes of tasks; a different text means that there were more. */
+  /** A digest of the latest changes of tasks; a different text means that there were more changes. */
   changes: string;
   /** Sessions that ended and still have claims. */
   ended: { sessionId: number; endedMs: number }[];
-  /** The earliest run that is to be addressed. */
+  /** The earliest due time of the runs that need an addressee. */
   nextDirectMs?: number | null;
-  /** Some run is addressed and not claimed. */
+  /** True: some run is addressed and not claimed. */
   directed?: boolean;
   /** Returned to the leader on request: groups and tasks whose runs have long been due and that no worker can take. */
   unserved?: string[];
-  /** The earliest run that is addressed to this session. */
+  /** The earliest due time of the runs that are addressed to this session. */
   nextMineMs?: number | null;
 }
 
@@ -108,19 +111,19 @@ export interface Term {
 }
 
 export interface Beat {
-  /** The session relies on a coordination service from now on. */
+  /** True: the session relies on a coordination service from now on. */
   witnessed?: boolean;
-  /** A node also receives the workers that a service shows. */
+  /** Set by a node to receive also the workers that a service shows. */
   everyone?: boolean;
-  /** This machine's wall clock, epoch milliseconds: reported to the other nodes, which judge the store's clock by it. */
+  /** This machine's wall clock, epoch milliseconds. It is reported to the other nodes, which judge the store's clock by it. */
   wallMs?: number;
-  /** Set by the leader to query runs that no worker can take: that costs as much as all the rest. */
+  /** Set by the leader to query runs that no worker can take; this query costs as much as everything else. */
   unserved?: boolean;
 }
 
 export interface ClusterRecord {
   clusterId: string;
-  /** A service's id, `store`, or null before the first node. */
+  /** A service's id, or `store`; null before the first node. */
   coordination: string | null;
   /** The address of that service, as `serviceAddress` writes it; null: not known. */
   coordinationAt: string | null;
@@ -129,20 +132,22 @@ export interface ClusterRecord {
 }
 
 export interface SessionStore {
-  /** @returns the session's number, or the live member that has the name */
+  /** Opens a session. @returns the session's number, or the live member that has the name */
   open(identity: SessionIdentity, nowMs: number): Promise<{ sessionId: number } | { taken: Member }>;
   /**
-   * One statement: proves life and returns all that a process must know. A scheduler node receives the other nodes and the workers that
-   * rely on the store. A worker receives no members: with thousands of workers, each would read the rows of all. Repeatable.
+   * One statement that proves life and returns everything that a process must know. A scheduler node receives the other nodes, and the
+   * workers that rely on the store. A worker receives no members, because with thousands of workers each would read the rows of all.
+   * Repeatable.
    */
   beat(sessionId: number, nowMs: number, how?: Beat): Promise<Pulse>;
-  /** Makes the process of this session send a heartbeat at once, if it receives the signal. */
+  /** Signals the process of this session to send a heartbeat at once. */
   prompt(sessionId: number): Promise<void>;
-  /** Ends a session whose beat is still `beat`; null ends it whatever its beat. @returns whether this call did */
+  /** Ends a session whose beat is still `beat`; null ends it whatever its beat is. @returns whether this call ended it */
   end(sessionId: number, beat: number | null, nowMs: number, why: string): Promise<boolean>;
   /**
    * Takes the next term, if `observed` is still current and its session has ended.
-   * @param deposing also if that session has not ended: another authority decides the leader @returns the new term or null
+   * @param deposing take it even if that session has not ended, because a service decides who leads
+   * @returns the new term or null
    */
   campaign(
     sessionId: number,
@@ -153,30 +158,34 @@ export interface SessionStore {
   ): Promise<number | null>;
   /** Resigns leadership. A later term is not changed. */
   resign(term: number, nowMs: number, why: string): Promise<void>;
-  /** Marks ended sessions that hold nothing any more, so that pulses skip them; deletes those past retention. */
+  /** Marks ended sessions that hold nothing any more, so that pulses skip them; deletes sessions whose retention is over. */
   sweep(nowMs: number, keepMs: number): Promise<void>;
   terms(limit: number): Promise<Term[]>;
-  /** The cluster of this store, and the coordination that its nodes use. */
+  /** The cluster of this store, and how its nodes coordinate. */
   cluster(): Promise<ClusterRecord>;
   /**
-   * Switches the cluster's coordination from `before` to `next`, if `before` is still in use. If the two differ, locks get a new era, so that
-   * their fences keep rising there. @param at the address of `next`; null: it has none @returns whether it still coordinated by `before`
+   * Switches the cluster's coordination from `before` to `next`, if `before` is still in use. If the two differ, locks get a new era, so
+   * that their fences go on rising.
+   * @param at the address of `next`; null: it has none
+   * @returns whether the cluster still coordinated by `before`
    */
   coordinateBy(before: string | null, next: string, at: string | null): Promise<boolean>;
   /** Each node's report about its clocks. @param prompt every process is signalled to send a heartbeat now */
   clockVotes(prompt: boolean): Promise<ClockVotes>;
   /**
-   * Changes the shift from the store's clock to cluster time, if its number is still `number`, and signals every process to send a
-   * heartbeat now. @param nowMs cluster time @returns whether this call changed it
+   * Changes the shift from the store's clock to cluster time, if the shift's number is still `number`, and signals every process to send a
+   * heartbeat now.
+   * @param nowMs cluster time
+   * @returns whether this call changed it
    */
   shiftClock(number: number, shiftMs: number, nowMs: number): Promise<boolean>;
   /**
-   * An operator's act: the store's clock, as it is now, is cluster time from now on. Written to the audit log.
+   * An operator's action: from now on, the store's clock as it is now is cluster time. Recorded in the audit log.
    * @returns by how many milliseconds cluster time steps; 0: it was the store's clock already
    */
   adoptClock(change: Change): Promise<number>;
-  /** Checks whether cluster time is behind a time it had reached, and records that for the alarm. @returns undefined if it is not */
+  /** Checks whether cluster time is behind a time that it had reached, and records that for the alarm. @returns undefined if it is not */
   noteTimeBack(nowMs: number): Promise<TimeBack | undefined>;
-  /** The members as last seen, with all that they reported, without joining the cluster. */
+  /** Returns the members as last seen, with everything that they reported, without joining the cluster. */
   members(): Promise<{ members: Member[]; leadership: Leadership }>;
 }

@@ -1,39 +1,39 @@
 /**
- * A thread of this process that goes on while the event loop stands still, as it does under a handler that computes without a pause. From
- * then on, until the event loop is back, the thread keeps the session, gives back the claims that have not started, and resigns leadership.
- * It ends the session when the standstill exceeds a bound.
+ * A thread of this process that acts while the event loop stands still, as it does under a handler that computes without a pause. From then
+ * on until the event loop runs again, the thread keeps the session alive, gives back the claims that have not started, and resigns
+ * leadership. It ends the session when the standstill exceeds a bound.
  *
- * Guarantees that no run starts here under a claim that the thread may have given back. The two sides share memory, since a process that
- * stands still answers no message. Before each start this process marks the claim, then checks whether the thread has taken over. The
- * thread takes over, then reads the claims, then the marks. It announces that it gives back the claims without a mark, and gives them back
- * unless the process is back by then. So of a start and a take-over at one moment, one side sees the other. A process that finds that
- * claims were given back gives back all its waiting claims, and starts none of them.
+ * Guarantees that no run starts in this process under a claim that the thread may have given back. The two sides share memory, because a
+ * process that stands still answers no message. Before each start this process marks the claim, then checks whether the thread has taken
+ * over. The thread first takes over, then reads the claims, then reads the marks. It announces that it gives back the claims without a
+ * mark, and does so unless the process is back by then. So if a start and a take-over happen at one moment, at least one side sees the
+ * other. A process that finds that claims were given back gives back all its waiting claims, and starts none of them.
  *
  * States: *at work*; *stood in for*, from the take-over until this process looks.
  */
 export interface StandIn {
   /** How many times the thread has taken over. */
   readonly times: number;
-  /** How many times it has given claims back, or was about to. */
+  /** How many times the thread has given claims back, or was about to. */
   readonly returns: number;
-  /** The thread has taken over, and this process has not looked since. */
+  /** True if the thread has taken over, and this process has not looked since. */
   readonly acts: boolean;
   /**
-   * Until when the session is sure by the thread's last answered proof of life, by this process's monotonic clock; 0: none was answered
-   * since `quiet` last returned one.
+   * Until when the session is certain, by the thread's last answered proof of life and this process's monotonic clock; 0: no proof was
+   * answered since `quiet` last returned a result.
    */
   sureUntilMono(): number;
-  /** Reports that the event loop is at work. If the thread stands in, this process takes over again and the listeners are called. */
+  /** Reports that the event loop runs. If the thread stands in, this process takes over again and the listeners are called. */
   look(): void;
   /** Marks a claim as started. @returns the mark's index; `notStarted`: the thread stands in, and the run must not start */
   starts(fence: number): number;
-  /** The store has the verdict of the run with this mark. */
+  /** Called when the store has the verdict of the run with this mark. */
   ended(mark: number): void;
-  /** Called within `look`, before anything else is done here. */
+  /** Calls the listener within `look`, before this process does anything else. */
   onBack(listener: (stood: StoodIn) => void): void;
   /**
-   * Resolves once the thread sends the store no more requests, or after the time in which such a request is given up.
-   * @returns how it stood in since the last call of this; null: it did not
+   * Resolves once the thread sends the store no more requests, or after the time after which such a request is given up.
+   * @returns how the thread stood in since the last call; null: it did not
    */
   quiet(): Promise<StoodIn | null>;
   /** Passes this process's session, term and server to the thread. */
@@ -42,9 +42,9 @@ export interface StandIn {
 }
 
 export interface StoodIn {
-  /** The value that the method of this name returns. */
+  /** The value that the method of the same name returns. */
   sureUntilMono: number;
-  /** It resigned leadership, or was about to. */
+  /** True if the thread resigned leadership, or was about to. */
   resigned: boolean;
   /** The value of `returns` when listeners were last called. */
   returnsBefore: number;
@@ -54,33 +54,33 @@ export interface Standing {
   sessionId: number;
   /** The term while this process leads. */
   term: number | null;
-  /** The server that this process works on, as a pulse returns it: a proof of life that reached another server does not count. */
+  /** The server that this process uses, as a pulse returns it: a proof of life that reached another server does not count. */
   server: string | null;
 }
 
 export interface Proven {
   /** False: the session is over. */
   alive: boolean;
-  /** No other process is a member that could take the runs given back. */
+  /** True: no other process is a member that could take the runs that were given back. */
   alone: boolean;
   server: string | null;
-  /** Until when the session is sure, by the machine's monotonic clock. */
+  /** Until when the session is certain, by the machine's monotonic clock. */
   sureUntilMs: number;
 }
 
-/** The thread's requests to the keeper of the session: the store, or for a remote worker its servers. */
+/** The thread's requests to the place that keeps the session: the store, or for a remote worker its servers. */
 export interface StandInPlace<Claim extends { fence: number } = { fence: number }> {
-  /** Proves that the session lives. @param stillMs for how long the event loop has stood still */
+  /** Proves that the session is alive. @param stillMs how long the event loop has stood still */
   prove(sessionId: number, stillMs: number): Promise<Proven>;
   claims(sessionId: number): Promise<Claim[]>;
   giveBack(sessionId: number, claims: readonly Claim[]): Promise<void>;
   resign(term: number, why: string): Promise<void>;
-  /** The standstill has exceeded its bound. */
+  /** Ends the session, because the standstill has exceeded its bound. */
   end(sessionId: number, boundMs: number): Promise<void>;
   close(): Promise<void>;
 }
 
-/** For a process without such a thread: one on virtual time, or one run directly from its TypeScript source. */
+/** For a process without a stand-in thread: a process on virtual time, or one that runs directly from its TypeScript source. */
 export const noStandIn: StandIn = {
   times: 0,
   returns: 0,
@@ -95,11 +95,11 @@ export const noStandIn: StandIn = {
   close: async () => undefined,
 };
 
-/** Returned instead of a mark: there was no room for one, or there is no thread to read it. */
+/** Returned instead of a mark if there was no room for a mark, or if there is no thread to read it. */
 export const unmarked = -1;
 export const notStarted = -2;
 
-/** Far more than the runs that one process executes at once. Beyond this number the thread gives nothing back. */
+/** Far more than the number of runs that one process executes at once. If there are more runs than marks, the thread gives nothing back. */
 const marksMost = 16_384;
 const cell = { acts: 0, ticks: 1, times: 2, busy: 3, unmarked: 4, resigned: 5, returns: 6 } as const;
 
@@ -107,7 +107,7 @@ const cell = { acts: 0, ticks: 1, times: 2, busy: 3, unmarked: 4, resigned: 5, r
 export class SharedStanding {
   readonly buffer: SharedArrayBuffer;
   readonly #cells: Int32Array;
-  /** Microseconds of the machine's monotonic clock. */
+  /** Until when the session is certain, in microseconds of the machine's monotonic clock. */
   readonly #sure: BigInt64Array;
   readonly #marked: Int32Array;
   readonly #fences: Float64Array;
@@ -156,7 +156,7 @@ export class SharedStanding {
     Atomics.store(this.#cells, cell.resigned, is ? 1 : 0);
   }
 
-  /** Milliseconds of the machine's monotonic clock; 0: none. */
+  /** The same in milliseconds; 0: never. */
   get sureUntilMs(): number {
     return Number(Atomics.load(this.#sure, 0)) / 1_000;
   }
@@ -167,7 +167,9 @@ export class SharedStanding {
 
   // ---- the process
 
-  /** Shows the thread that the event loop turns. Called at each start of a run too: an atomic operation would cost noticeable time there. */
+  /**
+   * Shows the thread that the event loop runs. Also called at each start of a run, where an atomic operation would cost noticeable time.
+   */
   tick(): void {
     this.#cells[cell.ticks] = ((this.#cells[cell.ticks] as number) + 1) | 0;
   }
@@ -181,7 +183,7 @@ export class SharedStanding {
     Atomics.store(this.#marked, place, 1);
   }
 
-  /** Harmless if seen late: an ended run is not given back. */
+  /** It is harmless if the thread sees this late, because an ended run is not given back. */
   unmark(place: number): void {
     this.#marked[place] = 0;
   }
@@ -200,13 +202,13 @@ export class SharedStanding {
     Atomics.store(this.#cells, cell.acts, 1);
   }
 
-  /** Called when claims are about to be given back. @returns whether they may be: the process is not back */
+  /** Called when the thread is about to give claims back. @returns true if it may, because the process is not back */
   returning(): boolean {
     Atomics.add(this.#cells, cell.returns, 1);
     return this.acts;
   }
 
-  /** The claims that have started; null: not all of them are marked. */
+  /** The fences of the claims that have started; null: not all of them are marked. */
   started(): Set<number> | null {
     if (Atomics.load(this.#cells, cell.unmarked) > 0) return null;
     const started = new Set<number>();

@@ -37,8 +37,9 @@ export async function joinAgreeing(options: JoinOptions, signal?: AbortSignal): 
 }
 
 /**
- * The same, but waits while the store is away. @param optionsOf called at each try @param rename gives the process another name,
- * if it may have any name; returns false if it may not
+ * The same as `joinAgreeing`, but waits while the store is away.
+ * @param optionsOf called at each try
+ * @param rename gives the process another name, if it may have any name; returns false if it may not
  */
 export async function joinPatiently(
   optionsOf: () => JoinOptions,
@@ -54,7 +55,10 @@ export async function joinPatiently(
   }
 }
 
-/** @param sessionId this process's own; smaller ones were there before. Infinity: it has none yet. */
+/**
+ * @param sessionId this process's own session; the process is compared with members whose session number is smaller. Infinity: it has no
+ * session yet.
+ */
 async function agree(options: JoinOptions, sessionId: number, signal?: AbortSignal): Promise<void> {
   const { store, clock, storeClock, identity, witness, log } = options;
   for (;;) {
@@ -64,7 +68,7 @@ async function agree(options: JoinOptions, sessionId: number, signal?: AbortSign
       await agreeOnCoordination(store.sessions, mine, { clock, storeClock, signal });
       return await agreeOnSettings(options, sessionId, signal);
     } catch (error) {
-      // Meanwhile the session lives on, or is found ended and opened again; the comparison still has to be made.
+      // While the store is away this process's session lives on, or is found ended and opened again; the comparison still has to be made.
       if (!isStoreAway(error) || signal?.aborted) throw error;
       log.warn({ error: messageOf(error) }, "cannot compare settings with the others'; trying again");
       await pause(clock, retryMs, signal);
@@ -105,15 +109,14 @@ async function agreeOnSettings(options: JoinOptions, sessionId: number, signal?:
 }
 
 /**
- * Ends the session of a silent member, so that it cannot continue unnoticed: a process that was only paused finds its session
- * over, and compares its settings again.
+ * Ends the session of a silent member, so that the member cannot continue unnoticed: a process that was only paused finds its session
+ * ended, and compares its settings again.
  */
 const endSilent = (sessions: SessionStore, { sessionId, beat }: Member, storeClock: StoreClock) =>
   sessions.end(sessionId, beat, storeClock.now(), "silent while another that differs was to join");
 
 /**
- * The coordination of a process: the store's id for it, its place for people, and its address for comparison; null: the store
- * alone.
+ * How a process coordinates: the store's id for the service, its place in messages, and its address for comparison; null: only the store.
  */
 interface Coordination {
   serviceId: string;
@@ -125,11 +128,11 @@ interface AgreeOptions {
   clock: Clock;
   storeClock: StoreClock;
   signal?: AbortSignal;
-  /** False: this process is no member, so it must not move the cluster to another service. */
+  /** False: this process is not a member, so it must not move the cluster to another service. */
   joins?: boolean;
 }
 
-/** @param url undefined: the store alone */
+/** @param url undefined: only the store coordinates */
 export function coordinationOf(url: string | undefined, witness: Witness | undefined): Coordination {
   const serviceId = witness?.serviceId ?? storeAlone;
   if (url === undefined) return { serviceId, place: null, at: null };
@@ -137,16 +140,17 @@ export function coordinationOf(url: string | undefined, witness: Witness | undef
 }
 
 const after = " after ";
-/** The new id of a wiped service contains the former id, so that other processes recognise what happened. */
+/** The new id of a wiped service contains the former id, so that other processes recognise that the service was wiped. */
 const renewed = (before: string) => `${randomUUID()}${after}${before.split(after)[0]}`;
 const isRenewed = (id: string, before: string) => id.endsWith(`${after}${before.split(after)[0]}`);
 
 /**
- * The id for a service that holds nothing of any cluster. Where the cluster coordinates by a service at the same address, that one was
- * wiped: a live member writes its id there again, so this process waits for it; while none lives, it gets another id.
- * @param mine as this process has it
- * @param waits for a live member
- * @throws COORDINATION_UNREACHABLE: a live member has not written it yet; COORDINATION_DIFFERS: it does not
+ * Returns the id for a service that holds no cluster's data. If the cluster coordinates by a service at the same address, that service was
+ * wiped. Then, if a live member exists, this process must wait until that member has written its id there again; if none lives, the service
+ * gets a new id.
+ * @param mine this process's own view of the service
+ * @param waits true if the caller retries until a live member has written its id
+ * @throws COORDINATION_UNREACHABLE: a live member has not written it yet; COORDINATION_DIFFERS: the same, without `waits`
  */
 export async function nameForNew(
   sessions: SessionStore,
@@ -174,8 +178,9 @@ export async function nameForNew(
 }
 
 /**
- * One cluster uses one way to coordinate: two halves on two services would each have a first in line. A cluster with no
- * other live member may change; those that were killed get their timeout to show that they live.
+ * Makes sure that all nodes of a cluster use one way to coordinate: on two services, each half of the cluster would have its own first in
+ * line. A cluster with no other live member may change its service; members that were killed first get their timeout to show whether they
+ * live.
  * @throws COORDINATION_DIFFERS
  */
 export async function agreeOnCoordination(

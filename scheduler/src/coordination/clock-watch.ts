@@ -20,13 +20,13 @@ export interface ClockWatchOptions {
   clock: Clock;
   storeClock: StoreClock;
   log: Log;
-  /** Workers leave requests for beats to the nodes: there may be thousands of workers. */
+  /** Workers leave requests for beats to the nodes, because there may be thousands of workers. */
   identity: { role: "node" | "worker" };
-  /** Default: it waits. */
+  /** The reaction when cluster time is behind its former maximum; default: the node waits. */
   clockBack?: ClockBack;
 }
 
-/** A step is judged by readings with at most `sharpMs` of uncertainty, or by the sharpest of `readings`. */
+/** A step is judged by the first reading with at most `sharpMs` of uncertainty, or by the most exact of `readings` readings. */
 const sharpMs = 50;
 const readings = 5;
 
@@ -40,10 +40,10 @@ const ahead = (ms: number) => `${seconds(ms)} ${ms > 0 ? "ahead of" : "behind"}`
 export class ClockWatch {
   readonly #options: ClockWatchOptions;
   #number: number | undefined;
-  /** The step that is being judged, and what the nodes' beats were when it was first seen. */
+  /** The step that is being judged, the nodes' beats when this process first saw it, and how many times it has looked since. */
   #seen: { step: HeldStep; beats: ReadonlyMap<number, number>; looks: number } | undefined;
 
-  /** The clock's number, and whether this process led, at the last check whether cluster time went back. */
+  /** The clock's number, and whether this process led, when it last checked whether cluster time went back. */
   #lookedBackIn: string | undefined;
   #toldReachedMs: number | undefined;
 
@@ -79,10 +79,10 @@ export class ClockWatch {
     if (!step) return;
     const known = this.#seen?.step.sinceMono === step.sinceMono ? this.#seen : undefined;
     const looks = (known?.looks ?? 0) + 1;
-    // Prompts at the 1st, 2nd, 4th, 8th … look.
+    // Prompts the nodes to beat at the 1st, 2nd, 4th, 8th … look.
     const prompts = identity.role === "node" && (looks & (looks - 1)) === 0;
     const votes = await store.sessions.clockVotes(prompts);
-    // The cluster has decided meanwhile: the next beat brings the number.
+    // The cluster has decided meanwhile; the next beat brings the decision.
     if (votes.number !== step.number) return;
     const beats = known?.beats ?? new Map(votes.votes.map(({ sessionId: id, beat }) => [id, beat]));
     const stepMs = Math.round(step.stepMs);
@@ -117,8 +117,8 @@ export class ClockWatch {
   }
 
   /**
-   * Checks with a node's first beat, when it begins to lead, and after each decision about the clock: in between, time only goes
-   * forward.
+   * Checks whether cluster time went back: with a node's first beat, when the node begins to lead, and after each decision about the clock.
+   * At other times cluster time only goes forward.
    */
   async #lookBack(number: number, leads: boolean): Promise<void> {
     const { store, storeClock, log, identity } = this.#options;
@@ -132,7 +132,7 @@ export class ClockWatch {
     log.error(back, `${timeBackText(back, nowMs)}; wait, or plan from now on by \`carillon clock replan\``);
   }
 
-  /** Logs the beginning and the end of an incident, in every process. */
+  /** Logs the beginning and the end of an incident; every process does so. */
   #tell({ number, shiftMs }: ClusterClock): void {
     const first = this.#number === undefined;
     if (this.#number === number) return;
@@ -147,7 +147,7 @@ export class ClockWatch {
   }
 }
 
-/** With `clockBack` set to refuse, a node does not start while cluster time is behind its former maximum. @throws CLOCK_BACK */
+/** If `clockBack` is `refuse`, a node does not start while cluster time is behind its former maximum. @throws CLOCK_BACK */
 export async function requireTime({ store, storeClock, identity, clockBack }: ClockWatchOptions): Promise<void> {
   if (clockBack !== "refuse" || identity.role !== "node") return;
   const nowMs = storeClock.now();

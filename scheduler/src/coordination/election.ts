@@ -6,20 +6,20 @@ import { type Election, type ElectionOptions, type Held, notHeld, type Term } fr
 export interface ElectedOptions extends ElectionOptions {
   readonly clock: Clock;
   readonly log: Log;
-  /** How long `onLead` has to settle once its term is over, ms: giving up a term waits no longer than this. */
+  /** How long `onLead` has to settle once its term is over, ms; after that, the term is given up without waiting further. */
   readonly drainMs: number;
-  /** In line until it holds. */
+  /** Gets in line, and resolves when this process holds the lock. */
   readonly acquire: (signal: AbortSignal) => Promise<Held>;
 }
 
-/** The wait after an error that does not pass by itself, or after an `onLead` that rejected: meanwhile another contender may lead. */
+/** The wait in ms after an error that does not pass by itself, or after an `onLead` that rejected; meanwhile another contender may lead. */
 const retryMs = 1_000;
 
 /**
- * An election is a lock whose holder leads. One term after the other: in line, led until the term's signal aborts, and in
- * line again once `onLead` has settled; so two terms of one process never overlap either. An `onLead` that ignores its
- * signal for `drainMs` keeps this process out of the line, and nothing else: the log names it, the term is given up, and
- * `close` ends without it.
+ * An election is a lock whose holder leads. The terms of one process follow one another: it waits in line, leads until the term's signal
+ * aborts, and gets in line again once `onLead` has settled; so two terms of one process never overlap either. If `onLead` ignores its
+ * signal for `drainMs`, the only effect is that this process stays out of the line: the log names the election, the term is given up, and
+ * `close` resolves without waiting for `onLead`.
  */
 export class LockElection implements Election {
   readonly name: string;
@@ -39,7 +39,7 @@ export class LockElection implements Election {
     return this.#term?.leads ? this.#term : undefined;
   }
 
-  /** @param drainMs how long `onLead` has; only the first call counts */
+  /** @param drainMs how long `onLead` has to settle; only the first call's value counts */
   close(drainMs = this.#options.drainMs): Promise<void> {
     this.#closed ??= this.#close(drainMs);
     return this.#closed;
@@ -107,7 +107,7 @@ interface TermOptions {
   readonly drainMs: number;
   /** Resolves when `onLead` has settled. */
   readonly worked: Promise<void>;
-  /** Called when `onLead` goes on for `drainMs` after the term. */
+  /** Called when `onLead` is still running `drainMs` after the term's end. */
   readonly late: () => void;
 }
 
@@ -116,7 +116,7 @@ class LockTerm implements Term {
   readonly fence: bigint;
   /** Resolves when the permit is given back, or was lost. */
   readonly ended: Promise<void>;
-  /** Resolves when the permit is given back, or was lost, and `onLead` has had its time and goes on. */
+  /** Resolves when the permit is given back or was lost, and `onLead` has used up its time and still runs. */
   readonly abandoned: Promise<void>;
   readonly #held: Held;
   readonly #options: TermOptions;
@@ -134,7 +134,7 @@ class LockTerm implements Term {
     this.ended = new Promise((resolve) => {
       const over = () => {
         this.#over.abort(held.signal.reason);
-        // After the release, should this be one: the line is left before it is entered again.
+        // Resolved after the release, if the term ended by one, because the process must leave the line before it enters it again.
         void Promise.resolve(this.#released).then(() => resolve());
       };
       if (held.signal.aborted) over();
@@ -164,20 +164,20 @@ class LockTerm implements Term {
     this.#released ??= this.#release();
   }
 
-  /** @param drainMs how long `onLead` has from now on, if the term is not over yet */
+  /** @param drainMs how long `onLead` has to settle from now on, if the term is not over yet */
   giveUp(drainMs: number): void {
     this.#drainMs = drainMs;
     this.resign();
   }
 
-  /** The work ends before the lock is released: the next leader begins only when this one has stopped working. */
+  /** Waits for the work to end before it releases the lock, so that the next leader begins only when this process has stopped working. */
   async #release(): Promise<void> {
     this.#over.abort(notHeld(`the term of ${this.name}`, "it was given up"));
     await this.#endsInTime();
     await this.#held.release();
   }
 
-  /** Its time limit begins with the first call, when the term is over. */
+  /** Returns whether `onLead` settles in time. The time limit begins with the first call, when the term is over. */
   #endsInTime(): Promise<boolean> {
     this.#inTime ??= settlesWithin(this.#options.clock, this.#drainMs, this.#options.worked);
     return this.#inTime;

@@ -4,16 +4,16 @@ import { CarillonError, isStoreAway } from "../base/errors.ts";
 import type { GraceLockStore } from "../cluster/grace-lock-store.ts";
 
 export interface GraceLockRowOptions {
-  /** How long a holder may be silent, ms; its own belief ends a little earlier. Default 15,000. */
+  /** How long a holder may be silent, ms. The holder itself stops relying on the lock a little earlier. Default 15,000. */
   readonly timeoutMs?: number;
   /** The interval between two beats of the holder, ms. Default 5,000. */
   readonly beatMs?: number;
-  /** The interval at which contenders that do not hold it look, ms. Default 1,000. */
+  /** The interval at which contenders without the lock look at the row, ms. Default 1,000. */
   readonly pollMs?: number;
   readonly clock?: Clock;
 }
 
-/** The result of a look, which the caller passes back to take. */
+/** The result of a look at the row, which the caller passes back to `take`. */
 export interface RowSight<Kept extends object> {
   readonly held: boolean;
   readonly record: Kept | undefined;
@@ -22,19 +22,21 @@ export interface RowSight<Kept extends object> {
   readonly rowVersion: number | null;
 }
 
-/** The lives that contend on each store from this process. */
+/** The holdings of this process that contend on each store. */
 const livesOf = new WeakMap<GraceLockStore, Set<string>>();
 
-/** Safety between the end of belief here and the earliest moment at which another may vacate the row. */
+/**
+ * Safety between the moment when the holder stops relying on the lock and the earliest moment at which another process may vacate the row.
+ */
 const marginMs = 500;
-/** A beat or a look that failed is tried again after this, or a tenth of the usual time if that is less. */
+/** A beat or a look that failed is tried again after this many ms, or after a tenth of the usual interval if that is shorter. */
 const hurryMs = 250;
 
 /**
- * The place of a grace lock in PostgreSQL: it has the shape that `GraceLock` of `@carillon/zookeeper` requires, so that neither
- * package imports the other. It is a row with the holder's name and a heartbeat. A contender that sees the beat stand still for
- * the holder's timeout by its own monotonic clock, without losing sight of the store meanwhile, vacates the row by
- * compare-and-set on that beat; so a beat that arrives first wins.
+ * The place of a grace lock in PostgreSQL. It has the shape that `GraceLock` of `@carillon/zookeeper` requires, so that neither package
+ * imports the other. The lock is a row with the holder's name and a heartbeat. A contender that sees the beat stand still for the holder's
+ * timeout by its own monotonic clock, without losing sight of the store meanwhile, vacates the row by compare-and-set on that beat; so a
+ * beat that arrives first wins.
  */
 export class GraceLockRow<Kept extends object> {
   readonly name: string;
@@ -47,7 +49,7 @@ export class GraceLockRow<Kept extends object> {
   /** Holdings of this process that may be in the row although they are over. */
   readonly #over = new Set<string>();
   #holding: HeldRow<Kept> | undefined;
-  /** The holder that is on its way into the row, or already in it: it must not be mistaken for one that is over. */
+  /** The holder that this process is writing into the row, or has written: it must not be mistaken for a holding that is over. */
   #taking: string | undefined;
   #silence: { holder: string; beat: number; sinceMono: number } | undefined;
 
@@ -79,7 +81,7 @@ export class GraceLockRow<Kept extends object> {
     this.#clock = clock;
   }
 
-  /** Waits for the store as long as it is away. */
+  /** Reads the row; waits as long as the store is away. */
   async look(signal?: AbortSignal): Promise<RowSight<Kept>> {
     for (;;) {
       signal?.throwIfAborted();
@@ -87,7 +89,7 @@ export class GraceLockRow<Kept extends object> {
         const seen = await this.#see();
         if (seen) return seen;
       } catch (error) {
-        // A silence that was not watched from end to end proves nothing.
+        // A silence that this process has not watched without interruption proves nothing.
         this.#silence = undefined;
         if (!isStoreAway(error)) throw error;
         await pause(this.#clock, Math.min(hurryMs, this.#pollMs), signal);
@@ -110,7 +112,7 @@ export class GraceLockRow<Kept extends object> {
       return this.#holding;
     } catch (error) {
       if (!isStoreAway(error)) throw error;
-      // The take may have been carried out: then the next look finds this holder, and vacates the row.
+      // The take may have been carried out; in that case the next look finds this holder, and vacates the row.
       this.#over.add(holder);
       return undefined;
     } finally {
@@ -139,14 +141,14 @@ export class GraceLockRow<Kept extends object> {
         const { version, held } = await this.look(signal);
         now = `${version} ${held}`;
       } catch {
-        now = "unknown"; // a caller that acquires the lock gets the same error; until then this keeps looking
+        now = "unknown"; // a caller that acquires the lock gets the same error, so the watch only goes on looking
       }
       if (now !== before && !signal.aborted) changed();
       before = now;
     }
   }
 
-  /** @returns undefined when the row was vacated just now: look again */
+  /** @returns undefined when the row was vacated just now, so that the caller must look again */
   async #see(): Promise<RowSight<Kept> | undefined> {
     const row = await this.#store.read(this.name);
     if (!row) return { held: false, record: undefined, version: "none", holder: null, rowVersion: null };
@@ -178,7 +180,7 @@ interface Terms {
   readonly timeoutMs: number;
 }
 
-/** The row, held by this process's heartbeat until the heartbeat fails for too long or another contender vacates the row. */
+/** A holding of the row. It lasts until the heartbeat fails for too long or another contender vacates the row. */
 export class HeldRow<Kept extends object> {
   readonly holder: string;
   readonly fence: bigint;
@@ -187,11 +189,11 @@ export class HeldRow<Kept extends object> {
   readonly #terms: Terms;
   readonly #end = new AbortController();
   #provedMono: number;
-  /** True if the row may be empty because of this process's own release, which has no answer yet. */
+  /** True if the row may be empty because of this process's own release, whose answer has not arrived. */
   #releasing = false;
   #cancelTrust: () => void = () => undefined;
 
-  /** @param provedMono when the take began */
+  /** @param provedMono when the take began, by the monotonic clock */
   constructor(store: GraceLockStore, clock: Clock, terms: Terms, provedMono: number) {
     this.#store = store;
     this.#clock = clock;
@@ -238,7 +240,7 @@ export class HeldRow<Kept extends object> {
     this.#end.abort();
   }
 
-  /** Repeated until the result is known: the same record under the same holder can be written twice. */
+  /** Retries the write until its result is known; writing the same record under the same holder twice does no harm. */
   async #write(record: Kept, release: boolean): Promise<boolean> {
     for (let again = false; this.remainingMs > 0; again = true) {
       try {
@@ -273,7 +275,7 @@ export class HeldRow<Kept extends object> {
         this.#provedMono = beganMono;
         waitMs = beatMs;
       } catch {
-        waitMs = this.#hurryMs; // the store is away: the lock stops being certain at its time
+        waitMs = this.#hurryMs; // the store is away; the holding stops being certain when its time is over
       }
     }
   }
@@ -290,7 +292,7 @@ export class HeldRow<Kept extends object> {
   }
 }
 
-/** The database keeps no order of keys. */
+/** Compares without regard to the order of keys, because the database does not keep it. */
 function sameJson(a: object, b: object): boolean {
   const sorted = (value: object) =>
     JSON.stringify(value, (_, inner) =>

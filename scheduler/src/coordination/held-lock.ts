@@ -1,9 +1,9 @@
 import type { CarillonError } from "../base/errors.ts";
 import { type Held, notHeld } from "../cluster/locks.ts";
 
-/** A driver's view of a lock that it holds. */
+/** A held lock, as its driver implements it. */
 export interface Grip {
-  /** True if no other process can hold it at this moment, by this machine's clock. */
+  /** True if no other process can hold the lock at this moment, by this machine's clock. */
   sure(): boolean;
   /** Releases it to other processes. @returns false if it was already lost */
   letGo(): Promise<boolean>;
@@ -17,7 +17,7 @@ export class HeldLock implements Held {
   readonly #grip: Grip;
   readonly #end = new AbortController();
 
-  /** @param title for messages, such as "the lock invoices" */
+  /** @param title the name for messages, such as "the lock invoices" */
   constructor(name: string, title: string, fence: bigint, grip: Grip) {
     this.name = name;
     this.fence = fence;
@@ -40,7 +40,7 @@ export class HeldLock implements Held {
     return (await this.#grip.letGo()) && wasHeld;
   }
 
-  /** Ends the hold after a loss that was not requested. */
+  /** Ends the holding after a loss that the user did not request. */
   lose(why: string, cause?: unknown): void {
     this.#finish(notHeld(this.#title, why, cause));
   }

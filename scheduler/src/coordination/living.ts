@@ -5,16 +5,16 @@ import { longestBeatMs } from "../settings/settings.ts";
 
 const lookMs = 250;
 /**
- * After a pause between looks longer than this, counts begin again: a member that stood still may have been as blind as this
- * process.
+ * If the pause between two looks was longer than this many ms, counting begins again, because a member whose beat stood still may only have
+ * lost the store, as this process did.
  */
 const blindMs = 1_500;
 
 /**
- * A session's row outlives its process until another member finds it silent; if all processes have died, none does. So a member
- * that stands in the way gets its timeout to show by its beat that it lives.
+ * Watches the beats of members that block this process. A session's row outlives its process until another member finds it silent; if all
+ * processes have died, no member does. So a member that blocks this process gets its timeout to show by its beat that it lives.
  * @param concerns selects the members to watch
- * @returns the first that lives; else those whose beat stood still for their timeout, with that beat
+ * @returns the first member that lives; else all members whose beat stood still for their timeout, with that beat
  */
 export async function watchBeats(
   sessions: SessionStore,
@@ -42,6 +42,6 @@ export async function watchBeats(
   }
 }
 
-/** A member shown by a service beats as rarely as any member, however short its timeout. */
+/** A member shown by a service may beat rarely, however short its timeout is, so it gets at least the longest beat interval. */
 const silenceOf = ({ timeoutMs, witnessed }: Member) =>
   witnessed ? Math.max(timeoutMs, longestBeatMs + blindMs) : timeoutMs;

@@ -24,7 +24,7 @@ import {
 import { LockElection } from "./election.ts";
 
 export interface LocksOptions {
-  /** Opens what the locks rest on; called at the first use, again after it has failed, and again after `rest`. */
+  /** Opens the driver of the locks; called at the first use, again after a failure, and again after `rest`. */
   readonly open: () => Promise<LockPlace>;
   /** Called when the lock place has been closed because no lock is held or waited for. */
   readonly rest?: () => Promise<void>;
@@ -32,17 +32,14 @@ export interface LocksOptions {
   readonly log: Log;
   /** How long a term that is given up waits for its work to end, ms. */
   readonly drainMs: number;
-  /** The name that this process was given, which is the same after a restart; null: none. */
+  /** The name given to this process, which is the same after a restart; null: no name was given. */
   readonly owner: string | null;
-  /** Reject where the store or the service cannot be opened, instead of going on trying. */
+  /** True: reject if the store or the service cannot be opened, instead of trying again. */
   readonly failFast: boolean;
 }
 
 export interface GraceOptions extends Omit<GraceLockOptions, "owner" | "graceMs" | "clock"> {
-  /**
-   * The contender's name: the same after a restart, and used by no other process. Default: the process's `name`, if it was given
-   * one.
-   */
+  /** The contender's name: the same after a restart, and used by no other process. Default: the `name` given to the process, if any. */
   readonly owner?: string;
   /** How long other contenders wait after the holder vanished; default 10 s. */
   readonly grace?: Duration;
@@ -52,13 +49,13 @@ const retryMs = 1_000;
 /** How long the lock place stays open after the last use, ms: a program that uses a lock repeatedly opens the place once. */
 const restAfterMs = 2_000;
 
-/** All locks of one Carillon, on the store or its coordination service. */
+/** All locks of one Carillon instance, in the store or in its coordination service. */
 export class Locks {
   readonly #options: LocksOptions;
   readonly #stopping = new AbortController();
   readonly #users = new Set<{ close(): Promise<void> }>();
   #place: Promise<LockPlace> | undefined;
-  /** That of `#place`, once it is there. */
+  /** The value of `#place`, once that has resolved. */
   #there: LockPlace | undefined;
   #closed: Promise<void> | undefined;
   /** The number of locks that are requested or held. */
@@ -133,13 +130,13 @@ export class Locks {
     }
   }
 
-  /** Gives up what elections lead, when their work has ended or has had `drainMs`; other locks stay. Never rejects. */
+  /** Ends the elections: each term is given up when its work has ended or after `drainMs`. Other locks stay. Never rejects. */
   async closeElections(drainMs: number): Promise<void> {
     const elections = [...this.#users].filter((user) => user instanceof LockElection);
-    await Promise.allSettled(elections.map((election) => election.close(drainMs))); // `close` tells how they ended
+    await Promise.allSettled(elections.map((election) => election.close(drainMs))); // each `close` reports its own end
   }
 
-  /** Releases everything, ends all waiting (STOPPED). Never rejects. */
+  /** Releases all locks and ends all waiting (with STOPPED). Never rejects. */
   close(): Promise<void> {
     this.#closed ??= this.#stop();
     return this.#closed;
@@ -152,7 +149,7 @@ export class Locks {
     for (const one of ended)
       if (one.status === "rejected")
         this.#options.log.warn({ error: String(one.reason) }, "a lock could not be released");
-    // A place that could not be opened holds nothing.
+    // A lock place that could not be opened has nothing to close.
     const [place] = await Promise.allSettled([this.#place]);
     if (place.status === "fulfilled") await place.value?.close();
     await this.#resting;
@@ -168,7 +165,7 @@ export class Locks {
     this.#restLater();
   }
 
-  /** @returns called once when it is used no more */
+  /** Counts a use of the lock place. @returns a function to call once when that use has ended */
   #use(): () => void {
     this.#inUse++;
     this.#restTimer.clear();
@@ -186,7 +183,7 @@ export class Locks {
     return this.#inUse === 0 && this.#users.size === 0 && !this.#stopping.signal.aborted;
   }
 
-  /** Unused sessions and connections would keep an otherwise finished process alive. */
+  /** Closes the lock place when nothing uses it, because an unused connection would keep an otherwise finished process alive. */
   #restIfIdle(): void {
     const place = this.#there;
     if (!place || !this.#isIdle) return;
@@ -224,7 +221,7 @@ export class Locks {
     };
   }
 
-  /** The permits of one handle: a driver may keep state for them as long as its place is open. */
+  /** The permits of one handle, created once per lock place, because a driver may keep state in them as long as its place is open. */
   #permits(spec: PermitSpec): () => Promise<Permits> {
     let known: { place: LockPlace; permits: Permits } | undefined;
     return async () => {
@@ -234,7 +231,7 @@ export class Locks {
     };
   }
 
-  /** Ends by the user's signal, by the time, or by the stop, whichever is first. */
+  /** Acquires a permit. Waiting ends by the user's signal, by the time limit, or by the stop, whichever is first. */
   async #acquire(
     name: string,
     permits: () => Promise<Permits>,
@@ -250,7 +247,7 @@ export class Locks {
       else one.addEventListener("abort", stop, { once: true });
       return () => one.removeEventListener("abort", stop);
     });
-    // A program's one signal may well be given to a thousand waits at once; Node 20 would take them for a leak.
+    // A program may pass one signal to a thousand waits at once; without this, Node 20 warns of a leak.
     if (signal) setMaxListeners(0, signal);
     const busy = () =>
       end.abort(

@@ -9,9 +9,9 @@ import { placeOf, untilBeat } from "./rhythm.ts";
 import { type Backing, marginMs, Trust } from "./trust.ts";
 
 const clockSamples = 5;
-/** How often a leader looks for runs that wait for a worker in vain; it logs them once they have waited for a minute. */
+/** How often a leader looks for runs that wait in vain for a worker, in ms; it logs runs that have waited for a minute. */
 const unservedLookMs = 30_000;
-/** A process that is kept out repeats its log message at this interval. */
+/** A process that cannot join repeats its log message at this interval, in ms. */
 const remindMs = 60_000;
 const keptOutBy = new Set<ErrorCode>([
   "NODE_NAME_TAKEN",
@@ -70,7 +70,7 @@ class StoreMembership implements Membership {
   /** When a beat last looked for runs that wait in vain. */
   #lookedAt = Number.NEGATIVE_INFINITY;
   readonly #sleeper: Sleeper;
-  /** Why it is no member, and when that was last logged. */
+  /** Why this process is not a member, and when that was last logged. */
   #keptOut: { message: string; atMono: number } | undefined;
   #loop: Promise<void> | undefined;
   #cancelSilence: () => void = () => undefined;
@@ -101,7 +101,7 @@ class StoreMembership implements Membership {
   }
 
   #trustedUntil(mono: number): number {
-    // The stand-in's proofs of life count too: it has told the other members to judge the session by them.
+    // The stand-in's proofs of life count too: its beat makes the other members judge the session by the stand-in's beats.
     return Math.max(this.#trust.until(this.#options.witness, mono), this.#standIn.sureUntilMono());
   }
 
@@ -132,7 +132,7 @@ class StoreMembership implements Membership {
     this.#leadershipListeners.push(listener);
   }
 
-  /** The first beat succeeds before anyone sees this membership. */
+  /** Resolves after the first successful beat, so that callers never see a membership that has not beaten. */
   async begin(): Promise<void> {
     const { witness } = this.#options;
     witness?.onChange((what) => this.#onWitness(what));
@@ -150,10 +150,10 @@ class StoreMembership implements Membership {
     try {
       if (this.#term !== null) await this.#resign(this.#term, why);
     } catch (error) {
-      // The next beat tries again, and then `leave`.
+      // The next beat tries again to resign, and at last `leave` does.
       log.debug({ error: messageOf(error) }, "leadership could not be handed over yet");
     }
-    // After the store: the next in line then finds leadership vacant.
+    // The witness is called after the store, so that the next in line finds leadership vacant.
     await witness?.stepDown();
   }
 
@@ -176,7 +176,7 @@ class StoreMembership implements Membership {
       if (this.#term !== null) await this.#resign(this.#term, why);
       await store.sessions.end(this.#sessionId, null, storeClock.now(), why);
     } catch (error) {
-      // Other members will find the session silent; the only cost is that wait.
+      // Without this call, other members find the session silent; the only cost is that wait.
       const fields = { error: messageOf(error) };
       if (abandoned?.aborted) log.debug(fields, "did not say goodbye to the store");
       else log.warn(fields, "could not say goodbye to the store");
@@ -184,17 +184,17 @@ class StoreMembership implements Membership {
     this.#term = null;
     this.#trust.over(0);
     this.#tellTerm();
-    // After the store: the next in line then finds leadership vacant.
+    // The witness is called after the store, so that the next in line finds leadership vacant.
     await witness?.leave();
   }
 
-  /** Changes of the member list matter only to the first in the witness's line; other events change this process's own standing. */
+  /** Changes of the member list matter only to the first in the witness's line; other events change this process's own state. */
   #onWitness(what: "first" | "sure" | "members"): void {
     this.#tellTerm();
     if (what !== "members" || this.#options.witness?.first()) this.refresh();
   }
 
-  /** Called when the event loop runs again: the next beat records what keeps the session alive from now on. */
+  /** Called when the event loop runs again: the next beat records whether the store or the witness backs the session from now on. */
   #onBack({ resigned }: StoodIn): void {
     if (resigned) this.#term = null;
     this.#tellTerm();
@@ -253,7 +253,7 @@ class StoreMembership implements Membership {
     const ended = clock.monotonic();
     if (looks) this.#lookedAt = began;
     storeClock.sample(began, { ms: pulse.storeMs, ...pulse.clock }, ended);
-    // After an interruption longer than two beats, or than a timeout: members that stood still meanwhile may have been as blind as this one.
+    // After an interruption of over two beats or a timeout, silences are counted anew: silent members may have been cut off as well.
     if (ended - this.#sawStoreAt > Math.min(2 * beatMs + marginMs, identity.timeoutMs)) {
       this.#silence.clear();
       this.#asked.clear();
@@ -276,7 +276,9 @@ class StoreMembership implements Membership {
     for (const listener of this.#pulseListeners) listener(pulse);
   }
 
-  /** If this node is first in line but cut off from the store, it steps down so that another can lead: by a timer, since a beat may hang. */
+  /**
+   * If this node is first in line but cut off from the store, it steps down, so that another can lead. A timer, because a beat may hang.
+   */
   #awaitSilence(): void {
     const { witness, clock } = this.#options;
     this.#cancelSilence();
@@ -287,7 +289,7 @@ class StoreMembership implements Membership {
     });
   }
 
-  /** The row records that the witness backs the session. A beat withdraws that shortly before it ends, so the session is always backed. */
+  /** While the row names the witness as backing, a beat withdraws that shortly before the backing ends, so that there is no gap. */
   #watchShown(): void {
     const { witness, clock, identity } = this.#options;
     this.#cancelShown();
@@ -300,8 +302,8 @@ class StoreMembership implements Membership {
   }
 
   /**
-   * How long before the witness's backing ends a process turns to the store, which has to answer by then. It is far less than the
-   * time that is left while the service answers, also if the service's sessions are shorter than this process's.
+   * How long before the end of the witness's backing a process turns to the store, which has to answer by then, in ms. While the service
+   * answers, much more time than this is left, even if the service's sessions are shorter than this process's.
    */
   #leadMs(): number {
     return Math.min(this.#options.identity.timeoutMs / 8, 1_000);
@@ -315,15 +317,15 @@ class StoreMembership implements Membership {
     if (!this.#keptOut)
       this.#options.log.warn({ node: this.node, session: lost }, "this node was taken for dead; joining again");
     this.#sessionId = await this.#reopen();
-    // Reported with the first beat that succeeds: if this one fails, the work that depended on the lost session is not forgotten.
+    // The loss is reported with the first successful beat: if this beat fails, the work that depended on the lost session is not forgotten.
     this.#lost.push(lost);
     this.#announce();
     await this.#beat();
   }
 
   /**
-   * The other members' settings may have changed. They are compared before a row is made, so that a process that is kept out and
-   * retries leaves no row behind each time; and again with the row, for members that start at this moment.
+   * Opens another session. The other members' settings may have changed, so they are compared before a row is made, and a process that
+   * cannot join leaves no row behind at each retry; they are compared again afterwards, for members that join at this moment.
    */
   async #reopen(): Promise<number> {
     const { agree, store, storeClock } = this.#options;
@@ -350,7 +352,7 @@ class StoreMembership implements Membership {
     );
   }
 
-  /** The witness backs the session only while it surely shows it, and will for a while yet. */
+  /** Returns `witness` only while the witness certainly shows the session and will do so for a while; else `store`. */
   #backing(): Backing {
     const { witness, clock } = this.#options;
     return witness?.sure() && witness.shownUntil() - this.#leadMs() > clock.monotonic() ? "witness" : "store";
@@ -362,7 +364,7 @@ class StoreMembership implements Membership {
     const alive = new Set(pulse.members.map(({ sessionId }) => sessionId));
     for (const sessionId of this.#silence.keys()) if (!alive.has(sessionId)) this.#silence.delete(sessionId);
     for (const member of pulse.members) {
-      // A silence counted before a service showed the member would never end, and this process's beats would not pause.
+      // A silence that was counted before a service showed the member would never end, and this process would beat without a pause.
       if (member.witnessed) this.#silence.delete(member.sessionId);
       if (member.sessionId === this.#sessionId || member.witnessed) continue;
       const known = this.#silence.get(member.sessionId);
@@ -378,14 +380,14 @@ class StoreMembership implements Membership {
   }
 
   /**
-   * The first in line ends sessions that the witness no longer shows. It asks the witness after the store, so that it misses no
-   * change. Each session is first asked to beat; one that beats lives, whatever the witness shows.
+   * As the first in line, ends sessions that the witness no longer shows. It queries the witness after the store, so that it misses no
+   * change. Each session is first asked to beat; a session that beats lives, whatever the witness shows.
    */
   async #buryGone(pulse: Pulse): Promise<void> {
     const { witness, log } = this.#options;
     if (!witness?.first()) return this.#asked.clear();
     const shown = witness.shown();
-    if (!shown) return; // the members are being read; a notification follows
+    if (!shown) return; // the member list is still being read; a notification follows
     const missing = pulse.members.filter(
       ({ sessionId, witnessed }) => witnessed && sessionId !== this.#sessionId && !shown.has(sessionId),
     );
@@ -394,7 +396,7 @@ class StoreMembership implements Membership {
     if (missing.length === 0) return;
     const gone = await witness.gone(missing.map(({ sessionId }) => sessionId)).catch((error) => {
       log.warn({ error: messageOf(error) }, `${witness.title} does not say who is gone`);
-      return [] as number[]; // no member counts as gone; the next look queries again
+      return [] as number[]; // without an answer no member counts as gone; the next look queries again
     });
     for (const member of missing) {
       if (gone.includes(member.sessionId) && (await this.#isSilent(member)))
@@ -402,7 +404,7 @@ class StoreMembership implements Membership {
     }
   }
 
-  /** @returns true if it has not beaten since it was asked to, for the longest time that an answer takes */
+  /** @returns true if the session has not beaten since it was asked to, for the longest time that an answer takes */
   async #isSilent({ sessionId, node, beat, timeoutMs }: Beating): Promise<boolean> {
     const { store, clock, log, witness } = this.#options;
     const asked = this.#asked.get(sessionId);
@@ -431,7 +433,7 @@ class StoreMembership implements Membership {
     this.refresh();
   }
 
-  /** Stands for leadership where it is vacant. */
+  /** Tries to become the leader where leadership is vacant. */
   async #stand({ leadership, led }: Pulse): Promise<void> {
     const { store, storeClock, identity, log, witness } = this.#options;
     if (identity.role !== "node" || identity.settings?.observer || this.#left.signal.aborted) return;
@@ -450,8 +452,8 @@ class StoreMembership implements Membership {
       this.#term = leadership.term;
       return;
     }
-    // A node that is only ahead takes only a vacant term: if it deposed a leader, two nodes that both believe to be ahead could
-    // depose each other in turn.
+    // A node that is only ahead takes only a vacant term: if it could depose a leader, two nodes that both believe to be ahead could depose
+    // each other in turn.
     if (led && !witness?.first()) return;
     const term = await store.sessions.campaign(this.#sessionId, this.node, leadership, storeClock.now(), led);
     if (term === null) {
@@ -470,16 +472,16 @@ class StoreMembership implements Membership {
     for (const listener of this.#leadershipListeners) listener(term);
   }
 
-  /** A beat's interval, or less when a silent member's time is up before. */
+  /** Returns the wait until the next beat in ms, shortened if a silent member's timeout ends before. */
   #untilNextLook(): number {
     const { clock } = this.#options;
     const mono = clock.monotonic();
     let wait = this.#untilBeat();
-    // Until the nodes have judged a step of the store's clock.
+    // Beats come soon until the nodes have judged a step of the store's clock.
     if (this.#options.storeClock.held) wait = Math.min(wait, hurryMs);
     for (const member of this.#pulse?.members ?? []) {
       const known = this.#silence.get(member.sessionId);
-      // Only a member that stood still between the last two looks: for the others the timeout ends after the next look anyhow.
+      // Only members that stood still between the last two looks matter: for the others the timeout ends after the next look anyway.
       if (known && known.sinceMono < this.#sawStoreAt) wait = Math.min(wait, known.sinceMono + member.timeoutMs - mono);
     }
     return Math.max(wait, 1);
@@ -487,8 +489,8 @@ class StoreMembership implements Membership {
 
   #untilBeat(): number {
     const { storeClock, beatMs, shownBeatMs = beatMs, identity } = this.#options;
-    // A process shown by a service proves its life there and beats rarely; a leader needs the store's answers all the same.
-    // It does so only once the other members have read that from its row, since until then they count its silence in the store,
+    // A process shown by a service proves its life there and beats rarely, except a leader, which needs the store's answers. It beats
+    // rarely only once the other members have read from its row that the service shows it (until then they count its silence in the store),
     // and only while its trust has had no gap.
     if (this.#backing() === "witness" && this.#term === null)
       return this.#trust.told === "witness" && this.trusted() ? shownBeatMs : 0;

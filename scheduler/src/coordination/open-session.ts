@@ -11,42 +11,42 @@ import type { StoreClock } from "../store/store-clock.ts";
 
 export interface JoinOptions {
   store: Store;
-  /** A coordination service; without one, only the store coordinates. */
+  /** A coordination service; without a service, only the store coordinates. */
   witness?: Witness | undefined;
-  /** The service's address: `serviceAddress`. */
+  /** The service's address, as `serviceAddress` returns it. */
   serviceAt?: string | undefined;
   clock: Clock;
   storeClock: StoreClock;
   identity: SessionIdentity;
   beatMs: number;
   /**
-   * The beat's interval while a service shows this process and it does not lead; it bounds how late the news of a lost signal
-   * arrives.
+   * The beat's interval while a service shows this process and it does not lead, in ms. It limits how late a change is noticed whose signal
+   * was lost.
    */
   shownBeatMs?: number;
-  /** Goes on while the event loop stands still; default: nothing does. */
+  /** The thread that acts while the event loop stands still; default: none. */
   standIn?: StandIn;
   log: Log;
   /** The behaviour of a node that finds cluster time behind its former maximum; default: it waits. */
   clockBack?: ClockBack;
   /**
-   * Rejects if this process must not run beside a member whose session is older: called before a lost session is followed by
-   * another (Infinity), and again once the new session exists. Default: always agrees.
+   * Rejects if this process must not run beside a member whose session is older. Called with Infinity before a lost session is followed by
+   * another, and again once the new session exists. Default: always agrees.
    */
   agree?: (sessionId: number, signal: AbortSignal) => Promise<void>;
 }
 
-/** A beat that failed is tried again this soon: trust is running out. */
+/** A beat that failed is tried again after this many ms, because trust is running out. */
 export const hurryMs = 250;
 
 /**
  * How long a process has to beat after it was prompted through the store, ms. The coordination service may be wrong about a process, or
- * another client may write there, so a session that the service does not show is prompted before it is ended. A live process beats
- * within milliseconds.
+ * another client may write to it, so a session that the service does not show is prompted before it is ended. A live process beats within
+ * milliseconds.
  */
 export const answerMs = (timeoutMs: number): number => Math.min(timeoutMs / 3, 2_000);
 
-/** Opens a session; a former holder of the name gets its timeout to show that it lives. */
+/** Opens a session. If a member already has the name, it first gets its timeout to show that it lives. */
 export async function openSession(options: JoinOptions, signal?: AbortSignal): Promise<number> {
   const { store, clock, storeClock, identity } = options;
   let rival: { member: Member; sinceMono: number; told: boolean; askedMono?: number } | undefined;
@@ -67,7 +67,7 @@ export async function openSession(options: JoinOptions, signal?: AbortSignal): P
     const known = rival;
     const isMissing = taken.witnessed
       ? await isGone(options, taken, (error) => {
-          // A provider that cannot answer is no evidence against the holder: the time counts from when it can.
+          // A provider that cannot answer is no evidence against the holder, so the time counts from the moment when it can answer.
           known.sinceMono = clock.monotonic();
           if (!known.told) cannotTell(options, taken, error);
           known.told = true;
@@ -94,8 +94,8 @@ function nameTaken(member: Member): CarillonError {
 }
 
 /**
- * True if the witness says that the member is gone; false without a witness, or while it cannot tell. @param unsure called when
- * it cannot tell
+ * Returns true if the witness reports that the member is gone; false without a witness, or while the witness cannot tell.
+ * @param unsure called when the witness cannot tell
  */
 export async function isGone(
   options: JoinOptions,

@@ -6,7 +6,7 @@ import type { Witness } from "../cluster/witness.ts";
 import { StoreClock } from "../store/store-clock.ts";
 import { openCoordination } from "./open.ts";
 
-/** Opens the service and returns the warnings that this logs. */
+/** Opens the service at `url`, and returns the warnings that are logged. */
 async function warnings(url: string): Promise<string[]> {
   const { log, lines } = recordingLog();
   const clock = new VirtualClock(0);

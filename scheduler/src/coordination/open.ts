@@ -11,7 +11,7 @@ import { isOpenToAll, openAdvice } from "./service-address.ts";
 const zookeeper = /^zookeepers?:\/\/./;
 const redis = /^rediss?(?:\+(?:sentinel|cluster))?:\/\/./;
 
-/** @throws OPTION_INVALID: an unknown scheme is found before anything is opened */
+/** Checks the URL before anything is opened. @throws OPTION_INVALID if its scheme is unknown */
 export function checkCoordination(url: string): void {
   if (zookeeper.test(url) || redis.test(url)) return;
   throw new CarillonError("OPTION_INVALID", `coordination cannot be ${JSON.stringify(withoutCredentials(url))}`, {
@@ -25,25 +25,27 @@ export interface OpenOptions {
   storeClock: StoreClock;
   log: Log;
   signal: AbortSignal;
-  /** Reject when the service is away, instead of going on trying. */
+  /** True: reject if the service is away, instead of trying again. */
   failFast: boolean;
-  /** This process becomes a member. One that only uses locks must not move a cluster to another service. Default true. */
+  /** True if this process becomes a member. A process that only uses locks must not move a cluster to another service. Default true. */
   joins?: boolean;
-  /** Another than the driver of the URL's scheme, for a test of the whole cluster. */
+  /** Opens a provider other than the URL scheme's driver, for tests of the whole cluster. */
   openWitness?: (options: WitnessOptions & { clock: Clock }) => Promise<Witness>;
 }
 
 const retryMs = 1_000;
-/** How long a live member has to write again to a service that was wiped: it may find out by its session's timeout. */
+/**
+ * How long, in session timeouts, a live member has to write again to a service that was wiped: it may notice the wipe only by its timeout.
+ */
 const timeoutsForLiving = 2;
 
-// A driver is loaded where it is used: a cluster that needs none starts without reading their code.
+// Drivers are loaded on use, so that a cluster without a coordination service starts without reading their code.
 const openRedis = async () => (await import("./redis/redis.ts")).openRedisWitness;
 const openZooKeeper = async () => (await import("./zookeeper/zookeeper.ts")).openZooKeeper;
 
 /**
- * Opens what else than the store the cluster coordinates by, and sees to it that all its nodes use the same.
- * @param url undefined: the store alone
+ * Opens the coordination service, if there is one, and makes sure that all nodes of the cluster use the same service.
+ * @param url undefined: only the store coordinates
  * @throws COORDINATION_…, STORE_…
  */
 export async function openCoordination(
@@ -84,8 +86,8 @@ export async function openCoordination(
 }
 
 /**
- * Reads which cluster a service belongs to, without joining. @returns undefined if it belongs to none yet
- * @throws OPTION_INVALID, COORDINATION_UNREACHABLE, COORDINATION_REFUSED, COORDINATION_FOREIGN: it holds something else
+ * Reads which cluster a service belongs to, without joining. @returns undefined if it belongs to no cluster yet
+ * @throws OPTION_INVALID, COORDINATION_UNREACHABLE, COORDINATION_REFUSED; COORDINATION_FOREIGN if the service holds other data
  */
 export async function lookAtCoordination(url: string): Promise<{ clusterId: string; serviceId: string } | undefined> {
   checkCoordination(url);

@@ -13,7 +13,7 @@ export function placeOf(sessionId: number, role: Beating["role"], nodes: readonl
 }
 
 const goldenRatio = 0.6180339887498949;
-/** Nearer than this part of a beat is at the place. */
+/** A beat that is off by less than this part of the interval counts as in place. */
 const near = 0.05;
 /** A member waits at least this part of a beat to reach its place. */
 const least = 0.5;

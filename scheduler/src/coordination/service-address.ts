@@ -22,6 +22,6 @@ export function isOpenToAll(url: string): boolean {
   return !hasPassword(url) && !hostsOf(withoutCredentials(url)).every(isThisMachine);
 }
 
-/** The advice for a service that is open to all. */
+/** The advice for a service that asks for no password. */
 export const openAdvice =
   "Give it a password and name it in the URL of `coordination` (docs/coordination.md#who-may-write-there), and let only the cluster's machines reach it.";

@@ -9,7 +9,7 @@ import { type OpenOptions, openCoordination } from "./open.ts";
 import { serviceAddress } from "./service-address.ts";
 
 export interface ServiceOptions {
-  /** undefined: the store alone. */
+  /** undefined: only the store coordinates. */
   readonly url: string | undefined;
   readonly sessionTimeoutMs: number;
   readonly failFast: boolean;
@@ -34,13 +34,13 @@ export class CoordinationService {
     this.#options = options;
   }
 
-  /** undefined: the store alone. */
+  /** undefined: only the store coordinates. */
   get at(): string | undefined {
     const { url } = this.#options;
     return url === undefined ? undefined : serviceAddress(url);
   }
 
-  /** For a member of the cluster. @throws COORDINATION_…, STORE_… */
+  /** Opens the service for a member of the cluster. @throws COORDINATION_…, STORE_… */
   async join(store: Store): Promise<Witness | undefined> {
     this.#joined = true;
     const witness = await this.#open(store, true);
@@ -62,13 +62,13 @@ export class CoordinationService {
     return new StoreLocks({ store, clock, nowMs: () => storeClock.now(), timeoutMs, log, era });
   }
 
-  /** The joining failed: a process that uses no locks either leaves the service. */
+  /** Called when joining failed: a process that uses no locks leaves the service. */
   async abandon(): Promise<void> {
     this.#joined = false;
     if (!this.#locked) await this.leave();
   }
 
-  /** No locks are used any more: a process that is no member either leaves, until the next time. */
+  /** Called when no locks are used any more: a process that is not a member leaves the service until the next use. */
   async rest(): Promise<void> {
     this.#locked = false;
     if (!this.#joined) await this.leave();
@@ -76,7 +76,7 @@ export class CoordinationService {
 
   async leave(): Promise<void> {
     const opened = this.#witness;
-    // Cleared at once: later callers open another.
+    // Cleared at once, so that later callers open another connection.
     this.#witness = undefined;
     const [witness] = await Promise.allSettled([opened]);
     if (witness.status === "fulfilled") await witness.value?.leave();

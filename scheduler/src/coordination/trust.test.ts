@@ -3,7 +3,7 @@ import { Trust } from "./trust.ts";
 
 const windowMs = 1_000;
 
-/** Relies on a witness that has shown it from 0 on. */
+/** A trust that relies on a witness, which has shown the process from 0 on. */
 function shown() {
   const trust = new Trust(windowMs);
   const word = { since: 0, until: 5_000 };
@@ -71,6 +71,6 @@ it("goes by a stand-in's word until a beat tells of another; where none of its p
   expect(answered.until(2_300)).toBe(5_000);
   const unanswered = shown();
   unanswered.trust.stoodIn(0);
-  // Its last beat may have reached the store long before: nothing is sure until a beat is answered.
+  // The last beat may have reached the store long before, so nothing is certain until a beat is answered.
   expect(unanswered.until(2_100)).toBeLessThanOrEqual(1_010);
 });

@@ -15,22 +15,22 @@ export interface Binaries {
 }
 
 export interface BinarySearch {
-  /** Search only this folder, which the user named. */
+  /** If set, searches only this folder, which the user named. */
   given?: string | undefined;
-  /** Accept only this major version: the existing data needs it. */
+  /** If set, accepts only this major version, because the existing data needs it. */
   major?: number | undefined;
   /** The user that will run the binaries; undefined: this process's user. */
   owner?: Owner | undefined;
-  /** The folder for a copy of the package, if it cannot be used in place. */
+  /** The folder for a copy of the package, if the server's user cannot run it in place. */
   copies: string;
   signal: AbortSignal;
   log: (line: string) => void;
-  /** Find the platform package's `native` folder and the machine's folders; replaced in tests. */
+  /** Functions that find the platform package's `native` folder and the machine's folders; tests replace them. */
   packageFolder?: () => string | undefined | Promise<string | undefined>;
   machineFolders?: () => Promise<string[]>;
 }
 
-/** @throws EMBEDDED_UNAVAILABLE, or EMBEDDED_FAILED when there are some but not of the data's major version */
+/** @throws EMBEDDED_UNAVAILABLE; EMBEDDED_FAILED if there are binaries, but none of the data's major version */
 export async function findBinaries(search: BinarySearch): Promise<Binaries> {
   const refused: string[] = [];
   const others: string[] = [];
@@ -79,7 +79,7 @@ async function* candidates(search: BinarySearch, refused: string[]): AsyncGenera
   yield* await (search.machineFolders ?? machineFolders)();
 }
 
-/** The folder of the optional peer @carillon/embedded, if that is installed. */
+/** The folder of the optional peer package @carillon/embedded, if it is installed. */
 async function packageFolder(): Promise<string | undefined> {
   try {
     return (await import("@carillon/embedded")).nativeFolder();
@@ -89,7 +89,7 @@ async function packageFolder(): Promise<string | undefined> {
   }
 }
 
-/** The folders of Debian-like systems, Red Hat's, Homebrew's, then PATH; the newest version first. */
+/** The folders of Debian-like systems, Red Hat and Homebrew, then PATH; the newest version first. */
 async function machineFolders(): Promise<string[]> {
   const folders: { folder: string; version: number }[] = [];
   const parents: [string, RegExp][] = [
@@ -113,7 +113,7 @@ async function machineFolders(): Promise<string[]> {
   return there;
 }
 
-/** Runs the binary as the server's user: only this shows that the user can reach it and that it finds its libraries. */
+/** Runs the binary as the server's user, because only this proves that the user can reach it and that it finds its libraries. */
 async function probe(folder: string, search: BinarySearch): Promise<Binaries | string> {
   if (!(await exists(join(folder, "initdb")))) return "has no initdb";
   const { code, output } = await run(join(folder, "postgres"), ["--version"], search);
@@ -122,7 +122,7 @@ async function probe(folder: string, search: BinarySearch): Promise<Binaries | s
   return { folder, version, major: Number.parseInt(version, 10) };
 }
 
-/** @returns the folder of the package's binaries, in place or in a copy; undefined when neither can be run */
+/** @returns the folder of the package's binaries, in place or copied; undefined: neither can be run */
 async function usablePackage(native: string, search: BinarySearch): Promise<string | undefined> {
   if (await restoreLinks(native)) {
     const found = await probe(join(native, "bin"), search);
@@ -137,7 +137,7 @@ async function usablePackage(native: string, search: BinarySearch): Promise<stri
     await copyTree(native, draft);
     await restoreLinks(draft);
     await rename(draft, copy).catch((error: unknown) => {
-      // Another process's copy came first.
+      // Another process has made the copy first.
       if (!["ENOTEMPTY", "EEXIST"].includes(codeOf(error))) throw error;
     });
   } finally {
@@ -148,8 +148,9 @@ async function usablePackage(native: string, search: BinarySearch): Promise<stri
 }
 
 /**
- * npm packages cannot hold symbolic links: the package lists them, and an install script makes them, where install
- * scripts are on. @returns whether all are there now
+ * npm packages cannot contain symbolic links: the package lists them, and its install script makes them, unless install scripts are
+ * disabled.
+ * @returns true if all links exist now
  */
 async function restoreLinks(native: string): Promise<boolean> {
   const list = JSON.parse(await readFile(join(native, "pg-symlinks.json"), "utf8")) as {
@@ -171,7 +172,7 @@ async function restoreLinks(native: string): Promise<boolean> {
   return true;
 }
 
-/** Copies what a running server needs, readable for all users: not the static libraries, nor those of embedded SQL. */
+/** Copies what a running server needs, readable for all users; leaves out static libraries and those of embedded SQL. */
 async function copyTree(from: string, to: string): Promise<void> {
   await mkdir(to);
   await chmod(to, 0o755);

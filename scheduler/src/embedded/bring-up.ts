@@ -18,21 +18,21 @@ export interface BringUp {
 
 export interface BringUpOptions {
   binaries?: string | undefined;
-  /** True: may create a store where none exists. */
+  /** True: may create a store if none exists. */
   create: boolean;
   log: (line: string) => void;
   signal?: AbortSignal | undefined;
 }
 
-/** Recovery reads at most max_wal_size of log; an order of magnitude more than that takes on a slow disk. */
+/** Recovery reads at most max_wal_size of log; this limit is about ten times what that takes on a slow disk. */
 const bringUpMs = 120_000;
 
 const pollMs = 10;
 
 /**
  * Makes this process a user of a running server, and starts or recovers the server if needed. A process that finds a complete server
- * attaches without a lock. All others queue for the start lock and look again inside it, so that of many processes that start at once
- * only one does the work.
+ * attaches without a lock. All others queue for the start lock and check again while they hold it, so that of many processes that start at
+ * once only one does the work.
  */
 export async function bringUp(place: Place, options: BringUpOptions): Promise<BringUp> {
   const deadline = new AbortController();
@@ -43,7 +43,7 @@ export async function bringUp(place: Place, options: BringUpOptions): Promise<Br
     const presence = await attend(place, signal);
     if (typeof presence !== "string") {
       if (presence.complete) return { presence, started: "attached" };
-      presence.drop(); // The process that started it is making the database, under the lock.
+      presence.drop(); // the process that started the server is still creating the database, under the lock
     }
     const release = await holdStartLock(place.run, signal);
     try {
@@ -78,7 +78,7 @@ async function bringUpAlone(place: Place, options: BringUpOptions, signal: Abort
   }
 }
 
-/** @returns undefined when another server turned out to have the data */
+/** @returns undefined if another server turned out to use the data */
 async function start(
   place: Place,
   { binaries: given, create, log }: BringUpOptions,
@@ -113,8 +113,8 @@ async function start(
       await pause(systemClock, pollMs, signal);
     }
   } catch (error) {
-    // The start was given up, or the server answers with a failure: end the server, which has no users. If another process attaches in
-    // this moment, it brings the server back.
+    // The start was given up, or the server answers with an error: end the server, which has no users. If another process attaches at this
+    // moment, that process brings the server back.
     await launched.end();
     throw error;
   }

@@ -20,7 +20,7 @@ export async function dataMajor(place: Place): Promise<number | undefined> {
 
 const marker = ".store";
 
-/** A marker beside the data: if the data is ever lost, it shows that the folder held a store and is not new. */
+/** Writes a marker beside the data: if the data is ever lost, the marker shows that the folder held a store and is not new. */
 export async function markStore(place: Place): Promise<void> {
   const path = join(place.home, marker);
   const text =
@@ -33,10 +33,10 @@ export async function markStore(place: Place): Promise<void> {
   }
 }
 
-/** Called when there is no data. @throws STORE_MISSING if there was a store, or if none may be created */
+/** Called when there is no data. @throws STORE_MISSING if there was a store, or if creating one is not allowed */
 export async function requireNew(place: Place, create: boolean): Promise<void> {
   const names = await readdir(place.home);
-  // The server's log is older than the marker: stores made before it have only that.
+  // Stores that were created before the marker was introduced have only the server's log.
   const [remains] = [marker, "server.log", "server.log.1"].filter((name) => names.includes(name));
   if (remains !== undefined)
     throw new CarillonError(
@@ -55,8 +55,8 @@ export const noStore = (directory: string): CarillonError =>
   });
 
 /**
- * Creates the data under another name and renames it when it is whole, so that `data` is never half made, however this process ends.
- * Called under the start lock: first removes what an interrupted call left.
+ * Creates the data under another name and renames it when it is complete, so that `data` is never incomplete, however this process ends.
+ * Called under the start lock: first removes the remains of an interrupted call.
  */
 export async function initialise(place: Place, binaries: Binaries, signal: AbortSignal): Promise<void> {
   const draft = `${place.data}.${randomBytes(4).toString("hex")}`;
@@ -112,7 +112,7 @@ export async function wasInterrupted(place: Place): Promise<boolean> {
       )
     );
   } catch (error) {
-    if (codeOf(error) === "ENOENT") return true; // The server itself reports what is wrong with this folder.
+    if (codeOf(error) === "ENOENT") return true; // the server itself reports what is wrong with this folder
     throw fileFailure(error, `cannot read ${place.data}`);
   }
 }

@@ -1,10 +1,10 @@
 import { CarillonError, isCarillonError, messageOf } from "../base/errors.ts";
 
-/** The file system's own words, as codes of Node and as texts in a server's or initdb's output. */
+/** The file system's errors, as codes of Node and as texts in the output of a server or of initdb. */
 const full = /ENOSPC|EDQUOT|No space left on device|Disk quota exceeded/;
 const readOnly = /EROFS|EACCES|EPERM|Read-only file system|Permission denied|Operation not permitted/;
 
-/** Dynamic shared memory lies in /dev/shm, which a container often has little of. The text of PostgreSQL ends as that of a full disk. */
+/** Dynamic shared memory is in /dev/shm, which is often small in a container. PostgreSQL's message ends like that for a full disk. */
 const sharedMemory = /shared memory segment/;
 
 /** Log lines that a server writes when nothing is wrong. */
@@ -32,15 +32,15 @@ export function fileFailure(error: unknown, what: string): CarillonError {
 }
 
 /**
- * The error for a server (or initdb) that ended by itself, from its output. The first line of the highest severity is the cause; the
- * lines after it are PostgreSQL giving up. `free` is the space left on the store's disk: a full disk swallows the log too.
+ * The error for a server (or initdb) that ended by itself, from its output. The first line of the highest severity is the cause; in the
+ * lines after it PostgreSQL only shuts down. `free` is the space left on the store's disk in bytes: a full disk also swallows the log.
  */
 export function serverFailure(what: string, output: string, log: string, free?: number): CarillonError {
   const lines = output.split("\n").filter((line) => line.trim() !== "");
   const severities = [full, /PANIC:/, /FATAL:/, /error:|ERROR:/, /./];
   const at =
     severities.map((severity) => lines.findIndex((line) => severity.test(line))).find((index) => index >= 0) ?? -1;
-  // A wrong setting is reported in the line before the fatal one.
+  // A wrong setting is reported in the line before the fatal error.
   const cause = lines
     .slice(Math.max(0, at - 1), at + 1)
     .filter((line, n, both) => n === both.length - 1 || !routine.test(line));
@@ -67,7 +67,7 @@ export function overdueFailure(withinMs: number, log: string, free: number | und
   });
 }
 
-/** @param free bytes */
+/** @param free free space in bytes */
 const isFull = (free: number | undefined): boolean => free !== undefined && free < 1024 * 1024;
 
 function fullDisk(what: string, free: number | undefined): CarillonError {
@@ -84,7 +84,7 @@ export function throwIfAborted(signal: AbortSignal): void {
   throw new CarillonError("CANCELLED", "Opening the embedded store was given up.", { cause: signal.reason });
 }
 
-/** The code of a Node or PostgreSQL error, or "". */
+/** The code of a Node or PostgreSQL error; "": it has none. */
 export function codeOf(error: unknown): string {
   const code = (error as { code?: unknown } | null | undefined)?.code;
   return typeof code === "string" ? code : "";

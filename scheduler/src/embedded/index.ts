@@ -12,15 +12,17 @@ export interface EmbeddedOptions {
   directory?: string;
   /** A folder with `postgres` and `initdb` to use instead of the npm package's or the machine's. */
   binaries?: string;
-  /** Create an empty store if none exists; default true, but false where NODE_ENV is "production". A lost store is never replaced. */
+  /** Create an empty store if none exists; default true, but false if NODE_ENV is "production". A store that was lost is never replaced. */
   create?: boolean | undefined;
-  /** Receives one line of text for each notable event: first start, recovery, loss and revival. Default: nothing is logged. */
+  /**
+   * Receives one line of text for each notable event: first start, recovery, loss and revival of the server. Default: nothing is logged.
+   */
   log?: (line: string) => void;
-  /** Gives up opening (not the store once opened): rejects with CANCELLED. */
+  /** Aborts opening, which then rejects with CANCELLED; has no effect on an opened store. */
   signal?: AbortSignal;
 }
 
-/** One use of the private server. The process counts as the server's user from opening until `release` or its own end. */
+/** A use of the private server by this process, which counts as the server's user from opening until `release` or its own end. */
 export interface EmbeddedStore {
   /** A PostgreSQL URL that `pg` and libpq accept. The URL stays the same through every restart of the server. */
   readonly url: string;
@@ -38,21 +40,18 @@ export interface EmbeddedStore {
   readonly data: string;
   /** The server's version, such as "18.4". */
   readonly version: string;
-  /**
-   * The state in which opening found the store: nothing (`first`), a stopped store (`again`), a running one (`attached`), a crashed one
-   * (`recovered`).
-   */
+  /** What opening found: no store (`first`), a stopped store (`again`), a running server (`attached`), a crashed server (`recovered`). */
   readonly started: Started;
   /**
-   * Resolves once the server accepts connections and counts this process as a user. The store brings a lost server
-   * back by itself; call this to wait for it, or to learn why it does not succeed (the attempts go on).
+   * Resolves once the server accepts connections and counts this process as a user. The store itself brings a lost server back; call this
+   * to wait for that, or to get the error if it does not succeed (the attempts continue).
    * @throws STORE_FULL, STORE_READ_ONLY, EMBEDDED_FAILED, EMBEDDED_UNAVAILABLE; STOPPED after `release`
    */
   revive(): Promise<void>;
   /**
-   * Stops counting this process as a user. If it was the last one, stops the server, which ends the server's connections, and waits for
-   * its end. Close pools first. Idempotent.
-   * @throws EMBEDDED_FAILED when the server does not stop
+   * Stops counting this process as a user. If it was the last user, stops the server, which ends all connections to it, and waits until the
+   * server has ended. Close connection pools first. Idempotent.
+   * @throws EMBEDDED_FAILED if the server does not stop
    */
   release(): Promise<void>;
 }
@@ -65,9 +64,9 @@ export interface EmbeddedStore {
 export async function openEmbedded(options: EmbeddedOptions = {}): Promise<EmbeddedStore> {
   const { binaries, log = () => undefined, signal } = options;
   const { directory = ".carillon", create = process.env.NODE_ENV !== "production" } = options;
-  // A server on Windows needs a port, a password and another way to shed rights: not built, so not pretended.
+  // Windows is not supported: a server there would need a port, a password and another way to give up rights.
   if (process.platform === "win32") throw unavailable(["the embedded store needs Unix sockets; WSL has them"]);
-  // Checked before the folder is created.
+  // Checked before `locate` creates the folder.
   if (!create && !existsSync(directory)) throw noStore(resolve(directory));
   const place = await locate(directory, log);
   const opened = await bringUp(place, { binaries, create, log, signal });

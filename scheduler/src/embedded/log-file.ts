@@ -1,14 +1,14 @@
 import { copyFile, open, stat, statfs, truncate } from "node:fs/promises";
 import { codeOf } from "./failure.ts";
 
-/** The size at which the server's log is cut. Its content moves to `.1`, so the two stay under twice this. */
+/** The size at which the server's log is cut. Its content moves to `.1`, so both files together stay under twice this size. */
 export const logBytes = 8 * 1024 * 1024;
 
 export const logCheckMs = 30_000;
 
 /**
- * Copies and cuts the log in place, because the server holds the file open for appending. Every process that uses the store checks now
- * and then; when two cut at once, at worst an old line is lost.
+ * Copies and cuts the log in place, because the server holds the file open for appending. Every process that uses the store checks this
+ * from time to time; if two processes cut at once, at worst an old line is lost.
  */
 export async function boundLog(path: string): Promise<void> {
   try {
@@ -16,13 +16,14 @@ export async function boundLog(path: string): Promise<void> {
     await copyFile(path, `${path}.1`);
     await truncate(path);
   } catch (error) {
-    // Gone with its folder, or another user's (root cuts it then), or no space for the copy: cut it all the same.
+    // Ignores a log that is gone with its folder, or is another user's (root cuts it then). Without space for the copy it is cut all the
+    // same.
     if (codeOf(error) === "ENOSPC") await truncate(path);
     else if (!["ENOENT", "EACCES", "EPERM", "EROFS"].includes(codeOf(error))) throw error;
   }
 }
 
-/** The log from `offset` on, at most its last 64 KiB. */
+/** The log from `offset` on, but at most its last 64 KiB. */
 export async function readLog(path: string, offset: number): Promise<string> {
   const file = await open(path);
   try {
@@ -35,7 +36,7 @@ export async function readLog(path: string, offset: number): Promise<string> {
   }
 }
 
-/** Bytes that an unprivileged user may still write there. */
+/** How many bytes an unprivileged user may still write in this folder. */
 export async function freeBytes(folder: string): Promise<number> {
   const { bavail, bsize } = await statfs(folder);
   return bavail * bsize;

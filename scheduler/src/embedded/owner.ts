@@ -4,9 +4,9 @@ import { CarillonError } from "../base/errors.ts";
 import { type Owner, run } from "./program.ts";
 
 /**
- * PostgreSQL refuses to run as root, so root runs the server as a user without rights: the user who owns the store already; else the
- * owner of its folder or project, who then can use the store without root too (a volume in a container); else `postgres`; else `nobody`.
- * initdb needs a user that is in /etc/passwd.
+ * PostgreSQL refuses to run as root, so root runs the server as a user without rights: the user who already owns the store; else the owner
+ * of its folder or project (a volume in a container), who can then use the store without root too; else `postgres`; else `nobody`. initdb
+ * needs a user that is in /etc/passwd.
  */
 export async function chooseOwner(directory: string): Promise<Owner> {
   for (const path of [join(directory, "data"), join(directory, "run")]) {
@@ -28,7 +28,7 @@ export async function chooseOwner(directory: string): Promise<Owner> {
 }
 
 async function ownerOf(path: string): Promise<Owner | undefined> {
-  const found = await stat(path).catch(() => undefined); // Not there yet, as on the first start.
+  const found = await stat(path).catch(() => undefined); // does not exist yet, as on the first start
   return found && found.uid > 0 ? { uid: found.uid, gid: found.gid } : undefined;
 }
 
@@ -39,7 +39,7 @@ function parseUsers(passwd: string): { name: string; uid: number; gid: number }[
   });
 }
 
-/** Checked by the kernel, which takes access lists and mount options into account. */
+/** The kernel itself checks access, because it also considers access lists and mount options. */
 export async function reaches(folder: string, owner: Owner): Promise<boolean> {
   return (await run("/bin/sh", ["-c", 'cd "$1"', "sh", folder], { owner })).code === 0;
 }

@@ -30,14 +30,14 @@ export interface Place {
   /** The folder that holds the store: the same folder, or one that the server's user can reach. */
   readonly home: string;
   readonly data: string;
-  /** The private folder of the server's socket and of the start lock, by a path short enough for sockets. */
+  /** The private folder of the server's socket and of the start lock, as a path short enough for sockets. */
   readonly run: string;
   readonly log: string;
   /** The user that the server runs as; undefined: this process's user. */
   readonly owner: Owner | undefined;
 }
 
-/** Root's folder for stores, and for copies of the binaries, that the server's user could not reach in place. */
+/** Root's folder for stores, and for copies of the binaries, that the server's user cannot reach in place. */
 export const rootHome = "/var/lib/carillon";
 
 /**
@@ -55,7 +55,7 @@ export async function locate(asked: string, log: (line: string) => void): Promis
     const owner = process.getuid?.() === 0 ? await chooseOwner(real) : undefined;
     if (made) {
       await writeFile(join(real, ".gitignore"), "*\n");
-      // This user can then use the store without root.
+      // Makes the server's user the owner, who can then use the store without root.
       if (owner) for (const path of [real, join(real, ".gitignore")]) await chown(path, owner.uid, owner.gid);
     }
     const home = await realpath(await findHome(real, owner, log));
@@ -86,8 +86,8 @@ export async function ensurePlace(place: Place): Promise<void> {
 }
 
 /**
- * The given folder itself wherever that works. Under root the server's user may be unable to reach it, for example in a home of mode
- * 0700. Carillon must not open a user's home to others, so the store is then elsewhere and the file `location` names its folder.
+ * The given folder itself if possible. Under root the server's user may be unable to reach it, for example in a home of mode 0700. Carillon
+ * must not open a user's home to others, so the store is then elsewhere, and the file `location` contains the path of its folder.
  */
 async function findHome(directory: string, owner: Owner | undefined, log: (line: string) => void): Promise<string> {
   const pointer = join(directory, "location");
@@ -95,7 +95,7 @@ async function findHome(directory: string, owner: Owner | undefined, log: (line:
     const named = await readIfThere(pointer);
     if (named !== undefined) {
       const home = named.trim();
-      if ((await stat(home).catch(() => undefined))?.isDirectory()) return home; // Unreadable is as good as missing.
+      if ((await stat(home).catch(() => undefined))?.isDirectory()) return home; // an unreadable folder is treated as missing
       throw new CarillonError("STORE_MISSING", `${pointer} names ${home}, which is not there.`, {
         hint: "Bring that folder back, or delete the file to start with an empty store.",
       });
@@ -117,7 +117,7 @@ async function findHome(directory: string, owner: Owner | undefined, log: (line:
       log(`the server's user cannot reach ${directory}: the store lies in ${home}`);
     } catch (error) {
       if (codeOf(error) !== "EEXIST") throw error;
-      await rm(home, { recursive: true }); // Another process was first: its pointer holds.
+      await rm(home, { recursive: true }); // another process was first, and its pointer is valid
     } finally {
       await rm(draft);
     }
@@ -142,7 +142,7 @@ async function privateFolder(path: string, owner: Owner | undefined): Promise<vo
   if (made || (mode & 0o777) !== 0o700) await chmod(path, 0o700);
 }
 
-/** A long path is reached through a symbolic link in a private folder under the system's temporary one. */
+/** If the path is too long for a socket, makes a symbolic link to it in a private folder in the system's temporary folder. */
 async function shortPath(run: string): Promise<string> {
   if (Buffer.byteLength(run) <= longestRunBytes) return run;
   const uid = process.getuid?.() ?? 0;
@@ -155,7 +155,7 @@ async function shortPath(run: string): Promise<string> {
     return path;
   } catch (error) {
     if (!(error instanceof Occupied)) throw error;
-    // Another user occupies the name in the shared folder: use an unpredictable name, for this process alone.
+    // Another user occupies the name in the shared folder, so this process uses an unpredictable name of its own.
     const own = join(await mkdtemp("/tmp/carillon-"), name);
     await alias(own, run);
     return own;
@@ -171,13 +171,13 @@ async function alias(path: string, target: string): Promise<void> {
   if (!found.isDirectory() || found.uid !== process.getuid?.() || (found.mode & 0o077) !== 0) {
     throw new Occupied(`${folder} is not a private folder of this user`);
   }
-  if ((await readlink(path).catch(() => undefined)) === target) return; // Unreadable or absent: made anew below.
+  if ((await readlink(path).catch(() => undefined)) === target) return; // if it is unreadable or absent, it is made anew below
   const draft = `${path}.${randomBytes(4).toString("hex")}`;
   await symlink(target, draft);
   await rename(draft, path);
 }
 
-/** Avoids mkdir's own recursion, which turns a read-only file system into "no such file". @returns true if the folder is new */
+/** Avoids mkdir's own recursion, which reports a read-only file system as "no such file". @returns true if the folder is new */
 async function makeFolder(path: string): Promise<boolean> {
   try {
     await mkdir(path);

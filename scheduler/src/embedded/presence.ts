@@ -9,36 +9,36 @@ import { holdStartLock } from "./start-lock.ts";
 
 /**
  * A process counts as the server's user while it holds this connection, on which it holds a *shared* advisory lock. The kernel closes the
- * connection of a process that dies, whichever way, and the server then drops the lock: no dead process stays counted, and no pid, file
- * or heartbeat is needed. A process that leaves requests the same lock *exclusively*. If it gets the lock, no user is left, and a process
- * that wants to become one waits until the server is gone and then starts it anew.
+ * connection of a process that dies for any reason, and the server then drops the lock: no dead process stays counted, and no pid, file or
+ * heartbeat is needed. A process that leaves requests the same lock *exclusively*. If it gets the lock, no user is left; a process that
+ * wants to become one waits until the server is gone and then starts it again.
  */
 export interface Presence {
   readonly version: string;
-  /** False when the store's role and database are still to be made. */
+  /** False if the store's role and database have not been created yet. */
   readonly complete: boolean;
   /** Resolves when the connection is gone. */
   readonly ended: Promise<void>;
   /**
-   * True if the server takes connections now, and answers on this one. An answer alone would prove nothing: the children of a server that
-   * was killed go on answering until they notice.
+   * True if the server accepts connections now, and answers on this one. An answer alone would prove nothing, because the children of a
+   * killed server go on answering until they notice.
    */
   alive(signal: AbortSignal): Promise<boolean>;
-  /** Makes role and database. */
+  /** Creates the role and the database. */
   complement(): Promise<void>;
-  /** Stops the server if this was its last user. @returns false when the connection broke before the outcome was known */
+  /** Stops the server if this was its last user. @returns false if the connection broke before the outcome was known */
   leave(place: Place, log: (line: string) => void): Promise<boolean>;
-  /** Drops the connection without leaving in order. */
+  /** Closes the connection without `leave`. */
   drop(): void;
 }
 
 /** The advisory lock's number: "carillon" in ASCII. Nothing else uses its database. */
 const lock = "7161130679611977582";
 
-/** How long a leaving user waits for one that died a moment ago: its connection is being closed. */
+/** How long a leaving user waits for the connection of a user that died a moment ago to be closed. */
 const leaveWaitMs = 100;
 
-/** Longer than any process keeps the start lock to bring a server up. */
+/** Longer than any process holds the start lock to bring a server up. */
 const startLockMs = 150_000;
 
 /** "absent": no process listens. "busy": a server exists and is starting, stopping or recovering. */
@@ -58,8 +58,8 @@ export async function attend(place: Place, signal: AbortSignal): Promise<Presenc
       [names.database],
     );
     const { version, complete } = rows[0] as { version: string; complete: boolean };
-    // A server that stops ends the connection of the leaving user, and with it that user's lock, before it may end this one.
-    // It takes no new connections by then.
+    // A stopping server ends the connection of the leaving user, and with it that user's lock, before it ends this connection. It accepts
+    // no new connections by then, which shows that it stops.
     if (!(await accepts(place, signal))) {
       drop();
       throwIfAborted(signal);
@@ -79,8 +79,8 @@ export async function attend(place: Place, signal: AbortSignal): Promise<Presenc
       ended,
       drop,
       async alive(until) {
-        // The order matters: a new server accepts connections only once all children of the previous one are gone, so an answer after
-        // that comes from its own child.
+        // The order of these two checks matters. A new server accepts connections only once all children of the previous server are gone,
+        // so if the first check succeeds, the answer on this connection comes from a child of the new server.
         if (!open || !(await accepts(place, until))) return false;
         socket.ref();
         return answers().finally(() => socket.unref());
@@ -123,16 +123,16 @@ function prepare(place: Place, application: string, withinMs?: number): { client
     ...(withinMs === undefined ? {} : { connectionTimeoutMillis: withinMs }),
   });
   client.on("error", () => {
-    // The connection broke: `end` follows, or the query under way rejects.
+    // The connection broke: either `end` follows, or the query under way rejects.
   });
   const { stream } = (client as unknown as { connection: { stream: { destroy(): void } } }).connection;
   return { client, drop: () => stream.destroy() };
 }
 
-/** A server that takes longer than this to accept a connection counts as absent; bringing a server up has a longer limit. */
+/** A server that takes longer than this to accept a connection counts as absent; the limit for bringing a server up is longer. */
 const acceptMs = 10_000;
 
-/** Only the server itself takes connections, so a new connection proves that the server is alive, and not just its children. */
+/** Only the server itself accepts connections, so a new connection proves that the server is alive, and not just its children. */
 async function accepts(place: Place, signal: AbortSignal): Promise<boolean> {
   if (signal.aborted) return false;
   const { client, drop } = prepare(place, "carillon asks", acceptMs);
@@ -141,7 +141,7 @@ async function accepts(place: Place, signal: AbortSignal): Promise<boolean> {
     await client.connect();
     return true;
   } catch (error) {
-    // A server without free connections or disk space exists all the same.
+    // A server without free connections or disk space does exist.
     return /^53/.test(codeOf(error));
   } finally {
     signal.removeEventListener("abort", drop);
@@ -149,14 +149,14 @@ async function accepts(place: Place, signal: AbortSignal): Promise<boolean> {
   }
 }
 
-/** 57P01–03: stopping, crashed, starting. 53300: every connection is taken. No code: the server closed the connection. */
+/** 57P01–03: stopping, crashed, starting. 53300: all connections are in use. No code: the server closed the connection. */
 const passing = ["57P01", "57P02", "57P03", "53300", "ECONNRESET", "EPIPE", "EAGAIN", ""];
 
 function attendFailure(error: unknown, place: Place): "absent" | "busy" {
   const code = codeOf(error);
   if (code === "ENOENT" || code === "ECONNREFUSED") return "absent";
   if (passing.includes(code)) return "busy";
-  // 53100 (disk full): even a connection writes a little, such as its caches.
+  // 53100 (disk full) also occurs here, because even a connection writes a little, such as its caches.
   if (code === "53100") throw serverFailure("the server refused a connection", messageOf(error), place.log);
   if (code === "EACCES" || code === "EPERM") {
     throw new CarillonError(
@@ -181,10 +181,10 @@ async function complement(client: pg.Client): Promise<void> {
 }
 
 /**
- * Releases the shared lock first, then requests the exclusive one: if two processes requested it while they still held their shared
- * locks, each would find the other and both would leave the server running. Stopping happens under the start lock, as starting does, so
- * that no process starts a server beside one that still writes. The holder of the start lock may be waiting for this lock, so it is
- * released in between and requested again.
+ * Releases the shared lock first, then requests the exclusive one: if two processes requested it while both still held their shared locks,
+ * each would find the other, and both would leave the server running. The server is stopped under the start lock, like it is started, so
+ * that no process starts a server beside one that still writes. The holder of the start lock may be waiting for this advisory lock, so it
+ * is released in between and requested again.
  */
 async function leave(client: pg.Client, place: Place, log: (line: string) => void): Promise<void> {
   await client.query(`select pg_advisory_unlock_shared(${lock})`);

@@ -4,9 +4,9 @@ import { run } from "./program.ts";
 
 /** The living PostgreSQL processes that work on one data folder. */
 export interface ServerProcesses {
-  /** The server itself, when there is one. */
+  /** The server itself, if it runs. */
   readonly postmaster: number | undefined;
-  /** The postmaster's children; without a postmaster they are orphans, and may still write. */
+  /** The postmaster's children; without a postmaster they are orphans that may still write. */
   readonly children: readonly number[];
 }
 
@@ -17,14 +17,15 @@ interface Process {
 }
 
 /**
- * A pid in a file may be out of date: the number may belong to any process by now. The kernel knows what a process *is*: every PostgreSQL
- * process has its data folder as working folder for as long as it lives, zombies have none, and a child renames itself "postgres: …".
- * Processes of other users are invisible here, rightly: PostgreSQL insists that the folder's owner runs the server.
+ * A pid in a file may be out of date, because any process may have the number by now. The kernel knows what a process *is*: every
+ * PostgreSQL process has its data folder as working folder for as long as it lives, zombies have none, and a child renames itself
+ * "postgres: …". Processes of other users are invisible here, and need not be visible: PostgreSQL insists that the folder's owner runs the
+ * server.
  */
 export async function serverProcesses(data: string): Promise<ServerProcesses> {
   const found = process.platform === "linux" ? await fromProc(data) : await fromPs(data);
   const pids = new Set(found.map((one) => one.pid));
-  // A child that was forked a moment ago has not renamed itself yet; its parent is in the list.
+  // A child that was forked a moment ago has not renamed itself yet, but its parent is in the list.
   const postmaster = found.find((one) => !one.child && !pids.has(one.parent))?.pid;
   return { postmaster, children: found.filter((one) => one.pid !== postmaster).map((one) => one.pid) };
 }
@@ -37,13 +38,13 @@ async function fromProc(data: string): Promise<Process[]> {
   return all.filter((one) => one !== undefined);
 }
 
-/** Identifies the folder itself, not its name: a folder that is mounted twice has two names. */
+/** Identifies the folder itself, not its path, because a folder that is mounted twice has two paths. */
 async function identify(path: string): Promise<string | undefined> {
   try {
     const { dev, ino } = await stat(path, { bigint: true });
     return `${dev}:${ino}`;
   } catch (error) {
-    // There is no data yet; or the process has ended meanwhile, is a zombie, or is another user's.
+    // There is no data yet; or the process has ended meanwhile, is a zombie, or belongs to another user.
     if (["ENOENT", "ESRCH", "EACCES", "EPERM"].includes(codeOf(error))) return undefined;
     throw error;
   }
@@ -59,7 +60,7 @@ async function oneFromProc(pid: number, folder: string): Promise<Process | undef
     const title = await readFile(`/proc/${pid}/cmdline`, "utf8");
     return { pid, parent: Number(parent), child: title.startsWith("postgres:") };
   } catch (error) {
-    if (["ENOENT", "ESRCH"].includes(codeOf(error))) return undefined; // Gone while we looked.
+    if (["ENOENT", "ESRCH"].includes(codeOf(error))) return undefined; // the process has ended meanwhile
     throw error;
   }
 }
@@ -81,7 +82,7 @@ async function fromPs(data: string): Promise<Process[]> {
   ];
 }
 
-/** Signals a process that may have gone already. @returns whether it was there */
+/** Signals a process that may have ended already. @returns true if it existed */
 export function signalProcess(pid: number, signal: NodeJS.Signals): boolean {
   try {
     return process.kill(pid, signal);

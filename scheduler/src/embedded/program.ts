@@ -1,14 +1,14 @@
 import { spawn } from "node:child_process";
 import { messageOf } from "../base/errors.ts";
 
-/** The unprivileged user a process of root runs the server as. */
+/** The unprivileged user as whom root's process runs the server. */
 export interface Owner {
   readonly uid: number;
   readonly gid: number;
 }
 
 export interface Outcome {
-  /** 0 when all went well; -1 when it could not be started at all or was killed by a signal. */
+  /** 0: success; -1: the program could not be started, or was killed by a signal. */
   readonly code: number;
   readonly output: string;
 }
@@ -16,15 +16,15 @@ export interface Outcome {
 const outputBytes = 64 * 1024;
 
 /**
- * Nothing of the user's environment reaches the server: PGDATA and the like would change its behaviour, secrets would live on in a
- * process that outlives this one, and LC_ALL decides the language of the log that Carillon reads.
+ * The server gets nothing of the user's environment: PGDATA and the like would change its behaviour, secrets would stay in a process that
+ * outlives this one, and LC_ALL would change the language of the log that Carillon reads.
  */
 export function serverEnvironment(): NodeJS.ProcessEnv {
   const { PATH, LD_LIBRARY_PATH, DYLD_LIBRARY_PATH } = process.env;
   return { PATH, LD_LIBRARY_PATH, DYLD_LIBRARY_PATH, LC_ALL: "C", TZ: "UTC" };
 }
 
-/** Runs a short program to its end and keeps the last 64 KiB it wrote. */
+/** Runs a short program to its end and keeps the last 64 KiB of its output. */
 export function run(
   file: string,
   args: readonly string[],

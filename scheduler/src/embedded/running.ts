@@ -2,11 +2,11 @@ import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { names, port, socketName } from "./settings.ts";
 
-/** A path of a socket has no more bytes. */
+/** The longest path of a Unix socket, in bytes. */
 const longestBytes = 103;
 
 /**
- * The URL of a store's server, if it seems to run. This check neither starts the server, nor waits, nor counts as a user.
+ * The URL of a store's server, if it seems to run. This check does not start the server, does not wait, and does not count as a user.
  * @returns null if the server does not run, or only `openEmbedded` can find it
  */
 export function runningUrl(directory: string): string | null {

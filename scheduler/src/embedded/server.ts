@@ -11,17 +11,17 @@ import { serverProcesses, signalProcess } from "./processes.ts";
 import { serverEnvironment } from "./program.ts";
 import { fixedSettings, socketName } from "./settings.ts";
 
-/** A server this process has just launched. */
+/** A server that this process has just started. */
 export interface Launch {
-  /** Undefined while the server runs; "taken" when another server has the data; otherwise the reason for its end. */
+  /** Undefined while the server runs; "taken" if another server uses the data; otherwise the error for which it ended. */
   outcome(): Promise<undefined | "taken" | CarillonError>;
-  /** Ends the server again, and waits for its end. */
+  /** Ends the server and waits until it has ended. */
   end(): Promise<void>;
 }
 
 /**
- * Starts the server in a session of its own, with no pipe to this process: neither this process's death nor a Ctrl-C in its terminal
- * reaches the server.
+ * Starts the server in a session of its own and without a pipe to this process, so that neither this process's death nor a Ctrl-C in its
+ * terminal affects the server.
  */
 export async function launch(place: Place, binaries: Binaries): Promise<Launch> {
   await boundLog(place.log);
@@ -46,7 +46,7 @@ export async function launch(place: Place, binaries: Binaries): Promise<Launch> 
     child.unref();
     return {
       async end() {
-        // Signalled through the child object, never by pid: a child that could not be spawned has none.
+        // Signals the child object, never its pid: a child that could not be spawned has none.
         child.kill("SIGINT");
         while (end === undefined) await pause(systemClock, 10);
       },
@@ -63,7 +63,7 @@ export async function launch(place: Place, binaries: Binaries): Promise<Launch> 
   }
 }
 
-/** The line shows where this start begins, and that the log can be written at all. */
+/** This line marks the beginning of this start, and shows that the log can be written. */
 async function openLog(place: Place, binaries: Binaries) {
   let file: FileHandle | undefined;
   try {
@@ -83,9 +83,9 @@ const orphanGraceMs = 500;
 const orphanEndMs = 10_000;
 
 /**
- * After the death of a server its children end by themselves, except one in a long statement, which would go on writing. Ensures that
- * none is left, then removes the dead server's pid file and its socket's lock file: PostgreSQL itself would trust the number in them,
- * even if it is another process by now. Called under the start lock, with no server alive.
+ * After the death of a server its children end by themselves, except a child in a long statement, which would go on writing. Ensures that
+ * no child is left, then removes the dead server's pid file and its socket's lock file: PostgreSQL itself would trust the number in them,
+ * even if another process has it by now. Called under the start lock, while no server is alive.
  */
 export async function clearRemains(place: Place, log: (line: string) => void): Promise<void> {
   const began = systemClock.monotonic();
@@ -115,7 +115,7 @@ export async function clearRemains(place: Place, log: (line: string) => void): P
 
 const stopMs = 60_000;
 
-/** Stops the server ("fast": sessions are ended, a checkpoint is written) and waits for its end. */
+/** Stops the server ("fast": ends sessions and writes a checkpoint) and waits until it has ended. */
 export async function stop(place: Place, postmaster: number, log: (line: string) => void): Promise<void> {
   const began = systemClock.monotonic();
   signalProcess(postmaster, "SIGINT");

@@ -12,12 +12,12 @@ export const socketName = `.s.PGSQL.${port}`;
 
 export const oldestMajor = 15;
 
-/** Settings that must hold whatever a user writes into postgresql.conf: given on the command line, which takes precedence. */
+/** Settings that must hold whatever a user writes into postgresql.conf: they are on the command line, which takes precedence. */
 export function fixedSettings(): string[] {
   const settings = {
     listen_addresses: "",
     port: String(port),
-    // Relative to the data folder, the server's working folder: a Unix socket's path has about 100 bytes.
+    // Relative to the data folder, which is the server's working folder: the path of a Unix socket is limited to about 100 bytes.
     unix_socket_directories: "../run",
     unix_socket_permissions: "0700",
     fsync: "on",
@@ -33,7 +33,7 @@ export function fixedSettings(): string[] {
 export function configuration(): string {
   const settings: Record<string, string | number> = {
     max_connections: 200,
-    // Reserved for users that attach and leave while every other connection is taken.
+    // Reserved for users that attach and leave while all other connections are in use.
     superuser_reserved_connections: 5,
     shared_buffers: "128MB",
     synchronous_commit: "on",
@@ -51,12 +51,12 @@ export function configuration(): string {
     timezone: "UTC",
     log_timezone: "UTC",
     log_checkpoints: "off",
-    // A failed statement is reported to its client; here it would only fill the log.
+    // The client receives the error of a failed statement; the statement's text would only fill the log.
     log_min_error_statement: "panic",
     log_line_prefix: "%m [%p] ",
     default_text_search_config: "pg_catalog.simple",
   };
-  // A backend in a long statement notices that its process was killed.
+  // Lets a backend in a long statement notice that its client's process was killed.
   if (process.platform === "linux") settings.client_connection_check_interval = "2s";
   const lines = Object.entries(settings).map(([name, value]) => `${name} = '${value}'`);
   return `# Written once by Carillon; change what you like, then restart every process that uses the store.\n${lines.join("\n")}\n`;

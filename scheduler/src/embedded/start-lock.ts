@@ -6,26 +6,23 @@ import { pause, systemClock } from "../base/clock.ts";
 import { codeOf, throwIfAborted } from "./failure.ts";
 
 /**
- * One process at a time starts, initialises or cleans up in a folder. The kernel releases this lock when its holder dies, whichever way,
+ * One process at a time starts, initialises or cleans up in a folder. The kernel releases this lock when its holder dies for any reason,
  * and wakes the waiting processes.
- *
  * The lock is a ladder of Unix sockets `start.1`, `start.2`, …: the highest rung counts, and the lock is held while a process listens on
- * it. To take the lock, a process puts a listening socket on the next rung, which only one process can do (`link` refuses an existing
- * name). To wait, it stays connected to the holder until the connection breaks. A dead holder's rung refuses connections; it stays, so
- * that numbers only grow: a process that looked long ago and climbs onto a rung that was swept away meanwhile sees a higher one and steps
- * back. The socket listens before it gets its name, so no rung is ever seen between bind and listen and taken for dead.
- *
- * Rejected: a file with a pid (numbers are reused, and mean nothing in another container, which may well share this folder), unlinking a
- * stale lock (two processes that saw the same stale lock both win), a lock on an abstract socket (another network namespace does not see
- * it), flock (Node does not have it).
- *
+ * it. To take the lock, a process puts a listening socket on the next rung, which only one process can do, because `link` refuses an
+ * existing name. To wait, a process stays connected to the holder until the connection breaks. A dead holder's rung refuses connections; it
+ * stays, so that numbers only grow: if a process looked long ago, and takes a rung that was removed meanwhile, it sees a higher rung and
+ * steps back. A socket listens before it gets its name, so no process sees a rung between bind and listen and takes it for dead.
+ * Rejected: a file with a pid (numbers are reused, and mean nothing in another container that shares this folder), unlinking a stale lock
+ * (two processes that saw the same stale lock would both win), a lock on an abstract socket (invisible in another network namespace), flock
+ * (Node does not have it).
  * @param folder a path short enough for a Unix socket
  */
 export async function holdStartLock(folder: string, signal: AbortSignal): Promise<() => Promise<void>> {
   const waiting = new Set<Socket>();
   const server = createServer((socket) => {
     waiting.add(socket);
-    socket.on("error", () => socket.destroy()); // A waiting process died: there is nothing to send to it.
+    socket.on("error", () => socket.destroy()); // a waiting process died; nothing has to be sent to it
     socket.on("close", () => waiting.delete(socket));
   });
   const unnamed = join(folder, `.${randomBytes(4).toString("hex")}`);
@@ -47,7 +44,7 @@ export async function holdStartLock(folder: string, signal: AbortSignal): Promis
         continue;
       }
       await sweep(folder);
-      // The last few stay: a listing taken while rungs come and go still shows one that is high enough.
+      // The last few rungs stay: a listing made while rungs come and go then still shows a rung that is high enough.
       await Promise.all(now.filter((n) => n < top - 8).map((n) => rm(rung(folder, n), { force: true })));
       return release;
     }
@@ -66,13 +63,13 @@ async function rungs(folder: string): Promise<number[]> {
   return names.flatMap((name) => (/^start\.\d+$/.test(name) ? [Number(name.slice(6))] : []));
 }
 
-/** The age after which a socket without a rung is removed: its process died waiting, because no process waits this long. */
+/** A socket without a rung is removed at this age: its process must have died while waiting, because no process waits this long. */
 const sweepMs = 600_000;
 
 async function sweep(folder: string): Promise<void> {
   for (const name of await readdir(folder)) {
     if (!/^\.[0-9a-f]{8}$/.test(name)) continue;
-    const found = await lstat(join(folder, name)).catch(() => undefined); // Its owner just removed it.
+    const found = await lstat(join(folder, name)).catch(() => undefined); // its owner has just removed it
     if (found && systemClock.wall() - found.mtimeMs > sweepMs) await rm(join(folder, name), { force: true });
   }
 }
@@ -80,7 +77,7 @@ async function sweep(folder: string): Promise<void> {
 function listen(server: Server, path: string): Promise<void> {
   return new Promise((resolve, reject) => {
     server.on("error", reject);
-    // Writable for all: the folder is private, and root and the folder's owner must be able to wait for each other.
+    // Writable for everyone: the folder is private, and root and the folder's owner must be able to wait for each other.
     server.listen({ path, readableAll: true, writableAll: true }, () => resolve());
   });
 }
@@ -95,7 +92,7 @@ async function climb(from: string, to: string): Promise<boolean> {
   }
 }
 
-/** @returns false at once when no process listens there; true once the holder released the lock */
+/** @returns false at once if no process listens there; true once the holder has released the lock */
 async function waitWhileHeld(path: string, signal: AbortSignal): Promise<boolean> {
   const end = await new Promise<string>((resolve) => {
     const socket = connect(path);
@@ -112,7 +109,7 @@ async function waitWhileHeld(path: string, signal: AbortSignal): Promise<boolean
     socket.resume();
   });
   if (end === "ECONNREFUSED") return false;
-  // EAGAIN: the holder's queue of waiters is full. EACCES: the socket is another user's for a moment. Either way the lock is held.
+  // EAGAIN: the holder's queue of waiters is full. EACCES: the socket briefly belongs to another user. In both cases the lock is held.
   if (end === "EAGAIN" || end === "EACCES") await pause(systemClock, 20, signal);
   else if (!["", "ENOENT", "ECONNRESET", "EPIPE"].includes(end))
     throw Object.assign(new Error(`${path}: ${end}`), { code: end });

@@ -14,9 +14,9 @@ export interface Supervision {
 }
 
 /**
- * Keeps this process a user of a running server until it is released. Its states are *present* (the connection
- * stands), *lost* (it broke; one attempt to bring the server up runs at a time, with growing pauses between), and
- * *released*, which is final. Timers and the connection do not keep the process alive; an attempt under way does.
+ * Keeps this process a user of a running server until it is released. The states are *present* (the connection stands), *lost* (the
+ * connection broke; one attempt to bring the server up runs at a time, with growing pauses between attempts), and *released*, which is
+ * final. Timers and the connection do not keep the process alive; an attempt under way does.
  */
 export function supervise(
   place: Place,
@@ -31,7 +31,7 @@ export function supervise(
   let left: Promise<void> | undefined;
 
   const hold = (held: Presence) => {
-    presence?.drop(); // The former one may not know yet that its server died; two would be counted twice.
+    presence?.drop(); // this process may not have noticed yet that the former server died; two presences would count twice
     presence = held;
     retryMs = firstRetryMs;
     void held.ended.then(() => {
@@ -84,11 +84,11 @@ export function supervise(
     clearInterval(bounding);
     stopped.abort();
     await attempt?.catch(() => {
-      // The attempt was given up because of this, or failed: its own caller gets the error.
+      // This attempt was given up because of the release, or it failed: the caller of the attempt receives the error.
     });
     for (let last: Presence | string | undefined = presence; ; ) {
       if (last !== undefined && typeof last !== "string" && (await last.leave(place, options.log))) return;
-      // The connection broke. Another user may be stopping the server; or it still runs, and this was its last user.
+      // The connection broke: another user may be stopping the server, or the server still runs and this was its last user.
       last = await attend(place, patient);
       if (last === "absent") return;
       if (last === "busy") await pause(systemClock, 20);
@@ -102,7 +102,7 @@ export function supervise(
         if (left !== undefined)
           throw new CarillonError("STOPPED", "This embedded store was released.", { hint: "Open it again." });
         if (presence !== undefined && (await presence.alive(stopped.signal))) return;
-        // Checked again: an attempt that was under way may have found a server that has died since.
+        // Checked in a loop, because an attempt that was under way may have found a server that has died since.
         await bringBack();
       }
     },
@@ -113,5 +113,5 @@ export function supervise(
   };
 }
 
-/** Never aborted: a server that is running answers, or ends. */
+/** Never aborts: a running server either answers or ends. */
 const patient = new AbortController().signal;

@@ -15,13 +15,13 @@ export interface DispatcherOptions {
   graceMs: number;
 }
 
-/** The longest time that a held run or a join waits after a crash between two statements, or a lost signal. */
+/** How long at most a held run or a join waits for the next sweep if a process crashed between two statements or a signal was lost. */
 const sweepMs = 30_000;
 
 /**
- * Guarantees that a run that waits for a concurrency limit is judged when it comes due (skipped, or put in the place of a run that is asked
- * to end), that no free slot stays free while a run waits, and that a join begins once the last child has ended. Most of this is done by
- * the statements that end runs.
+ * Guarantees that a run that waits for a concurrency limit is judged when it comes due (it is skipped, or replaces a run that is asked to
+ * end), that no slot stays free while a run waits, and that a join begins once the last child has ended. The statements that end runs do
+ * most of this work.
  */
 export class Dispatcher {
   readonly #options: DispatcherOptions;
@@ -29,7 +29,7 @@ export class Dispatcher {
   readonly #timer: EarliestTimer;
   readonly #joining: SingleFlight;
   readonly #joinTimer: EarliestTimer;
-  /** Parents of which a child ended without a worker. */
+  /** Parents with a child that ended without a worker. */
   #parents = new Set<number>();
   #sweptAt: number;
 
@@ -57,7 +57,7 @@ export class Dispatcher {
     this.#wakeAt(dueMs);
   }
 
-  /** The signal about a run to be judged may have been lost, and no pulse reports runs that wait in line. */
+  /** Judges all held runs now: the signal about a held run may have been lost, and no pulse reports runs that wait in line. */
   onResync(): void {
     this.#wakeAt(this.#options.storeClock.now());
   }

@@ -34,7 +34,7 @@ export interface EngineOptions {
   onAccepted?: (slots: number) => void;
 }
 
-/** Longer than claims are made ahead, so that a rescued slot is still claimed in time. */
+/** Longer than the time that workers claim ahead, so that a rescued slot is still claimed in time. */
 const rescueAheadMs = 2_000;
 
 /** The services of one scheduler node, woken by pulses and signals; none of them polls on its own. */
@@ -77,7 +77,7 @@ export class Engine {
     this.#schedules = schedules;
     this.#services = [planner, rescuer, dispatcher, router, reaper, janitor, pauses, steward, zones, schedules];
     options.membership.onPulse((pulse) => {
-      // The session outlives the engine. A timer set now would keep the process from ending, until the next slot.
+      // The session outlives the engine. A timer set now would keep the process alive until the next slot.
       if (this.#stopped) return;
       planner.onPulse(pulse);
       rescuer.onPulse(pulse);
@@ -115,15 +115,15 @@ export class Engine {
     if (signal.kind === "child") this.#dispatcher.onChildEnded(signal.parentId);
     if (signal.kind === "resync") this.#dispatcher.onResync();
     if (signal.kind === "direct") this.#router.onDirect(signal.dueMs);
-    // An edit may have made runs routed that were not.
+    // An edit may have given a route to runs that had none.
     if (signal.kind === "tasks" || signal.kind === "resync") {
       this.#router.onDirect(0);
       this.#pauses.run();
     }
     if (signal.kind === "tasks" || signal.kind === "plans" || signal.kind === "resync") {
       void this.#planner.run();
-      // A new slot may be due before the next pulse reports it: look once the leader has had time to plan it. The delay counts from the
-      // first signal, since signals may arrive more often than the delay, without end.
+      // A new slot may be due before the next pulse reports it, so the rescuer looks once the leader has had time to plan it. The delay
+      // counts from the first signal, because signals may keep arriving at shorter intervals than the delay.
       this.#cancelCheck ??= this.#clock.after(this.#graceMs, () => {
         this.#cancelCheck = undefined;
         if (this.#membership.term() === null) void this.#rescuer.run();
@@ -132,12 +132,12 @@ export class Engine {
     }
   }
 
-  /** Changes of these tasks were seen for the first time. */
+  /** Called when changes of these tasks are seen for the first time. */
   onChanged(taskIds: number[]): void {
     if (!this.#stopped) this.#schedules.onChanged(taskIds);
   }
 
-  /** Tasks whose definition this process cannot read: their number, and their findings for the alarm; null: not known yet. */
+  /** The number of tasks whose definition this process cannot read. */
   get unreadable(): number {
     return this.#planner.unreadable;
   }

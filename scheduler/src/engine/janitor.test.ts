@@ -65,7 +65,7 @@ function stage({
     storeClock,
     async pulse() {
       janitor.onPulse();
-      // Every promise of a round is settled by then: none of them waits for more than another of them.
+      // After this timeout every promise of a round has settled, because none of them waits for a timer.
       await new Promise((resolve) => setTimeout(resolve, 0));
     },
     resign() {

@@ -12,33 +12,37 @@ export interface JanitorOptions {
   storeClock: StoreClock;
   log: Log;
   keepMs: number;
-  /** How long a release still backs its definitions after its last process was seen. */
+  /** How long a release still counts as bringing its definitions after its last process was seen, in ms. */
   releaseGraceMs: number;
 }
 
 const rotateEveryMs = 3_600_000;
 const dayMs = 86_400_000;
 const foldEveryMs = 60_000;
-/** With no runs ending there is nothing to fold: each look in vain doubles the wait, up to this. */
+/** If no runs end, there is nothing to fold: each look without a result doubles the wait, up to this. */
 const foldAtLeastEveryMs = 240_000;
 const countersPerFold = 50_000;
 const lookEveryMs = 60_000;
-/** How often the sizes of the namespaces' histories are estimated, if there are quotas of them. */
+/** How often the sizes of the namespaces' histories are estimated, if any namespace has a quota of history. */
 const measureEveryMs = 600_000;
 const looksPerGrace = 4;
 const toldAtMost = 20;
-/** The longest assumed transaction of a caller who enqueues; a run of it that a change of its task missed is found within this time. */
+/**
+ * The longest assumed duration of a transaction in which a caller enqueues. A change of a task cannot see a run in such an open
+ * transaction; the janitor finds that run within this time.
+ */
 const enqueuingMs = 600_000;
 
 /**
  * Guarantees that there is always a partition to write to; that history older than the retention is deleted; that counter rows and ended
- * sessions that must be read stay few; that a quota of history has an estimate to be held to; that no run keeps its task's state from before a change, or stays set aside for a pause that is
- * over; that no task with `atEnd: "remove"` outlives its schedule; and that no task keeps a definition that no living process brings while
- * one brings another. The leader's work; partitions are made days ahead, so no write waits for it.
+ * sessions that must be read stay few; that each quota of history has an estimate to be compared with; that no run keeps its task's state
+ * from before a change, or stays set aside for a pause that is over; that no task with `atEnd: "remove"` outlives its schedule; and that no
+ * task keeps a definition that no living process brings while a living process brings another one. The leader does this; partitions are
+ * made days ahead, so no write waits for the leader.
  */
 export class Janitor {
   readonly #options: JanitorOptions;
-  /** Separate flights: if a day of history cannot be dropped, the look for runs left behind must still go on. */
+  /** Rotation has a flight of its own: if a day of history cannot be dropped, the look for runs left behind must still go on. */
   readonly #rotation: SingleFlight;
   readonly #look: SingleFlight;
   readonly #folding: SingleFlight;
@@ -89,8 +93,9 @@ export class Janitor {
   }
 
   /**
-   * Also due when the store's clock stepped, or when this machine slept, which its monotonic clock does not count: past the days made ahead
-   * no run could be planned or ended. A midnight alone is no reason: the next day's partition exists, and midnight is a busy moment.
+   * Rotation is also due when the store's clock stepped, or when this machine slept (its monotonic clock does not count that time), because
+   * beyond the partitions made ahead no run could be planned or ended. A midnight alone is no reason: the next day's partition exists, and
+   * midnight is a busy moment.
    */
   #isRotationDue(): boolean {
     const { clock, storeClock } = this.#options;

@@ -7,7 +7,7 @@ export interface LookoutOptions {
   log: Log;
 }
 
-/** Guarantees that the leader logs runs that wait because no worker can take them, once, and once more when they go on. */
+/** Guarantees that the leader logs, once, that runs wait because no worker can take them, and logs once more when they go on. */
 export class Lookout {
   readonly #options: LookoutOptions;
   #told = new Set<string>();
@@ -22,7 +22,7 @@ export class Lookout {
       this.#told.clear();
       return;
     }
-    if (!unserved) return; // only some beats query it
+    if (!unserved) return; // only some beats query the unclaimable runs
     for (const what of unserved) {
       if (this.#told.has(what)) continue;
       log.warn({ what }, "runs wait and no live worker can take them; see carillon doctor");

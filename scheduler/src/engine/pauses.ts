@@ -15,15 +15,15 @@ export interface PausesOptions {
 }
 
 /**
- * Guarantees that the leader resumes a task paused until a time when that time has come, and pauses a task when as many of its runs have
- * failed in a row as its `pauseAfter` says. Pulses and signals of changes report when the next pause ends; a signal of each failure names
- * the task to look at. Two leaders at once do no harm, since the store ends a pause once, and pauses once.
+ * Guarantees that the leader resumes a task when its pause has a set end and that time has come, and pauses a task when as many of its runs
+ * in a row have failed as its `pauseAfter` says. Pulses and signals of changes report when the next pause ends; a signal of each failure
+ * names the task to look at. Two leaders at once do no harm, because the store lets each pause begin and end only once.
  */
 export class Pauses {
   readonly #options: PausesOptions;
   readonly #flight: SingleFlight;
   readonly #failing: SingleFlight;
-  /** Tasks whose runs failed since the last look; null: signals may have been lost, so any task may have failed runs. */
+  /** Tasks whose runs failed since the last look; null: signals may have been lost, so runs of any task may have failed. */
   #failed: Set<number> | null = null;
   #cancelTimer: () => void = () => undefined;
   #stopped = false;

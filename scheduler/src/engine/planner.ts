@@ -26,10 +26,12 @@ export interface PlannerOptions {
   onAccepted: (slots: number) => void;
 }
 
-/** The most tasks read by one statement, and the slots after which a statement is written (at least one task's slots). */
+/** The most tasks read by one statement, and the number of slots at which a statement is written (a task's slots are never split). */
 const tasksPerStep = 2_000;
 const slotsPerStatement = 5_000;
-/** The most unreadable definitions tried before the next read from the store: each takes up to a millisecond, for its error's hint. */
+/**
+ * The most unreadable definitions tried before the next read from the store: each try takes up to a millisecond to build its error's hint.
+ */
 const unreadPerStep = 50;
 
 const nothing: ReadonlySet<number> = new Set();
@@ -38,13 +40,13 @@ interface Steps {
   writes: PlanWrite[];
   /** How many definitions could not be read. */
   unread: number;
-  /** More slots are due than these steps cover. */
+  /** True if more slots are due than these steps cover. */
   open: boolean;
 }
 
 /**
- * Guarantees that every slot up to a horizon ahead is accepted in the store, with its run waiting for its due time. The leader does it; any
- * node can, because the store decides who was first.
+ * Guarantees that every slot up to a horizon ahead is accepted in the store, and that its run waits there for its due time. The leader does
+ * this; any node can, because the store decides which planner was first.
  */
 export class Planner {
   readonly #options: PlannerOptions;
@@ -63,12 +65,12 @@ export class Planner {
     if (nextSlotMs !== null && nextSlotMs <= storeClock.now() + horizonMs * refill) void this.run();
   }
 
-  /** The leader's part: called when slots may be open, a task changed, or leadership begins. */
+  /** Plans as the leader: called when slots may be open, a task changed, or leadership begins. */
   run(): Promise<void> {
     return this.#options.membership.term() === null ? Promise.resolve() : this.#flight.run();
   }
 
-  /** Tasks that this process could not read, and does not try again for a while. */
+  /** Tasks that this process could not read and does not try again for a while. */
   setAside(): SetAside[] {
     return this.#unread.setAside();
   }
@@ -77,7 +79,7 @@ export class Planner {
     return this.#unread.size;
   }
 
-  /** null: not known yet. */
+  /** The findings about tasks that this process cannot read; null: not known yet. */
   unreadableFound(): Finding[] | null {
     const { definitions, membership } = this.#options;
     return this.#unread.findings(membership.node, (taskId) => definitions.get(taskId)?.version);
@@ -93,7 +95,10 @@ export class Planner {
     if (term !== null) await this.plan(storeClock.now() + horizonMs, term);
   }
 
-  /** Tasks that this process cannot read are set aside: another process may read them, and the other tasks must not wait for that. */
+  /**
+   * Builds the writes for due plans. Tasks that this process cannot read are set aside, because another process may be able to read them
+   * and the other tasks must not wait.
+   */
   #stepsOf(due: readonly DuePlan[], nowMs: number, untilMs: number): Steps {
     const { definitions } = this.#options;
     const steps: Steps = { writes: [], unread: 0, open: due.length === tasksPerStep };
@@ -107,7 +112,7 @@ export class Planner {
         steps.open = true;
         break;
       }
-      // Set aside by the planner or the rescuer while the other one read the due plans.
+      // Between the reading of the due plans and this loop, the planner or the rescuer has set this task aside.
       if (this.#unread.has(plan)) {
         steps.unread++;
         continue;
@@ -135,7 +140,7 @@ export class Planner {
 
   /**
    * Accepts the open slots up to `untilMs`, in steps.
-   * @param term null when acting as a rescuer
+   * @param term the leader's term; null when acting as a rescuer
    */
   async plan(untilMs: number, term: number | null): Promise<void> {
     const { store, membership, definitions, clock, storeClock, onAccepted } = this.#options;
@@ -152,7 +157,7 @@ export class Planner {
           : await store.plans.accept({ sessionId: membership.sessionId, term }, writes, nowMs);
       onAccepted(accepted);
       if (!open) break;
-      // Plans that were not taken are being handled by another planner or an edit, and are seen again with the next pulse.
+      // Another planner or an edit is handling the plans that were not taken; the next pulse shows them again.
       if (taken.size + unread === 0) return;
       if (term !== null && membership.term() !== term) return;
     }

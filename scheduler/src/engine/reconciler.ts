@@ -16,24 +16,24 @@ export interface ReconcilerOptions {
   clock: Clock;
   storeClock: StoreClock;
   log: Log;
-  /** Called once, with the tasks, for changes that no look had seen before. */
+  /** Called once with the tasks of changes that no earlier look had seen. */
   onChanged: (taskIds: number[]) => void;
 }
 
 /** A change is committed, and so visible, well within this time of its timestamp. */
 const overlapMs = 300_000;
-/** Look this often even without a reason: for changes that no pulse reports (see `changesWatched` in the store's sessions). */
+/** A look is made this often even without a reason, for changes that no pulse reports (see `changesWatched` in the store's sessions). */
 const lookEveryMs = 240_000;
-/** Many changes at once are one look; when looks take long, the next waits longer, so that looks take a tenth of the time. */
+/** Changes within this time share one look. When looks take long, the next one waits longer, so that looks take a tenth of the time. */
 const gatherMs = 50;
 const gatherMostMs = 2_000;
 const restsPerLook = 9;
 
 /**
- * Guarantees that a change of a task is in this process's memory within one pulse of its commit, whether signals arrive or not. A signal
- * only means "look now"; a pulse carries a text that stands for the latest changes, so a lost signal is noticed with the next pulse, and an
- * idle node sends no further query. Every look goes back five minutes before the last one that succeeded, however long ago that was; a
- * version only ever replaces an older one, so signals may come twice, late and in any order.
+ * Guarantees that a change of a task is in this process's memory within one pulse of its commit, whether or not signals arrive. A signal
+ * only means "look now". A pulse carries a digest of the latest changes, so a lost signal is noticed with the next pulse, and an idle node
+ * sends no further query. Every look goes back five minutes before the last successful look, however long ago that was. A version only ever
+ * replaces an older version, so signals may arrive twice, late and in any order.
  */
 export class Reconciler {
   readonly #options: ReconcilerOptions;
@@ -41,17 +41,17 @@ export class Reconciler {
   readonly #stopping = new AbortController();
   #fromMs: number;
   #lookedAt: number;
-  /** The text of the last pulse, and the one that the last look was made after. */
+  /** The digest in the last pulse, and the digest after which the last look was made. */
   #told: string | undefined;
   #followed: string | undefined;
-  /** The result of the last look: changes of the next that are already in it are not new. */
+  /** The changes that the last look returned: if the next look returns them again, they are not new. */
   #seen = new Map<number, TaskChange>();
   #lookTookMs = 0;
 
   constructor(options: ReconcilerOptions) {
     this.#options = options;
     const { membership, definitions, clock, storeClock } = options;
-    // Definitions that are already loaded were read at an unknown time.
+    // It is unknown when the definitions that are already loaded were read, so the first look covers all changes.
     this.#fromMs = definitions.size > 0 ? 0 : storeClock.now() - overlapMs;
     this.#lookedAt = clock.monotonic();
     this.#flight = new SingleFlight("reconciler", options.log, () => this.#look());

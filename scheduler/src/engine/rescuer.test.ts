@@ -33,7 +33,7 @@ it("asks ever more seldom for a slot that it cannot plan, however often a pulse 
   const pass = async (ms: number) => {
     for (let passedMs = 0; passedMs < ms; passedMs += 25) {
       await new Promise((resolve) => setTimeout(resolve, 0));
-      // Signals of other nodes bring pulses too, more often than it may look.
+      // Signals of other nodes cause pulses too, more often than the rescuer may look.
       tellPulse();
       clock.advance(25);
     }

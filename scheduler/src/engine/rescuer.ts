@@ -20,26 +20,26 @@ export interface RescuerOptions {
   aheadMs: number;
 }
 
-/** The first `inTurn` nodes look one after the other, each a hundredth of the horizon before the next. */
+/** The first `inTurn` nodes look one after the other, each earlier than the next by a hundredth of the horizon. */
 const inTurn = 3;
-/** A slot that could not be planned is held by another transaction, which may take its time: look again after this. */
+/** A slot that could not be planned is held by another transaction of unknown length, so the rescuer looks again after this time. */
 const vainLeastMs = 50;
 const vainMostMs = 1_000;
-/** The time range planned by one step after the nearest slots: a horizon of many tasks at once would delay claims. */
+/** The time range that one step plans after the nearest slots: planning a whole horizon of many tasks at once would delay claims. */
 const stepMs = 5_000;
 
 /**
  * Guarantees that every slot is planned before its time, with or without a leader. A pulse carries the earliest slot that is not accepted;
- * since that only moves forward, there is nothing to query until it is near. Waiting for its time plus a grace period instead made slots
- * 280 ms late whenever leaders died for longer than the horizon. Nodes look in turn, and plan the nearest slots first: three nodes that
- * planned a whole horizon of 500 tasks at the same time made slots 700 ms late on a busy machine.
+ * this slot only moves forward, so there is nothing to query until its time is near. An earlier design waited until the slot's time plus a
+ * grace period; then slots were 280 ms late whenever leaders died for longer than the horizon. Nodes look in turn, and plan the nearest
+ * slots first: three nodes that planned a whole horizon of 500 tasks at the same time made slots 700 ms late on a busy machine.
  */
 export class Rescuer {
   readonly #options: RescuerOptions;
   readonly #flight: SingleFlight;
   #aheadMs: number;
   #cancel: () => void = () => undefined;
-  /** The plan that it tried last, and how long it waits before it tries the same again. */
+  /** The plan that the rescuer tried last, and how long it waits before it tries the same plan again. */
   #last: DuePlan | undefined;
   #lastMono = Number.NEGATIVE_INFINITY;
   #vainMs = 0;
@@ -76,7 +76,7 @@ export class Rescuer {
     if (!membership.trusted()) return;
     const setAside = planner.setAside();
     const [forgotten] = await store.plans.due(storeClock.now() + this.#aheadMs, 1, setAside);
-    // A slot that is set aside stays the earliest that a pulse reports.
+    // A slot that is set aside stays the earliest slot in each pulse, so the pulse alone is no reason to look again soon.
     const isSame = forgotten
       ? forgotten.taskId === this.#last?.taskId && forgotten.nextSlotMs === this.#last.nextSlotMs
       : setAside.length > 0;

@@ -16,21 +16,21 @@ export interface RouterOptions {
   storeClock: StoreClock;
   log: Log;
   graceMs: number;
-  /** How long a release stands after its last worker ended. */
+  /** How long a release still counts after its last worker ended, in ms. */
   releaseGraceMs: number;
   random: Random;
 }
 
-/** Longer than claims are made ahead, so that addressed runs are claimed and started in time. */
+/** Longer than the time that workers claim ahead, so that addressed runs are claimed and started in time. */
 const aheadMs = 2_000;
-/** Runs not claimed by their addressee within this time go to another worker, if the route allows it. */
+/** A run that its addressee has not claimed within this time goes to another worker, if the route allows that. */
 const lateMs = 5_000;
 const runsPerView = 500;
 
 /**
- * Guarantees that a run whose task names its worker is addressed to one shortly before it is due, and that runs addressed to a worker that
- * is gone are taken back. The leader acts at once, other nodes `graceMs` later; if two routers choose for a task at once, the choices of
- * one are written.
+ * Guarantees that a run whose task selects the worker is addressed to a worker shortly before the run is due, and that runs addressed to a
+ * worker that is gone are taken back. The leader acts at once, other nodes `graceMs` later. If two routers choose workers for a task at
+ * once, only the choices of one are written.
  */
 export class Router {
   readonly #options: RouterOptions;
@@ -51,7 +51,7 @@ export class Router {
     if (directed && this.#options.membership.term() !== null) void this.#sweep.run();
   }
 
-  /** Called when a run that is due at this time still needs an addressee. */
+  /** Called when a run that is due at this time still has no addressee. */
   onDirect(dueMs: number): void {
     const { storeClock, membership, graceMs } = this.#options;
     this.#timer.within(storeClock.until(dueMs - aheadMs) + (membership.term() === null ? graceMs : 0));
@@ -69,7 +69,7 @@ export class Router {
       const nowMs = storeClock.now();
       const view = await store.routes.view(nowMs + aheadMs, runsPerView, [...waiting], nowMs - releaseGraceMs);
       const done = await this.#address(view);
-      // Runs that no worker can take now are viewed again with the next pulse; other runs must not wait behind them.
+      // Runs that no worker can take now are looked at again with the next pulse; other runs must not wait behind them.
       for (const { taskId } of view.tasks) if (!done.has(taskId)) waiting.add(taskId);
       if (done.size > 0 || view.more) continue;
       if (view.nextDueMs !== null) this.onDirect(view.nextDueMs);
@@ -77,7 +77,10 @@ export class Router {
     }
   }
 
-  /** @returns the tasks of which runs were handled, by this router or by another meanwhile */
+  /**
+   * Addresses the runs of a view.
+   * @returns the tasks whose runs were handled, by this router or meanwhile by another
+   */
   async #address(view: RouteView): Promise<Set<number>> {
     const { store } = this.#options;
     const done = new Set<number>();
@@ -131,8 +134,8 @@ export class Router {
   }
 
   /**
-   * A part of a broadcast is for one worker alone. A part that its worker may have begun waits for that worker to come back, for as long as
-   * a claim outlives its worker's session.
+   * Gives up a part of a broadcast, which only its own worker can run. If the worker may have begun the part, the part first waits for that
+   * worker to come back, for as long as a claim outlives its worker's session.
    */
   async #giveUp({ runId, attempt, dueMs }: UnaddressedRun, graceMs: number): Promise<void> {
     const { store, storeClock } = this.#options;

@@ -12,9 +12,9 @@ export interface ScheduleKeeperOptions {
 }
 
 /**
- * Guarantees that the schedules of a task follow the task, and are removed with it. The leader checks the schedules of each task of which
- * it receives a change, and all schedules when it becomes the leader or when signals may have been lost. Two leaders at once do no harm: a
- * schedule's definition is written with its task locked.
+ * Guarantees that a task's schedules follow each change of the task, and are removed with it. The leader checks the schedules of each task
+ * of which it receives a change, and all schedules when it becomes the leader or when signals may have been lost. Two leaders at once do no
+ * harm, because a schedule's definition is written with its task locked.
  */
 export class ScheduleKeeper {
   readonly #options: ScheduleKeeperOptions;
@@ -28,7 +28,7 @@ export class ScheduleKeeper {
   }
 
   onPulse(): void {
-    // A look failed, or none was made.
+    // The last look failed, or none has been made.
     if (this.#changed === null) this.onChanged(null);
   }
 

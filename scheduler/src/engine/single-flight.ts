@@ -4,8 +4,8 @@ import type { Log } from "../base/log.ts";
 const passing: ReadonlySet<ErrorCode> = new Set(["STORE_CONFLICT", "FENCE_STALE"]);
 
 /**
- * Runs a service's one operation, never twice at once: calls during a run make it run once more afterwards. A store that is away is not the
- * service's concern (the store client logs that once); the next pulse after its return calls again.
+ * Runs the one operation of a service, never twice at once: calls during a run make the operation run once more afterwards. An unreachable
+ * store is not logged here, because the store client logs it once; the next pulse after the store's return calls again.
  */
 export class SingleFlight {
   readonly #name: string;
@@ -21,7 +21,7 @@ export class SingleFlight {
     this.#work = work;
   }
 
-  /** Resolves when a run that began after this call, or at it, has ended. */
+  /** Resolves when a run of the operation that began at or after this call has ended. */
   run(): Promise<void> {
     if (this.#stopped) return Promise.resolve();
     if (this.#flight) {
@@ -32,7 +32,7 @@ export class SingleFlight {
     return this.#flight;
   }
 
-  /** No run begins after this; resolves when the last has ended. */
+  /** Prevents further runs of the operation; resolves when the current one has ended. */
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#again = false;
@@ -45,14 +45,14 @@ export class SingleFlight {
       try {
         await this.#work();
       } catch (error) {
-        // After a stop that did not wait for the service, it finds the store closed.
+        // If the process stopped without waiting for this service, the store is closed while the operation still runs.
         const expected = this.#stopped || isStoreAway(error) || (isCarillonError(error) && passing.has(error.code));
         const fields = { service: this.#name, error: messageOf(error) };
         if (expected) this.#log.debug(fields, "a service was interrupted; it goes on with the next pulse");
         else this.#log.error(fields, "a service failed; it tries again with the next pulse");
       }
     } while (this.#again && !this.#stopped);
-    // Cleared here and not when the promise resolves: else a call in between would get a run that began before it.
+    // Cleared here and not when the promise resolves: otherwise a call in between would get a run that began before the call.
     this.#flight = undefined;
   }
 }

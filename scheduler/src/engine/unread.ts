@@ -2,9 +2,9 @@ import type { Finding } from "../alarms/alarms.ts";
 import type { Clock } from "../base/clock.ts";
 import type { SetAside } from "../slots/plan-store.ts";
 
-/** Tried again after this: a definition does not change within a version, but this process's calendars and zones may. */
+/** How long until a task is tried again: a definition does not change within a version, but this process's calendars and zones may. */
 const setAsideMs = 5 * 60_000;
-/** The most tasks that have an alarm of their own; the rest is one alarm of the cluster with their number. */
+/** The most tasks with an alarm of their own; all further tasks share one alarm of the cluster, which gives their number. */
 const alarmsNamed = 100;
 
 export interface Reason {
@@ -18,8 +18,8 @@ interface Unreadable extends Reason {
 }
 
 /**
- * Tasks whose definition this process cannot plan by, such as one with a zone of a newer tzdata. The list is local to this process: the
- * store does not have it, and a node that can read these tasks plans them. Each task is set aside in the version that was tried.
+ * Tasks whose definition this process cannot plan by, such as a task with a zone of a newer tzdata. The list is local to this process and
+ * not in the store; a node that can read these tasks plans them. Each entry names the version of the task that was tried.
  */
 export class Unread {
   readonly #clock: Clock;
@@ -34,7 +34,7 @@ export class Unread {
     return this.#byId.size;
   }
 
-  /** @returns whether the task was readable, or not tried, in this version until now */
+  /** @returns whether this is the first failure with this version of the task */
   add({ taskId, version }: SetAside, reason: Reason): boolean {
     const isNew = this.#byId.get(taskId)?.version !== version;
     this.#byId.set(taskId, { ...reason, version, untilMono: this.#clock.monotonic() + setAsideMs });
@@ -59,15 +59,18 @@ export class Unread {
     return found;
   }
 
-  /** Every due plan has been looked at since then: a task whose entry had expired and was not tried again has no due plan any more. */
+  /**
+   * Removes old entries after a look at every due plan since `sinceMono`: a task whose entry had expired and was not tried again has no due
+   * plan any more.
+   */
   looked(sinceMono: number): void {
     this.#isComplete = true;
     for (const [taskId, { untilMono }] of this.#byId) if (untilMono <= sinceMono) this.#byId.delete(taskId);
   }
 
   /**
-   * The findings of the alarm `unreadable`. null: this process has not looked at all plans yet, so it cannot say which alarms are over.
-   * @param newestOf the newest version of a task that this process has read: an older one is no alarm any more
+   * The findings for the alarm `unreadable`; null: this process has not looked at all plans yet, so it cannot tell which alarms are over.
+   * @param newestOf the newest version of a task that this process has read: an entry of an older version is no longer an alarm
    */
   findings(node: string, newestOf: (taskId: number) => number | undefined): Finding[] | null {
     if (!this.#isComplete) return null;

@@ -16,9 +16,9 @@ export interface ZoneKeeperOptions {
 const lookEveryMs = 3_600_000;
 
 /**
- * Guarantees that tasks are planned by the newest time zone database that a scheduler node has brought. Each node brings its own when it
- * starts, and replans the tasks that this changes. The leader looks once an hour for tasks that were left out, for example by a node that
- * ended on the way.
+ * Guarantees that tasks are planned by the newest time zone database that a scheduler node has brought. Each node records its own database
+ * when it starts, and replans the tasks that this changes. Once an hour the leader looks for tasks that were left out, for example because
+ * the node ended while it replanned.
  */
 export class ZoneKeeper {
   readonly #options: ZoneKeeperOptions;

@@ -151,7 +151,7 @@ export class Api {
         method: shape.method,
         url: shape.path.replace(/\{(\w+)\}/g, ":$1"),
         config: { policy: shape.policy, touches: shape.touches },
-        // `send` packs the answers: a hook would cost every small answer, too.
+        // `#send` compresses large answers itself, because a compression hook would run for small answers too.
         ...(writes(shape) ? { preParsing: unpack } : {}),
         bodyLimit: shape.large ? limits.largeRequestBytes : limits.requestBytes,
         // Runs before the body is read: the server reads no body of an unknown caller.
@@ -168,7 +168,7 @@ export class Api {
     );
   }
 
-  /** Loaded only if there is a provider: a server without one starts without it. */
+  /** Registers the provider's routes. Its code is loaded only if a provider is set, because other servers start faster without it. */
   async registerProvider(app: FastifyInstance): Promise<void> {
     const { provider, store, clock, storeClock, log, security, behindProxy, signIns } = this.#options;
     if (!provider) return;
@@ -213,7 +213,7 @@ export class Api {
     if (policy === "worker") throw new Error("the contract's routes are not for workers");
     const shown = await this.#shown(request, true);
     if (shown.cookie !== null) checkOrigin(request, changes);
-    // A refusal from here on has a known caller.
+    // From here on the caller is known, so the security log can name it when the request is refused.
     request.shown = { ...shown, reach: noReach };
     const { touches, noun, byTemporary } = shape;
     const reach = checkPolicy(shown.who, { policy, touches, noun, writes: changes, byTemporary });
@@ -285,7 +285,7 @@ export class Api {
     }
   }
 
-  /** @param signal for a stream: its caller's signal, whose cost a read should not pay; otherwise the server's */
+  /** @param signal for a stream: aborts when its caller disconnects; for other calls: the server's own, which costs nothing to make */
   #callOf(
     request: FastifyRequest,
     reply: FastifyReply,
@@ -297,7 +297,7 @@ export class Api {
     const last = request.headers["last-event-id"];
     const { who = null, reach = noReach, begunMs = null, expiresMs = null } = request.shown ?? {};
     const factorNeeded = request.shown !== null && this.#factors.isLackedBy(request.shown);
-    // On a route that is open to anyone, a request has no known caller: its cookie is not checked there.
+    // A route that is open to anyone checks no cookie, so its caller is unknown.
     const knownName = `${cookieName(behindProxy)}-known`;
     const cookie = request.shown ? request.shown.cookie : readCookie(request, cookieName(behindProxy));
     return {
@@ -372,7 +372,7 @@ export class Api {
     const { clock, log } = this.#options;
     const rightsOf = (who: Principal | undefined) => JSON.stringify([who?.role, who?.grants]);
     const rights = rightsOf(request.shown?.who);
-    // A caller whose rights have changed, or that must set up a second factor first, has to connect again, and is checked anew.
+    // If a caller's rights have changed, or the caller must add a second factor first, the stream ends: a new connection is checked again.
     const goesOn = async () => {
       try {
         const shown = await this.#shown(request, false);
@@ -405,7 +405,7 @@ const isNamed = (touches: RouteShape["touches"]): boolean =>
 /** The reach of a caller on a route that is open to anyone: no namespace. */
 const noReach = new Reach({ role: null, grants: [], user: "nobody", token: null }, "viewer");
 
-/** The numbers drawn for a request without an idempotency key: none. */
+/** A request without an idempotency key draws no run numbers. */
 const drawnByNone = { runIds: [], token: "" };
 
 async function send(
@@ -484,7 +484,7 @@ function goneWith(request: FastifyRequest, stopping: AbortSignal): Gone {
 
 function drained(raw: FastifyReply["raw"], signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
-    // A caller that is gone already emits no further event.
+    // A connection that is closed already emits no further event.
     if (signal.aborted || raw.destroyed) return resolve();
     // A stream waits often, so each wait removes its listeners: otherwise each would leave two behind.
     const end = () => {

@@ -30,9 +30,9 @@ export interface Call {
   traceparent: string | undefined;
   /** The id of the client's last event, after which the stream resumes. */
   lastEventId: string | undefined;
-  /** The browser's sign-in: read, and set (null takes it away). */
+  /** The browser's sign-in cookie: its value in the request, and a function that sets it; null deletes it. */
   cookie: { present: string | null; set: (value: string | null, maxAgeMs: number) => void };
-  /** The browser's proof that it signed in before, likewise: see `known-browser.ts`. */
+  /** The browser's proof of an earlier sign-in, as a cookie too: see `known-browser.ts`. */
   browser: { present: string | null; set: (value: string) => void };
 }
 

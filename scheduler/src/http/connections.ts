@@ -17,13 +17,11 @@ export function connectionsMost(limits = "/proc/self/limits"): number {
 }
 
 /**
- * Bounds connections from outside, so that they never take the process's last files, and so that a client with many connections
- * does not lock out other clients.
- *
- * A new connection is held while fewer than the bound are held. At the bound, the oldest idle connection of an address that has
- * most is closed for it; if those addresses have no idle connection, the new one is closed. A connection is idle until the head
- * of its request has wholly arrived. The address is that of the connection itself: behind a proxy it is the proxy's, and the
- * proxy must bound its clients.
+ * Bounds incoming connections, so that they never use up the process's files, and so that a client with many connections does not lock out
+ * other clients. Below the bound every new connection is accepted. At the bound, the oldest idle connection of an address with the most
+ * connections is closed in favour of the new one; if those addresses have no idle connection, the new one is closed. A connection is idle
+ * until the head of its request has arrived completely. The address is that of the connection itself: behind a proxy it is the proxy's, and
+ * the proxy must bound its own clients.
  */
 export class Connections {
   readonly #most: number;
@@ -32,7 +30,7 @@ export class Connections {
   readonly #log: Log;
   /** Connections by address, the oldest first. */
   readonly #held = new Map<string, Set<Socket>>();
-  /** Addresses by their number of connections: at [3] those with three, the one that has had three for longest first. */
+  /** The addresses by their number of connections: index 3 has the addresses with three, in the order in which they reached three. */
   readonly #having: Set<string>[] = [];
   #count = 0;
   #closed = 0;
@@ -52,7 +50,7 @@ export class Connections {
 
   add(socket: Socket): void {
     const address = socket.remoteAddress;
-    // The connection is gone already.
+    // The connection is closed already.
     if (address === undefined) return;
     if (this.#count >= this.#most) {
       const idle = this.#idle();

@@ -1,8 +1,8 @@
 /**
- * Serves the console: the package @carillon/console, which `npm run build` fills. Its files carry the hash of their content in
- * their name, so a browser caches them for good. Compressible files are stored as brotli only. Other encodings are made at the
- * first request and kept; gzip is the usual one, since over plain HTTP browsers do not accept brotli.
- * A browser's page request to an address without a route gets the console's single page, which picks the view from the address.
+ * Serves the console: the package @carillon/console, which `npm run build` fills. The names of its files contain a hash of their content,
+ * so a browser caches them for ever. Compressible files are stored only as brotli. Other encodings are made at the first request and kept;
+ * gzip is the usual one, because browsers do not accept brotli over plain HTTP.
+ * A browser's page request to an address without a route gets the console's single page, which chooses the view by the address.
  */
 import { randomBytes } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
@@ -13,12 +13,12 @@ import { brotliDecompress, gzip } from "node:zlib";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { messageOf } from "../base/errors.ts";
 
-/** The folder of the console's page, with a slash at its end; null: the package is not there, or not built. */
+/** The folder of the built console page, with a slash at its end; null: the package is not installed, or not built. */
 function builtFolder(): string | null {
   try {
     return dirname(createRequire(import.meta.url).resolve("@carillon/console")) + sep;
   } catch {
-    return null; // the page says that the console is not installed
+    return null; // the page then says that the console is not installed
   }
 }
 
@@ -33,10 +33,10 @@ const unpack = promisify(brotliDecompress);
 const zip = promisify(gzip);
 const packedEnd = ".br";
 
-/** How an answer's body is encoded, as `content-encoding` names it; "": as it is. */
+/** The value of `content-encoding`; "": the body is not encoded. */
 type Encoding = "br" | "gzip" | "";
 const encodings: readonly Encoding[] = ["br", "gzip"];
-/** The placeholder that the build writes where each response has its own nonce. */
+/** The placeholder that the build writes; each response replaces it with its own nonce. */
 const noncePlace = /CARILLON-NONCE/g;
 
 /** Scripts from this server alone, none inline; a style element needs the answer's nonce. */
@@ -64,10 +64,10 @@ export class ConsolePages {
   readonly #files = new Map<string, Promise<Buffer>>();
   readonly #folder: string | null;
   #names = new Set<string>();
-  /** null: there is none. */
+  /** The HTML of the console's page; null: the console is not built. */
   #page: string | null = null;
 
-  /** @param folder of the built page, ending in a slash; null: there is none */
+  /** @param folder the built page's folder, ending in a slash; null: the console is not built */
   constructor(folder: string | null = builtFolder()) {
     this.#folder = folder;
   }
@@ -126,7 +126,7 @@ export class ConsolePages {
     }
   }
 
-  /** @param name of a file that lies there packed */
+  /** @param name a file that is stored as brotli */
   #encoded(name: string, encoding: Encoding): Promise<Buffer> {
     const packed = () => this.#kept(`${name} br`, () => this.#read(`${name}${packedEnd}`));
     if (encoding === "br") return packed();
@@ -140,7 +140,7 @@ export class ConsolePages {
     return readFile(`${this.#folder}assets/${name}`);
   }
 
-  /** Made once: there are a few dozen files, a megabyte altogether. */
+  /** Calls `make` once per key and keeps the result: there are a few dozen files, a megabyte altogether. */
   #kept(key: string, make: () => Promise<Buffer>): Promise<Buffer> {
     const known = this.#files.get(key);
     if (known) return known;

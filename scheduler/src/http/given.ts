@@ -7,7 +7,7 @@ import { CarillonError, pathTo } from "../base/errors.ts";
 /** 96 bits of a hash in base64url. */
 const tagLength = 16;
 
-/** A request's parameters, each part checked and then all as one. @throws REQUEST_INVALID */
+/** Checks each part of a request's parameters, and then all parameters together. @throws REQUEST_INVALID */
 export function readGiven(
   shape: RouteShape,
   { params, query, body }: { params: unknown; query: unknown; body: unknown },
@@ -15,13 +15,14 @@ export function readGiven(
   return {
     ...(shape.params ? parsed("the path", shape.params, spelled(shape.params, params)) : {}),
     ...(shape.query ? parsed("the query", shape.query, spelled(shape.query, query)) : refuseAny(query)),
-    // Nothing needs a body whose parts are all optional.
+    // A missing body is read as {}, which passes if all fields of the body are optional.
     ...(shape.body ? parsed("the body", shape.body, body ?? {}) : {}),
   };
 }
 
 /**
- * The version in If-Match, without the rest of the ETag; null: none is named. A route that does not heed the header refuses a change that has it, since the change would be made to any version.
+ * The version in If-Match, without the rest of the ETag; null: the header names no version. A route without support for If-Match refuses a
+ * change that has the header, because otherwise it would make the change to any version.
  * @throws PRECONDITION_NEEDED, REQUEST_INVALID
  */
 export function ifVersionOf(shape: RouteShape, header: string | undefined): number | null {
@@ -34,13 +35,13 @@ export function ifVersionOf(shape: RouteShape, header: string | undefined): numb
 }
 
 /**
- * The ETag of a representation: the version, which changes are made from, and a hash of the whole answer, since an answer also has parts
- * that change without a new version, such as a task's pause and counters.
+ * The ETag of a representation: the version that a change is based on, and a hash of the whole answer. The hash is needed because parts of
+ * an answer, such as a task's pause and counters, change without a new version.
  */
 export const tagOf = (version: number, text: string): string =>
   `"${version}.${createHash("sha256").update(text).digest("base64url").slice(0, tagLength)}"`;
 
-/** True if the If-None-Match header names the tag, so the caller has the representation already. */
+/** True if the If-None-Match header contains the tag: the caller already has this representation. */
 export const hasAlready = (header: string | undefined, tag: string): boolean =>
   (header ?? "")
     .split(",")
@@ -84,8 +85,8 @@ function parsed(where: string, schema: z.ZodObject, value: unknown): Record<stri
 }
 
 /**
- * The path of a key `__proto__`, which schemas of names and texts drop silently. Parts that may be any JSON are passed on
- * unchanged.
+ * The path of a key `__proto__` that a schema has dropped silently, as schemas of names and texts do; undefined: there is none. Parts that
+ * may be any JSON keep the key.
  */
 function lostIn(given: unknown, read: unknown, path: readonly string[]): readonly string[] | undefined {
   if (given === read || typeof given !== "object" || typeof read !== "object" || !given || !read) return undefined;
@@ -97,7 +98,7 @@ function lostIn(given: unknown, read: unknown, path: readonly string[]): readonl
   return undefined;
 }
 
-/** As the library names it: a task's option without the `options` that it is given in. */
+/** The path as the library's errors write it: a task's option without the `options` object that contains it. */
 const pathOf = (steps: readonly PropertyKey[]): string =>
   steps
     .filter((step) => step !== "options")
@@ -115,11 +116,14 @@ function refuseAny(query: unknown): Record<string, never> {
 type Def = { type: string; innerType?: { def: Def } };
 const innermost = (def: Def): string => (def.innerType ? innermost(def.innerType.def) : def.type);
 
-/** Paths and queries are texts; what the contract has as numbers, truths and lists is made of them, if it can be. */
+/**
+ * Fields of paths and queries arrive as texts. Converts each to the number, boolean or list that the contract requires, where the text
+ * allows it.
+ */
 function spelled(schema: z.ZodObject, given: unknown): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(given as Record<string, unknown>).map(([name, value]) => {
-      // "constructor" is no field of a schema's shape, though every object has it.
+      // `Object.hasOwn`, because every object inherits a "constructor" that is no field of the schema.
       const field = Object.hasOwn(schema.shape, name) ? (schema.shape[name] as { def: Def }) : undefined;
       return [name, field ? asType(innermost(field.def), value) : value];
     }),

@@ -23,16 +23,15 @@ export const streamHeaders = (behindProxy: boolean): Record<string, string> => (
   ...headers,
   ...(behindProxy ? { "strict-transport-security": "max-age=31536000; includeSubDomains" } : {}),
   "content-type": "text/event-stream; charset=utf-8",
-  // A server that stops waits for connections, and one that was kept would idle for a minute after its stream.
+  // A stopping server waits for its connections, and a connection kept open after its stream would stay idle for a minute.
   connection: "close",
-  // A proxy that gathers answers would keep events back.
+  // Keeps a proxy from buffering the stream, which would delay its events.
   "x-accel-buffering": "no",
 });
 
 /**
- * A request that uses a cookie, or requests one, must come from a page of this server. A browser proves that by Origin, which a
- * page cannot set. Without Origin, Sec-Fetch-Site must prove it. A client that sends neither is no browser that sends cookies
- * across sites.
+ * A request that uses or requests a cookie must come from a page of this server. A browser proves that by Origin, which a page cannot set,
+ * or, without Origin, by Sec-Fetch-Site. A client that sends neither header is no browser, and only a browser sends cookies across sites.
  * @throws ORIGIN_REFUSED
  */
 export function checkOrigin(request: FastifyRequest, changes: boolean): void {
@@ -71,7 +70,7 @@ export const agentOf = ({ headers }: FastifyRequest): string => (headers["user-a
 export const readCookie = (request: FastifyRequest, name: string): string | null =>
   readCookieOf(request, name, /^[A-Za-z0-9_-]{43}$/);
 
-/** @param shape a value of another shape is not this server's cookie and is ignored */
+/** @param shape the cookie's expected form; a value of another form was not set by this server and is ignored */
 export function readCookieOf(request: FastifyRequest, name: string, shape: RegExp): string | null {
   for (const part of (request.headers.cookie ?? "").split(";")) {
     const [key = "", value = ""] = part.split("=", 2).map((text) => text.trim());

@@ -6,8 +6,8 @@ import { type Clock, pause } from "../base/clock.ts";
 const lingerMs = 5_000;
 
 /**
- * A server that stops answers the requests that it has begun, for `lingerMs` at most, and then closes every connection. Requests
- * are counted by their socket: of pipelined ones that wait behind another, Node closes no reply when the client goes.
+ * Finishes the requests under way when the server stops, for `lingerMs` at most, and then closes every connection. Requests are counted by
+ * socket, because Node emits no `close` for pipelined requests that wait behind another one when the client disconnects.
  */
 export class InFlight {
   /** Requests without a whole answer, by socket. */
@@ -19,9 +19,9 @@ export class InFlight {
       const before = this.#busy.get(socket);
       if (before === undefined) socket.once("close", () => this.#free(socket));
       this.#busy.set(socket, (before ?? 0) + 1);
-      // Also where the caller goes first, and where the answer was written past Fastify.
+      // `close` is emitted also if the client disconnects before the answer, and if the answer bypasses Fastify.
       reply.raw.once("close", () => {
-        // The socket's own end may have come first.
+        // The socket may have closed first, which removed its count.
         const count = this.#busy.get(socket);
         if (count !== undefined) this.#busy.set(socket, count - 1);
         this.#tell();

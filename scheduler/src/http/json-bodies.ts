@@ -6,13 +6,13 @@ import { inexactPlaces } from "./workers/inexact-parts.ts";
 
 /** The depth limit of a whole body: the stored value in it may have the full stored depth, and lies a little deeper. */
 const depthMost = limits.jsonDepth + 10;
-/** As JSON escapes them: only so can either be in a text that was UTF-8. */
+/** JSON contains a NUL or a surrogate only as an escape, because the body was valid UTF-8. */
 const suspectEscapes = /\\u(?:0000|[dD][89a-fA-F])/;
 
 /**
- * Refuses bodies that the store could not keep and return unchanged: those with a NUL, with half of a surrogate pair, with deeper
- * nesting than readers support, or with a number that JavaScript cannot represent. The text is scanned, which costs a nanosecond
- * a character; the parsed value is walked only if the scan finds something suspect.
+ * Refuses bodies that the store could not keep and return unchanged: those with a NUL, with half of a surrogate pair, with deeper nesting
+ * than readers support, or with a number that JavaScript cannot represent. Scanning the text costs a nanosecond per character; the parsed
+ * value is walked only if the scan finds something suspect.
  */
 export function refuseOddBodies(app: FastifyInstance): void {
   // `__proto__` is harmless as an own key, which JSON.parse makes of it; the store, files and the library accept it too.
@@ -43,7 +43,7 @@ function isSuspect(text: string): boolean {
   let depth = 0;
   for (let at = 0; at < text.length; at++) {
     const code = text.charCodeAt(at);
-    // Brackets within texts are counted too: that only means a walk for nothing.
+    // Brackets inside strings are counted too, which at worst causes an unnecessary walk of the value.
     if (code === 0x7b || code === 0x5b) {
       if (++depth > depthMost) return true;
     } else if (code === 0x7d || code === 0x5d) depth--;
@@ -53,7 +53,7 @@ function isSuspect(text: string): boolean {
 
 const unstorable = /\0|\p{Surrogate}/u;
 
-/** Without recursion: it is what may be nested too deep. */
+/** Not recursive, because the value may be nested too deeply for the call stack. */
 function oddOf(value: unknown): string | undefined {
   const left: [part: unknown, depth: number][] = [[value, 0]];
   for (let next = left.pop(); next !== undefined; next = left.pop()) {

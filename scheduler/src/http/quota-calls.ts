@@ -6,7 +6,7 @@ import { changeOf } from "./calls/changes.ts";
 import { namedAfter, pageOf } from "./calls/pages.ts";
 import { limitsStore, type Quotas } from "./quotas.ts";
 
-/** @param streamsOf counts the event streams that this server sends a user */
+/** @param streamsOf returns how many event streams this server sends to a user */
 export function quotaCalls(
   store: QuotaStore,
   quotas: Quotas,
@@ -51,7 +51,9 @@ export function quotaCalls(
   };
 }
 
-/** Users see their own quota, and those of the namespaces that they see; worker keys are shown to those who may list them. */
+/**
+ * Users see their own quota and those of the namespaces that they may view; a worker key's quota is visible to users who may list the key.
+ */
 function seenBy(who: Principal | null, reach: Reach): (quota: Quota) => boolean {
   const ofKeys = who === null ? undefined : new Reach(who, "admin");
   return ({ kind, name }) => {

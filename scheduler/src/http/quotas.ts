@@ -16,17 +16,17 @@ export interface Asked {
   payloadBytes: number;
 }
 
-/** Runs of one namespace that are to be made. */
+/** Runs of one namespace that a request would create. */
 export interface Counted {
-  /** null: of more namespaces than are counted one by one. */
+  /** null: the runs are of all namespaces, and are not counted for each. */
   namespace: string | null;
   runs: number;
-  /** The most of them that are made within a minute. */
+  /** The most of these runs that are created within one minute. */
   aMinute: number;
   bytes: number;
 }
 
-/** Waiting runs that this server has enqueued since they were counted. */
+/** Waiting runs that this server has enqueued since the store last counted them. */
 type Added = Pick<Taken, "runs" | "bytes">;
 
 interface Minute {
@@ -35,9 +35,9 @@ interface Minute {
 }
 
 /**
- * Limits how many runs are enqueued: by the API for a user and in a namespace, by the workers of a key. A minute begins with the first run
- * enqueued in it, and each server counts its own. Waiting runs are counted by the store once a second; this server adds the runs that it
- * has enqueued since.
+ * Limits how many runs are enqueued: by a user through the API, in a namespace, and by the workers of a key. A minute begins with the first
+ * run enqueued in it, and each server counts its own. The store counts waiting runs once a second; this server adds the runs that it has
+ * enqueued since.
  */
 export class Quotas {
   readonly #store: QuotaStore;
@@ -51,7 +51,7 @@ export class Quotas {
     this.#clock = clock;
   }
 
-  /** Counts the runs, all or none of them. @param ask called only if there is a quota @throws QUOTA_EXCEEDED */
+  /** Counts all of the runs, or none of them if a quota is exceeded. @param ask called only if there is a quota @throws QUOTA_EXCEEDED */
   take(user: string, ask: () => Promise<readonly Asked[]>): Promise<void> {
     return this.takeCounted(user, async () => {
       const of = new Map<string, Counted>();
@@ -64,7 +64,7 @@ export class Quotas {
     });
   }
 
-  /** The same for runs that are counted by namespace. @throws QUOTA_EXCEEDED */
+  /** As `take`, for runs that are already counted by namespace. @throws QUOTA_EXCEEDED */
   async takeCounted(user: string, count: () => Promise<readonly Counted[]>): Promise<void> {
     const rows = await this.#rows();
     if (!rows.some(({ kind }) => kind !== "key")) return;
@@ -74,7 +74,7 @@ export class Quotas {
       const quota = namespace === null ? undefined : quotaOf(rows, "namespace", namespace);
       if (namespace !== null && quota && limitsStore(quota)) takenBy.set(namespace, await this.taken(namespace, quota));
     }
-    // No await from here on: of two concurrent requests, the second sees what the first takes.
+    // No `await` below: of two concurrent requests, the second must see what the first has counted.
     const inAMinute = counted.reduce((sum, { aMinute }) => sum + aMinute, 0);
     const takes = [this.#minute(quotaOf(rows, "user", user), user, inAMinute)];
     for (const { namespace, runs, aMinute, bytes } of counted) {
@@ -102,7 +102,7 @@ export class Quotas {
     for (const take of takes) take();
   }
 
-  /** Counts runs that the workers of a key begin. @throws QUOTA_EXCEEDED */
+  /** Counts runs that the workers of a key enqueue. @throws QUOTA_EXCEEDED */
   async takeOfKey(key: string, runs: number): Promise<void> {
     this.#minute(quotaOf(await this.#rows(), "key", key), key, runs)();
   }
@@ -112,13 +112,13 @@ export class Quotas {
     return quotaOf(await this.#rows(), "user", user)?.streams ?? limits.streamsPerUser;
   }
 
-  /** Runs that this server enqueued for the user, namespace or key in its present minute. */
+  /** The number of runs that this server has enqueued for the user, namespace or key in the current minute. */
   used({ kind, name }: Pick<Quota, "kind" | "name">): number {
     const minute = this.#minutes.get(`${kind} ${name}`);
     return minute && !this.#isOver(minute) ? minute.runs : 0;
   }
 
-  /** @param quota waiting runs are counted no further than its `waiting` */
+  /** @param quota waiting runs are counted only up to its `waiting` */
   taken(namespace: string, quota: Pick<Quota, "waiting">): Promise<{ found: Taken; added: Added }> {
     const nowMono = this.#clock.monotonic();
     let known = this.#taken.get(namespace);
@@ -158,7 +158,7 @@ export class Quotas {
 
   #isOver = ({ fromMono }: Minute) => fromMono + minuteMs <= this.#clock.monotonic();
 
-  /** @returns counts the runs, to be called once all other quotas have room for them too @throws QUOTA_EXCEEDED */
+  /** @returns a function that counts the runs; it is called once all other quotas also allow them @throws QUOTA_EXCEEDED */
   #minute(quota: Quota | undefined, name: string, runs: number): () => void {
     if (!quota || quota.enqueues === null) return () => undefined;
     const key = `${quota.kind} ${name}`;
@@ -182,7 +182,7 @@ export class Quotas {
   }
 }
 
-/** Whether a quota limits what a namespace takes of the store. */
+/** True if the quota limits what a namespace occupies in the store. */
 export const limitsStore = ({ waiting, bytes, history }: Quota): boolean =>
   waiting !== null || bytes !== null || history !== null;
 

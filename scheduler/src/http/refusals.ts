@@ -47,7 +47,7 @@ export function stale(spoken: Spoken, part: Refusal["part"], standings: Standing
 
 const keptWords = { report: "progress", log: "log fields" } as const;
 
-/** A value that cannot be stored is refused on its own: a run must not be repeated because of a line in its log. */
+/** A value that cannot be stored is refused alone: an unstorable log line must not make its run be repeated. */
 export function kept(
   spoken: Spoken,
   part: keyof typeof keptWords,

@@ -21,21 +21,20 @@ const busyMs = 60_000;
 export interface Asked {
   who: Principal;
   key: string;
-  /** The whole request. */
+  /** The whole request, by which a different request under the same key is recognised. */
   request: { route: string; given: unknown; ifVersion: number | null };
   /** How many run numbers the request may need. */
   runs: number;
-  /** Its answer has a secret in it. */
+  /** True if the answer contains a secret. */
   secret: boolean;
   nowMs: number;
 }
 
 /**
- * Executes a request once per idempotency key; a repetition gets the first answer.
- *
- * state × event: (none) –begin→ begun; begun –begin, young→ refused as busy; begun –begin, old or left→ begun again, with the
- * same numbers; begun –answered→ answered; begun –refused, nothing done→ (none); begun –store away→ left; answered –begin→ the
- * same answer; answered –a day→ (none). Another request under the key is refused in every state.
+ * Executes a request once per idempotency key; a repetition receives the first answer.
+ * state × event: (none) –begin→ begun; begun –begin, young→ refused as busy; begun –begin, old or left→ begun again, with the same numbers;
+ * begun –answered→ answered; begun –refused, nothing done→ (none); begun –store away→ left; answered –begin→ the same answer; answered –a
+ * day→ (none). Another request with the same key is refused in every state.
  */
 export class Repeated {
   readonly #store: AnswerStore;
@@ -46,7 +45,7 @@ export class Repeated {
     this.#log = log;
   }
 
-  /** @throws IDEMPOTENCY_MISMATCH, IDEMPOTENCY_BUSY, ANSWER_NOT_KEPT, and what `act` throws */
+  /** @throws IDEMPOTENCY_MISMATCH, IDEMPOTENCY_BUSY, ANSWER_NOT_KEPT, and the errors of `act` */
   async once(
     { who, key, request, runs, secret, nowMs }: Asked,
     act: (drawn: { runIds: number[]; token: string }) => Promise<Answered>,
@@ -94,7 +93,7 @@ export class Repeated {
         ? this.#store.forget(owner, key, token)
         : this.#store.leave(owner, key, token, nowMs - busyMs));
     } catch (failure) {
-      // The key stays begun; a repetition is possible a little later.
+      // The key stays in the state `begun`, so a repetition is possible only after `busyMs`.
       this.#log.debug({ error: messageOf(failure) }, "an idempotency key could not be given back");
     }
   }

@@ -49,7 +49,7 @@ export interface HttpOptions extends Omit<PollerOptions, "quotas"> {
   alarms: AlarmSettings | null;
   /** host:port; port 0 takes a free one. */
   listen: string;
-  /** A proxy before it ends TLS. */
+  /** True if a proxy in front of the server terminates TLS. */
   behindProxy: boolean;
   /** Addresses and networks whose `X-Forwarded-…` headers count if the server is behind a proxy. */
   trustedProxies: readonly string[];
@@ -57,11 +57,11 @@ export interface HttpOptions extends Omit<PollerOptions, "quotas"> {
   signIns: SignInSettings;
   /** The password of the first user, or "file:PATH". */
   adminPassword: string | null;
-  /** A sorted file of hashes. */
+  /** The path of a sorted file of hashes of breached passwords. */
   breachedPasswords: string | null;
-  /** For Prometheus. A scraper needs a key or a token, like any caller. */
+  /** Metrics for Prometheus. A scraper needs a key or a token, like any caller. */
   readMetrics?: () => Promise<{ contentType: string; text: string }>;
-  /** Runs the start's queries, and repeats them until the store answers (not with `failFast`). */
+  /** Runs the queries of the start, and repeats them until the store answers (only once with `failFast`). */
   untilAnswered: UntilAnswered;
   /** The reason for which the node should get no new requests; null if it is ready. */
   unready: () => "stopping" | "store" | null;
@@ -69,7 +69,7 @@ export interface HttpOptions extends Omit<PollerOptions, "quotas"> {
   node: string;
   /** The enqueuer of this process. */
   enqueuer: Pick<Enqueuer, "add">;
-  /** Set if this process traces. */
+  /** Absent if this process does not trace. */
   tracing: EnqueueTracing | undefined;
 }
 
@@ -77,7 +77,7 @@ declare module "fastify" {
   interface FastifyContextConfig {
     /** The policy that admits callers to the route. A route without one is a bug, which the start reports. */
     policy?: Policy;
-    /** The namespaces that the route is about. A route without this is likewise a bug. */
+    /** The namespaces that the route concerns. A route without this is likewise a bug. */
     touches?: Touches;
   }
   interface FastifyRequest {
@@ -93,14 +93,17 @@ declare module "fastify" {
 const packFromBytes = 1_024;
 const packing = { encodings: ["gzip" as const], threshold: packFromBytes, zlibOptions: { level: 1 } };
 /**
- * Deadlines for a whole request and for its head, checked every `lookMs`. A request that trickles in thus cannot hold a connection for
- * ever. The check is frequent, so that it closes few connections at once: with 2 s, a flood of 2,000 connections a second held slots up by
- * 190 ms each time.
+ * Deadlines for a whole request and for its head, checked every `lookMs`, so that a request that trickles in cannot hold a connection for
+ * ever. The check is frequent, so that each check closes few connections: with 2 s, a flood of 2,000 connections per second delayed slots
+ * by 190 ms each time.
  */
 const arrival = { requestMs: 30_000, headMs: 10_000, lookMs: 100 };
-/** The server closes a connection that carries no data for this long, such as one whose client reads no answer. Polls and streams send data sooner. */
+/**
+ * The server closes a connection that carries no data for this long, such as one whose client reads no answer. Polls and streams send data
+ * sooner.
+ */
 const silentMs = 120_000;
-/** Refusals that the security log records: their reason is the caller, or where the request comes from. */
+/** Refusals that the security log records: their cause is the caller's identity or the origin of the request. */
 const refusalsTold: ReadonlySet<ErrorCode> = new Set([
   ...(["KEY_UNKNOWN", "KEY_FORBIDDEN", "KEY_THROTTLED"] as const),
   ...([
@@ -114,7 +117,7 @@ const refusalsTold: ReadonlySet<ErrorCode> = new Set([
     "HOST_REFUSED",
   ] as const),
 ]);
-/** The longest name, each of its characters as bytes, and each byte as %XX. */
+/** The longest name in a URL: each character as four UTF-8 bytes, and each byte as %XX. */
 const nameBytes = limits.taskNameLength * 4 * 3;
 
 /** The server's HTTP side. */
@@ -155,23 +158,23 @@ export class HttpServer {
       http: { headersTimeout: arrival.headMs, connectionsCheckingInterval: arrival.lookMs },
       connectionTimeout: silentMs,
       routerOptions: { maxParamLength: nameBytes },
-      // A path that is too long or malformed: it is refused before a route, and so a route's error handler, is found.
+      // A path that is too long or malformed is refused before a route, and thus a route's error handler, is found.
       frameworkErrors: (error, request, reply) => {
         const problem = problemOf(asCarillonError(error));
         // The reply type has no schema at this point.
         const answer = reply as unknown as FastifyReply;
         answer.header("x-request-id", request.id).code(problem.status).type("application/problem+json").send(problem);
       },
-      // A caller's own id goes into the logs and the answer, so that both can be searched for it.
+      // A request id from the caller goes into the logs and the answer, so that it can be searched for in both.
       genReqId: ({ headers }) => requestIdOf(headers["x-request-id"]) ?? randomUUID(),
       forceCloseConnections: "idle",
-      // Counts from the nearest hop back, as far as the hops are the operator's proxies. Entries that the client wrote before them do not
-      // count.
+      // Counts hops from the nearest one back, as long as they are the operator's proxies. Addresses that the client itself wrote before
+      // them are not trusted.
       trustProxy: options.behindProxy && [...options.trustedProxies],
     });
   }
 
-  /** @returns where it listens @throws LISTEN_FAILED, FILE_INVALID */
+  /** @returns the address that it listens on, as text @throws LISTEN_FAILED, FILE_INVALID */
   async start(): Promise<string> {
     await this.#breached?.check();
     const app = this.#app;
@@ -197,7 +200,7 @@ export class HttpServer {
     app.server.on("connection", (socket) => this.#connections.add(socket));
     app.decorateRequest("workerKey", null);
     app.decorateRequest("shown", null);
-    // These hooks are of every request: a promise for each would cost more than they do.
+    // These hooks run for every request, so they use callbacks: a promise for each request would cost more than the hook's work.
     app.addHook("onRequest", ({ host, id }, reply, done) => {
       reply.header("x-request-id", id);
       strictHeaders(reply, this.#options.behindProxy);
@@ -292,9 +295,9 @@ export class HttpServer {
   }
 
   /**
-   * Answers the polls that wait, so that their workers go to another server. If the store is away, that takes too long: then the workers'
-   * connections are closed.
-   * @param withinMs the most time for answers under way
+   * Answers the waiting polls, so that their workers poll another server. If that takes longer than `withinMs`, for instance because the
+   * store is away, the workers' connections are closed.
+   * @param withinMs the time limit for answers under way, in milliseconds
    */
   async stop(withinMs: number): Promise<void> {
     const { clock } = this.#options;
@@ -305,7 +308,7 @@ export class HttpServer {
     this.#connections.close();
   }
 
-  /** Wrong passwords are logged elsewhere, where the user is known. */
+  /** Wrong passwords are logged where the sign-in is judged, because the user is known there. */
   #tellRefusal(code: ErrorCode, { headers, id, ip, method, routeOptions, shown, workerKey }: FastifyRequest): void {
     // A browser that has not signed in yet sends no credentials. A browser whose sign-in has ended sends credentials that were valid once.
     const guesses = headers.authorization !== undefined;
@@ -335,7 +338,7 @@ export class HttpServer {
       const inexact = request.inexact ? inexactItems(request.inexact, body) : undefined;
       return await this.#poller.poll(key as WorkerKey, body, gone.signal, { traces, inexact });
     } catch (error) {
-      // A session also ends with its key. Joining again is then of no use, so the caller gets the key's error.
+      // A session also ends when its key is revoked. Joining again would be useless then, so the caller gets the key's error.
       if (isCarillonError(error, "SESSION_LOST")) await this.#keys.of(request.headers.authorization, request.ip, true);
       throw error;
     } finally {

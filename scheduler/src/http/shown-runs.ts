@@ -2,12 +2,12 @@ import { deflateRawSync, inflateRawSync } from "node:zlib";
 
 /** The limit of the memory's text: the request line with the cursor must fit in the 8 KiB that proxies accept. */
 const textMost = 5_000;
-/** Runs that a text can name: numbers one after the other take next to no room, and reading them takes time. */
+/** The most runs that the text can name. Consecutive numbers take almost no space, but parsing them takes time. */
 const runsMost = 100_000;
 
 /**
- * The runs that a walk through the list has shown while they were live. Such a run appears again further on when it ends, or when
- * it waits for a retry; its number shows that the walk has shown it already. The cursor carries this memory, so any server can
+ * The runs that a client's walk through the pages of a list has seen while they were live. Such a run appears on a later page again when it
+ * ends or waits for a retry; its number shows that the walk has seen it already. The cursor carries these numbers, so any server can
  * continue the walk.
  */
 export class ShownRuns {
@@ -25,7 +25,7 @@ export class ShownRuns {
     this.#runs.add(runId);
   }
 
-  /** Where there are more than have room in a cursor, the oldest are forgotten. */
+  /** Drops the runs with the lowest numbers if the text would be too long for a cursor. */
   text(): string {
     let runs = [...this.#runs].sort((a, b) => a - b).slice(-runsMost);
     let text = packed(runs);
@@ -36,18 +36,18 @@ export class ShownRuns {
     return text;
   }
 
-  /** @returns null where `text` is not such a text */
+  /** @returns null if `text()` did not make `text` */
   static read(text: string): ShownRuns | null {
     try {
       return new ShownRuns(unpacked(text));
     } catch {
-      // Not from `text()`: the caller refuses the cursor.
+      // `text()` did not make this text: the caller refuses the cursor.
       return null;
     }
   }
 }
 
-/** The differences between numbers that rise, in bytes of seven bits, the last of each below 128. */
+/** Encodes the differences between ascending numbers as bytes of seven bits; the last byte of each number is below 128. */
 function packed(runs: readonly number[]): string {
   const bytes: number[] = [];
   let before = 0;
@@ -60,7 +60,7 @@ function packed(runs: readonly number[]): string {
   return deflateRawSync(Uint8Array.from(bytes)).toString("base64url");
 }
 
-/** @throws anything */
+/** @throws an error of any kind if the text is malformed */
 function unpacked(text: string): number[] {
   const runs: number[] = [];
   let [run, left, unit] = [0, 0, 1];

@@ -11,7 +11,7 @@ import type { StreamHandler } from "./call.ts";
 import { summary } from "./calls/run-calls.ts";
 
 const lookMs = 500;
-/** A run that ended is stored a little after its end. */
+/** A run may appear in the store up to this long after its end. */
 const endBackMs = 5_000;
 const endsPerLook = 500;
 /** For a client that does not keep up, the oldest events above this number are dropped and counted. */
@@ -23,12 +23,14 @@ interface Follower {
   task: string | undefined;
   reach: Reach;
   waiting: LiveEvent[];
-  /** Ended runs that were left out since the last event. */
+  /** The number of ended runs that were dropped since the last event. */
   left: number;
   wake: () => void;
 }
 
-/** Sends events to all followers within a second or so. The store is read once for all of them, and not at all without followers. */
+/**
+ * Sends events to all followers within about a second. One read of the store serves all of them; without followers the store is not read.
+ */
 export class LiveEvents {
   readonly #browse: BrowseStore;
   readonly #clock: Clock;
@@ -90,7 +92,7 @@ export class LiveEvents {
       const { task, reach, waiting } = follower;
       if (event.type === "ended" && ((task !== undefined && event.run.task !== task) || !reach.has(event.run.task)))
         continue;
-      // A waiting hint makes a second one of its type redundant.
+      // Events other than `ended` only tell the follower to reload: one waiting event of each type is enough.
       if (event.type !== "ended" && waiting.some(({ type }) => type === event.type)) continue;
       if (waiting.length >= waitingMax) {
         waiting.shift();

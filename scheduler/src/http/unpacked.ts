@@ -10,9 +10,9 @@ const unpackers: Readonly<Record<string, typeof createGunzip | typeof createInfl
 };
 
 /**
- * Decompresses request bodies. A client whose body does not match its Content-Encoding gets an error, whether the body begins
- * wrong or breaks off. The rest of the body is read first, up to the body limit, since a client whose connection ends in the
- * middle reads no answer. @fastify/compress destroys the request together with the unpacker instead.
+ * Decompresses request bodies. A client whose body does not match its Content-Encoding gets an error, both if the body is wrong at its
+ * beginning and if it breaks off. The rest of the body is read first, up to the body limit, because a client whose connection is closed
+ * while it sends reads no answer. @fastify/compress would destroy the request together with the decompressor instead.
  */
 export const unpack: preParsingHookHandler = (request, reply, raw, done) => {
   const coding = request.headers["content-encoding"]?.trim().toLowerCase() ?? "identity";
@@ -34,11 +34,11 @@ export const unpack: preParsingHookHandler = (request, reply, raw, done) => {
   done(null, body);
 };
 
-/** @param most bytes as they come; a body of more is refused */
+/** @param most the limit for the compressed body, in bytes; a larger body is refused */
 function unpacked(raw: Readable, unpacker: ReturnType<typeof createGunzip>, most: number): Readable {
-  // Fastify compares it with Content-Length, and what comes out with the limit: a small body may unpack to a huge one.
+  // Fastify compares this count with Content-Length, and the unpacked length with the limit: a small body may unpack to a huge one.
   const body = Object.assign(new PassThrough(), { receivedEncodedLength: 0 });
-  // If the body was refused for another reason, such as its length, no other listener is left; this one swallows the error.
+  // Without a listener an error would end the process. Fastify removes its own when it refuses the body, for instance for its length.
   body.on("error", () => undefined);
   let ended = false;
   let failure: Error | undefined;
@@ -71,7 +71,7 @@ function unpacked(raw: Readable, unpacker: ReturnType<typeof createGunzip>, most
   let bytes = 0;
   unpacker.on("data", (chunk: Buffer) => {
     bytes += chunk.length;
-    // Refused as soon as the output exceeds the limit; unpacking the rest could cost as much as an attacker intended.
+    // Stops as soon as the output exceeds the limit, because an attacker could make the rest arbitrarily expensive to unpack.
     if (bytes > most) unpacker.unpipe(body).destroy();
   });
   return body;

@@ -1,6 +1,6 @@
 /**
- * BullMQ: the JSON of `queue.getJobSchedulers()`, or of the older `queue.getRepeatableJobs()`. An array is one queue's; an object has an
- * array for each queue's name.
+ * BullMQ: the JSON of `queue.getJobSchedulers()`, or of the older `queue.getRepeatableJobs()`. An array has the entries of one queue; an
+ * object has an array for each queue's name.
  */
 import { eitherDay } from "./either-day.ts";
 import {
@@ -16,7 +16,7 @@ import {
   within,
 } from "./findings.ts";
 
-/** Older schedulers have generated keys, which contain the schedule or a hash. */
+/** The form of generated keys of older schedulers, which contain the schedule or a hash. */
 const madeUp = /^[\da-f]{32}$|::|^[^:]*:[^:]*:\d*:/;
 
 export function importBullmq(files: readonly SourceFile[], options: ImportOptions): Findings {
@@ -92,7 +92,7 @@ function addScheduler(row: Row, queue: string, options: ImportOptions, findings:
       slotPayload: data === null ? undefined : data,
       retry: retryOf(opts, source, findings),
     },
-    // The end date itself is still a possible time.
+    // The end date itself is still a possible fire time.
     {
       fromMs,
       untilMs: isDone ? options.nowMs : endMs === undefined ? undefined : endMs + 1,
@@ -137,11 +137,11 @@ function retryOf(opts: unknown, source: string, findings: Findings): unknown {
   };
 }
 
-/** Epoch milliseconds, or a time as JSON has it. */
+/** Epoch milliseconds, from a number or from a date as text. */
 function momentOf(value: unknown): number | undefined {
   const ms = numberOf(value) ?? Date.parse(textOf(value));
   return Number.isNaN(ms) || Math.abs(ms) > 8.64e15 ? undefined : ms;
 }
 
-/** Epoch milliseconds as a time. A value beyond the range of dates stays a number, which a task refuses. */
+/** Epoch milliseconds as ISO 8601. A value beyond the range of dates stays a number, which the schedule refuses. */
 const timeOf = (ms: number): string => (Math.abs(ms) <= 8.64e15 ? new Date(ms).toISOString() : String(ms));

@@ -46,7 +46,7 @@ const models = [
   { model: "django_celery_beat.clockedschedule", pk: 3, fields: { clocked_time: "2030-01-01T00:00:00Z" } },
 ];
 
-/** Samples that have each field of the table, with a value that is not the usual one. */
+/** For each table a sample that has all its fields, with values other than the defaults. */
 const cases: [string, FieldTable, (row: Row) => Findings, string][] = [
   [
     "solid-queue",

@@ -1,7 +1,7 @@
 /**
- * The fields of a source and their meaning for a task, one a line: name | fate | meaning | hint. An importer reads `carried` fields;
- * `lost` fields are reported if they have a value; `unused` fields do not affect a task's schedule or work. A field that the table does
- * not have is reported as lost, so that a newer source loses nothing silently. docs/importing-fields.md shows these tables.
+ * The fields of a source and what becomes of them, one per line: name | fate | meaning | hint. An importer reads `carried` fields; `lost`
+ * fields are reported if they have a value; `unused` fields do not affect a task's schedule or work. A field that is missing from the table
+ * is reported as lost, so that fields of a newer source are not lost silently. docs/importing-fields.md shows these tables.
  */
 import type { Findings, Row } from "./findings.ts";
 
@@ -40,7 +40,7 @@ export function tellFields(row: Row, table: FieldTable, source: string, findings
   }
 }
 
-/** Absent, empty, zero and off are the usual state of every field that is reported as lost. */
+/** True for values that mean "not set": absent, empty, zero and off. A lost field is reported only if it is set. */
 export function saysNothing(value: unknown): boolean {
   if (value === undefined || value === null || value === false || value === 0) return true;
   if (typeof value === "string") return ["", "0", "{}", "[]", "false"].includes(value.trim());
@@ -54,7 +54,7 @@ function shown(value: unknown): string {
   return text.length <= shownLength ? text : `${text.slice(0, shownLength - 1)}…`;
 }
 
-/** Reports once that programs were not imported, and where each is named. */
+/** Reports once that the programs themselves were not imported, and where each is named. */
 export function tellHandlers(count: number, what: string, findings: Findings): void {
   if (count > 0)
     findings.note(

@@ -1,6 +1,6 @@
 /**
- * An importer's result for another scheduler's export: tasks in the format of a task file, and remarks. Nothing is left out silently: a
- * fact that a task cannot express is a remark, and an entry that cannot be a task at all is a problem.
+ * The result of importing another scheduler's export: tasks in the format of a task file, and remarks. Nothing is left out silently: a
+ * detail that a task cannot express gives a remark, and an entry that cannot become a task gives a problem.
  */
 import { isCarillonError } from "../base/errors.ts";
 import { limits } from "../base/limits.ts";
@@ -15,28 +15,28 @@ export interface SourceFile {
 }
 
 export interface ImportOptions {
-  /** The zone of crons that name none: that of the old scheduler. */
+  /** The zone of crons that name none, which should be the old scheduler's zone. */
   zone: string;
   /** The worker group of the tasks; default: the source's, or "default". */
   group?: string | undefined;
-  /** Epoch ms: a task that has ended by then is imported without its schedule. */
+  /** Epoch milliseconds; a task that has ended by then is imported without its schedule. */
   nowMs: number;
 }
 
-/** Facts about a task in the source that are no options of a task. */
+/** Facts about a task in the source that are not options of a task. */
 export interface Beside {
   comment?: string;
   /** The task was suspended in the source. */
   suspended?: boolean;
-  /** Epoch ms, its first possible slot. */
+  /** Epoch milliseconds of the first possible slot. */
   fromMs?: number | undefined;
-  /** Epoch ms, the first moment at which it has no slots any more. */
+  /** Epoch milliseconds from which on the task has no more slots. */
   untilMs?: number | undefined;
-  /** When the source fires, in its own text; without it the task's times cannot be compared. */
+  /** The fire times in the source's own notation; undefined: the times cannot be compared. */
   times?: SourceTimes | undefined;
 }
 
-/** The source's own times; --compare lists them beside the task's. */
+/** The source's own times, which --compare lists beside the task's. */
 export interface ToldTimes {
   times: SourceTimes;
   suspended: boolean;
@@ -52,7 +52,7 @@ export interface ImportedTask {
 }
 
 export interface Remark {
-  /** problem: not imported. lost: a detail that was not imported. note: imported, but should be checked. */
+  /** problem: the entry was not imported. lost: a detail was not imported. note: imported, but should be checked. */
   kind: "problem" | "lost" | "note";
   /** The entry's name in the source; "": the file as a whole. */
   source: string;
@@ -79,7 +79,7 @@ export class Findings {
   lost = (source: string, message: string, hint = ""): void => this.#remark("lost", source, message, hint);
   note = (source: string, message: string, hint = ""): void => this.#remark("note", source, message, hint);
 
-  /** @param options as a file writes them; undefined options are left out @returns the task's name; undefined if it cannot be a task */
+  /** @param options as a file writes them; undefined options are left out @returns the task's name; undefined: it cannot be a task */
   add(
     source: string,
     wanted: string,
@@ -99,7 +99,7 @@ export class Findings {
       const isBounded = Object.keys(bounds).length > 0;
       const definition = isBounded ? readWritten(name, { ...said, schedule: withBounds(said.schedule, bounds) }) : bare;
       const written = writtenTask(definition);
-      // A task that was suspended, or over, must not begin to run because it was imported.
+      // A task that was suspended or over must not start to run because of the import.
       const stands = (suspended || over) && written.schedule !== undefined;
       const { schedule, ...rest } = written;
       const why = suspended
@@ -131,7 +131,7 @@ export class Findings {
     }
   }
 
-  /** The schedule's start, if that is in the future, and its end. */
+  /** The schedule's start, if it is in the future, and its end. */
   #bounds(source: string, fromMs = 0, untilMs = Number.POSITIVE_INFINITY): { from?: string; until?: string } {
     const bounds: { from?: string; until?: string } = {};
     if (fromMs > this.#nowMs) bounds.from = new Date(fromMs).toISOString();
@@ -148,7 +148,7 @@ export class Findings {
       .slice(0, limits.taskNameLength - 10);
     const base = plain === "" ? "task" : plain;
     let name = base;
-    // Where the last search for a free number ended: thousands of tasks may have the same name.
+    // Continues where the last search for a free number ended, because thousands of tasks may have the same name.
     let count = this.#counts.get(base) ?? 2;
     for (; this.#names.has(name); count++) name = `${base}-${count}`;
     this.#counts.set(base, count);
@@ -160,11 +160,11 @@ export class Findings {
   }
 }
 
-/** Adds bounds to a schedule; a text is a cron. */
+/** Adds start and end to a schedule; a schedule given as text is a cron. */
 const withBounds = (schedule: unknown, bounds: object) =>
   typeof schedule === "string" ? { cron: schedule, ...bounds } : { ...(schedule as object), ...bounds };
 
-/** True if a slot is left before `untilMs`. A task without a schedule of its own cannot be over. */
+/** True if a slot is left before `untilMs`. A task without a schedule is never over. */
 function hasSlot(schedule: ScheduleSpec, afterMs: number, untilMs = Number.POSITIVE_INFINITY): boolean {
   if (schedule.type === "manual") return true;
   const [slot] = nextSlots(schedule, afterMs, 1);
@@ -185,23 +185,23 @@ export function within(value: unknown, path: string): unknown {
   return at;
 }
 
-/** A text or a number as a text; "" for what is neither. */
+/** A text or a number as text; "" for any other value. */
 export const textOf = (value: unknown): string =>
   typeof value === "string" ? value.trim() : typeof value === "number" ? String(value) : "";
 
-/** A number, also one that an export wrote as a text. */
+/** A number, or a text that an export wrote for a number. */
 export function numberOf(value: unknown): number | undefined {
   if (typeof value === "number") return Number.isFinite(value) ? value : undefined;
   return typeof value === "string" && /^-?\d+(?:\.\d+)?$/.test(value.trim()) ? Number(value) : undefined;
 }
 
-/** A column by its name in the database, or by the API's. */
+/** A column, by its name in the database or by its camel-case name in the API. */
 export const column = (row: Row, name: string): unknown =>
   row[name] ?? row[name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())];
 
 export const rowsOf = (value: unknown): Row[] => (Array.isArray(value) ? value.filter(isRow) : []);
 
-/** Parses JSON; undefined after a problem was reported. Also reads one object a line, as `psql` and `jq -c` write. */
+/** Parses JSON; undefined: a problem was reported. Also reads one object per line, as `psql` and `jq -c` write. */
 export function readJson({ path, text }: SourceFile, findings: Findings): unknown {
   try {
     return JSON.parse(text);
@@ -210,7 +210,7 @@ export function readJson({ path, text }: SourceFile, findings: Findings): unknow
     try {
       if (lines.length > 1) return lines.map((line) => JSON.parse(line) as unknown);
     } catch {
-      // The lines are not JSON either: the problem below is that of the text as one document.
+      // The lines are not JSON either; the problem below describes the text as one document.
     }
     findings.problem("", `${path} is not JSON: ${(cause as Error).message}`, "Export the rows as one JSON array.");
     return undefined;

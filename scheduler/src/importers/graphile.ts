@@ -71,7 +71,7 @@ export function importGraphile(files: readonly SourceFile[], options: ImportOpti
 
 const usualTries = 25;
 
-/** JSON5 in a line; the YAML parser reads its common forms. null: a problem was reported. */
+/** The JSON5 payload of a line; the YAML parser reads its common forms. null: a problem was reported. */
 function payloadOf(text: string, source: string, findings: Findings): unknown {
   if (text === "") return undefined;
   const [read] = yamlDocuments(text);

@@ -1,4 +1,4 @@
-/** Kubernetes: manifests of CronJobs (batch/v1), as files have them or as `kubectl get cronjobs -o yaml` lists them. */
+/** Kubernetes: manifests of CronJobs (batch/v1), from files or as `kubectl get cronjobs -o yaml` lists them. */
 
 import { yamlDocuments } from "../apply/yaml-documents.ts";
 import { isShellName, whyRefused } from "../task/command-rules.ts";
@@ -126,7 +126,7 @@ function addCron(item: Row, options: ImportOptions, findings: Findings): void {
         findings,
       ),
       overlap,
-      // Within the deadline the run starts late, after it not at all; without a deadline it starts however late.
+      // Within the deadline the run starts late, and after it not at all; without a deadline it starts however late it is.
       misfire: deadline === undefined ? undefined : { policy: "skip", after: Math.max(1_000, deadline * 1_000) },
       retry: limit > 0 ? { attempts: limit + 1, ...tries } : undefined,
       timeout: active === undefined ? undefined : `${active}s`,
@@ -163,7 +163,7 @@ function scheduleOf(text: string, zone: string, source: string, findings: Findin
   return { cron: eitherDay(cron), zone: named ?? zone };
 }
 
-/** The first and last value of each field. */
+/** The lowest and highest value of each field. */
 const fieldRanges = [
   [0, 59],
   [0, 23],
@@ -172,7 +172,7 @@ const fieldRanges = [
   [0, 6],
 ] as const;
 
-/** robfig/cron, which Kubernetes uses, accepts a step that leads beyond the field: only the first value is left. */
+/** robfig/cron, which Kubernetes uses, accepts a step longer than the field's range, which leaves only the first value. */
 function shortSteps(expression: string): string {
   const fields = expression.trim().split(/\s+/);
   if (fields.length !== fieldRanges.length) return expression;
@@ -195,7 +195,7 @@ const imageOf = (pod: unknown): string => {
   return image === "" ? "" : `ran in the image ${image}`;
 };
 
-/** The one container's command, as a worker on a machine would run it. */
+/** The single container's command, for a worker that runs it directly on a machine. */
 function commandOf(pod: unknown): { command: Row | undefined; remarks: [string, string?][] } {
   const containers = rowsOf(within(pod, "containers"));
   const remarks: [string, string?][] = [];

@@ -1,4 +1,4 @@
-/** pg-boss: rows of its table `schedule` as JSON, or what `boss.getSchedules()` gives. */
+/** pg-boss: rows of its table `schedule` as JSON, or the result of `boss.getSchedules()`. */
 import { eitherDay } from "./either-day.ts";
 import {
   Findings,
@@ -13,7 +13,7 @@ import {
   within,
 } from "./findings.ts";
 
-/** A queue's defaults for schedules without these options (pg-boss 10 and newer). */
+/** The defaults of a queue for schedules without these options (pg-boss 10 and newer). */
 const usual = { retryLimit: 2, expireInSeconds: 900 };
 const carried = new Set(
   "tz key missed retryLimit retryDelay retryBackoff retryDelayMax expireInSeconds expireInMinutes expireInHours priority".split(
@@ -45,14 +45,14 @@ export function importPgBoss(files: readonly SourceFile[], options: ImportOption
   return findings;
 }
 
-/** The column is JSON; some exports have it as a text. */
+/** The column contains JSON, but some exports write it as a text. */
 function optionsOf(row: Row): unknown {
   const { options } = row;
   if (typeof options !== "string") return options;
   try {
     return JSON.parse(options);
   } catch {
-    return undefined; // told by addSchedule, which looks at the same column
+    return undefined; // addSchedule reports this, because it reads the same column
   }
 }
 
@@ -88,7 +88,7 @@ function addSchedule(row: Row, options: ImportOptions, findings: Findings): void
     schedule: { cron: eitherDay(text), zone },
     slotPayload: row.data === null ? undefined : row.data,
     priority: Math.max(0, Math.min(9, 5 + priority)),
-    // A slot that is late by more than pg-boss's grace of a minute was missed.
+    // A slot counts as missed once it is late by more than pg-boss's grace of a minute.
     misfire: { policy: missed === "all" ? "all" : missed === "once" ? "fire_once" : "skip", after: "1m" },
     retry:
       retryLimit === 0

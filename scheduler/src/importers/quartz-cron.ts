@@ -1,6 +1,6 @@
 /**
- * Converts Quartz's cron, which XXL-JOB uses too, to Carillon's dialect: Quartz's days of the week are 1 (Sunday) to 7, Carillon's 0 to
- * 6. Days become names, and steps become lists, since a step counts on from a day's number.
+ * Converts Quartz's cron, which XXL-JOB uses too, to Carillon's dialect. Quartz numbers the days of the week from 1 (Sunday) to 7, Carillon
+ * from 0 to 6. Days become names, and steps become lists, because a step counts from a day's number.
  */
 const days = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
 
@@ -10,7 +10,7 @@ const dayAt = (text: string): number => {
 };
 
 function dayItem(item: string): string {
-  // A lone L is the week's last day, which is Saturday there.
+  // In Quartz a lone L is the last day of the week, which is Saturday.
   if (item.toUpperCase() === "L") return "SAT";
   const [, one = "", last = "", step] = /^([a-z]{3}|\d|\*)(?:-([a-z]{3}|\d))?(?:\/(\d+))?$/i.exec(item) ?? [];
   if (step !== undefined) {
@@ -31,7 +31,7 @@ function dayItem(item: string): string {
   );
 }
 
-/** Anything that is not six or seven fields comes back as it is, for the parser to refuse. */
+/** An expression without six or seven fields is returned unchanged, for the parser to refuse. */
 export function quartzCron(expression: string): string {
   const fields = expression.trim().split(/\s+/);
   if (fields.length < 6 || fields.length > 7) return expression;

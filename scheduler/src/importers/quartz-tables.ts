@@ -1,13 +1,16 @@
 /**
- * Quartz's JDBC tables (`QRTZ_…`) in a dump of MySQL or PostgreSQL, as the tree that its XML would be: the importer reads both alike.
- * The state of a trigger, which XML does not have, is a child `trigger-state`.
+ * Quartz's JDBC tables (`QRTZ_…`) in a dump of MySQL or PostgreSQL, converted to the same tree as Quartz's XML, so that the importer reads
+ * both alike. A trigger's state, which the XML does not have, becomes a child `trigger-state`.
  */
 import { column, numberOf, type Row, textOf } from "./findings.ts";
 import { rowsOfCopy } from "./sql-copy.ts";
 import { rowsOfSql } from "./sql-rows.ts";
 import type { Element } from "./xml.ts";
 
-/** Columns in the tables' order, for an INSERT that does not name them; Quartz 1 has no SCHED_NAME and is read by its CREATE TABLE. */
+/**
+ * The columns in the tables' order, for an INSERT that does not name them. Quartz 1 has no SCHED_NAME; its columns are read from CREATE
+ * TABLE.
+ */
 const key = ["sched_name", "trigger_name", "trigger_group"];
 const columns: readonly (readonly [string, readonly string[]])[] = [
   [
@@ -43,7 +46,7 @@ function words(text: string): string[] {
 
 export const isQuartzDump = (text: string): boolean => /\bqrtz_\w*triggers\b/i.test(text);
 
-/** @throws Error with the line, for SQL that cannot be read */
+/** @throws Error that names the line of SQL that cannot be read */
 export function readQuartzTables(text: string): { root: Element; withData: number } {
   const { rows: copied, rest } = rowsOfCopy(text);
   const known = new Map(
@@ -93,7 +96,7 @@ const detailOf = (row: Row): Element =>
     leaf("overlap", isTrue(row.is_nonconcurrent) ? "queue" : "allow"),
   ]);
 
-/** MySQL and PostgreSQL write a boolean in many ways. */
+/** MySQL and PostgreSQL write booleans in several ways. */
 const isTrue = (value: unknown): boolean => /^(?:1|y|t|true)$/i.test(textOf(value));
 
 const timeOf = (value: unknown): string => {

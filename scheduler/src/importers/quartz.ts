@@ -19,7 +19,7 @@ interface Detail {
   description: string;
   data: Record<string, string>;
   recovers: boolean;
-  /** The tables show whether a class refuses to overlap; "": unknown. */
+  /** From the tables: "queue" if the class refuses to overlap, else "allow"; "": unknown, because the source is XML. */
   overlap: string;
   triggers: Element[];
 }
@@ -45,7 +45,7 @@ export function importQuartz(files: readonly SourceFile[], options: ImportOption
     const root = readFile(file, findings);
     if (root === undefined) continue;
     for (const element of everywhere(root, "job")) {
-      // Quartz 1 has a detail, and its triggers, within each job.
+      // In Quartz 1 each job contains a detail and its triggers.
       const detail = detailOf(childrenOf(element, "job-detail")[0] ?? element);
       details.set(detail.name, detail);
     }
@@ -114,7 +114,7 @@ const keyOf = (name: string, group: string) => (group === "" || group === "DEFAU
 
 const detailOf = (element: Element): Detail => ({
   name: keyOf(childText(element, "name"), childText(element, "group")),
-  // Quartz.NET's: a type and its assembly.
+  // Quartz.NET has job-type instead: a type and its assembly.
   className: childText(element, "job-class") || childText(element, "job-type"),
   description: childText(element, "description"),
   data: dataOf(element),
@@ -135,7 +135,7 @@ function addDetail(detail: Detail, place: Place): void {
   const { findings, options } = place;
   const shared = {
     group: options.group,
-    // After a crash Quartz runs only those jobs again that requested recovery.
+    // After a crash Quartz repeats only the executions that requested recovery.
     onWorkerLost: detail.recovers ? "retry" : "fail",
     overlap: detail.overlap || undefined,
   };
@@ -190,10 +190,10 @@ function addDetail(detail: Detail, place: Place): void {
   }
 }
 
-/** The states of the tables in which Quartz fires a trigger no more. */
+/** States in the tables in which Quartz does not fire a trigger any more. */
 const stillStates = new Set(["PAUSED", "PAUSED_BLOCKED", "COMPLETE", "ERROR", "DELETED"]);
 
-/** When Quartz fires the trigger, in its own text; undefined: the trigger has no such text. */
+/** When Quartz fires the trigger, in its own notation; undefined: the trigger has no comparable notation. */
 function timesOf(trigger: Element, zone: string, startMs: number | undefined): SourceTimes | undefined {
   if (trigger.name === "cron") return { dialect: "quartz", text: childText(trigger, "cron-expression"), zone };
   const interval = Number(childText(trigger, "repeat-interval") || "0");
@@ -206,7 +206,7 @@ function timesOf(trigger: Element, zone: string, startMs: number | undefined): S
   return startMs === undefined ? { dialect: "by hand" } : { dialect: "once", atMs: startMs };
 }
 
-/** A cron's end is still a possible time; the end of other triggers is the first moment after their last. */
+/** The end of a cron is still a possible fire time; the end of other triggers is the first moment after their last fire time. */
 function lifeOf(trigger: Element, fromMs?: number, endMs?: number): Pick<Beside, "fromMs" | "untilMs"> {
   const ends = [endMs === undefined ? undefined : endMs + (trigger.name === "cron" ? 1 : 0)];
   const count = repeatsOf(trigger);
@@ -217,7 +217,7 @@ function lifeOf(trigger: Element, fromMs?: number, endMs?: number): Pick<Beside,
   return { fromMs: isOnce ? undefined : fromMs, untilMs: Number.isFinite(untilMs) ? untilMs : undefined };
 }
 
-/** Epoch ms; undefined: no time is given; NaN: the text is no time, and a problem was reported. */
+/** Epoch milliseconds; undefined: no time is given; NaN: the text is no time, and a problem was reported. */
 function momentOf(time: string, source: string, findings: Findings): number | undefined {
   if (time === "") return undefined;
   try {
@@ -230,7 +230,7 @@ function momentOf(time: string, source: string, findings: Findings): number | un
   }
 }
 
-/** How often a simple trigger fires again after its first time; −1: without end. */
+/** How often a simple trigger fires again after its first time; −1: for ever. */
 const repeatsOf = (trigger: Element): number => Number(childText(trigger, "repeat-count") || "0");
 
 const payloadOf = (data: Record<string, string>) => (Object.keys(data).length === 0 ? undefined : data);
@@ -306,7 +306,7 @@ function instantOf(
   if (time === "" || /(?:Z|[+-]\d{2}:?\d{2})$/i.test(time)) return time;
   const local = Date.parse(`${time}Z`);
   const [day] = /^\d{4}-\d\d-\d\d(?=T)/.exec(time) ?? [];
-  // A text that is no time, a day that its month does not have, or a time beyond all slots is left for the schedule to refuse.
+  // A text that is no time, a day that does not exist, or a time after all slots is passed on, so that the schedule refuses it.
   const exists = local >= 0 && local < endOfTime && day !== undefined && new Date(local).toISOString().startsWith(day);
   if (!exists) return `${time}Z`;
   try {
@@ -325,7 +325,7 @@ function instantOf(
 }
 
 function misfireOf(trigger: Element, source: string, findings: Findings): "fire_once" | "skip" | "all" {
-  // Quartz.NET writes DoNothing.
+  // Quartz.NET writes DoNothing where Quartz writes DO_NOTHING.
   const said = childText(trigger, "misfire-instruction")
     .replace(/([a-z])([A-Z])/g, "$1_$2")
     .toUpperCase()
@@ -335,7 +335,7 @@ function misfireOf(trigger: Element, source: string, findings: Findings): "fire_
     case "":
     case "0":
     case "SMART_POLICY":
-      // Quartz's smart policy: a trigger fires once, but an interval without end waits for its next time.
+      // Quartz's smart policy: a trigger fires once, except that an endless interval waits for its next time.
       return cron || repeatsOf(trigger) >= 0 ? "fire_once" : "skip";
     case "-1":
     case "IGNORE_MISFIRE_POLICY":
@@ -389,7 +389,7 @@ function tellProperties(properties: ReadonlyMap<string, string>, findings: Findi
   if (named) findings.note("", `quartz.properties names ${named}`, "Those files are read only when they are given.");
 }
 
-/** Java's properties, as far as Quartz uses them: comments, = or :, lines that a backslash continues. */
+/** Java's properties format, as far as Quartz uses it: comments, = or :, and lines continued by a backslash. */
 function propertiesOf(text: string): [string, string][] {
   const joined = text.replace(/\\\r?\n[ \t]*/g, "");
   return joined.split(/\r?\n/).flatMap((line) => {

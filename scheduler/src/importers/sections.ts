@@ -1,8 +1,8 @@
-/** Rails' YAML files: merge keys, and one section for each environment. */
+/** The YAML files of Rails applications, which have merge keys, and one section for each environment. */
 import { yamlDocuments } from "../apply/yaml-documents.ts";
 import { type Findings, isRow, type Row, type SourceFile } from "./findings.ts";
 
-/** The first document of each file with its merge keys resolved; a file that is no YAML is a problem. */
+/** The first document of each file, with merge keys resolved; a file that is no YAML gives a problem. */
 export function readRailsYaml({ path, text }: SourceFile, findings: Findings): Row | undefined {
   const [read] = yamlDocuments(text);
   if (read && "content" in read && isRow(read.content)) return merged(read.content) as Row;
@@ -22,7 +22,7 @@ function merged(value: unknown): unknown {
   return Object.assign({}, ...sources, Object.fromEntries(own.map(([name, one]) => [name, merged(one)])));
 }
 
-/** The tasks of a file that may have a section for each environment: production's, or that of the only one that has tasks. */
+/** The tasks of a file that may have one section per environment: those of production, or of the only section that has tasks. */
 export function tasksOfSections(
   content: Row,
   isTask: (row: Row) => boolean,

@@ -1,4 +1,4 @@
-/** PostgreSQL's dumps: the rows of `COPY table (columns) FROM stdin`, a line each with tabs between its values. */
+/** PostgreSQL's dumps: the rows of `COPY table (columns) FROM stdin`, one per line with tabs between values. */
 import type { Row } from "./findings.ts";
 
 const block = /^COPY\s+(?:"?\w+"?\.)?"?(\w+)"?\s*\(([^)]*)\)\s+FROM\s+stdin;\r?\n([\s\S]*?)^\\\.\s*$/gim;

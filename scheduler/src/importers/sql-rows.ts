@@ -1,16 +1,16 @@
 /**
- * The rows that a dump of MySQL inserts (`mysqldump`, or INSERT statements by hand), of the requested tables. No SQL is executed: the
- * text is read for INSERT, REPLACE and CREATE TABLE, whose columns are used for an INSERT that names none.
+ * The rows of the requested tables in a dump of MySQL (`mysqldump`, or INSERT statements written by hand). No SQL is executed: the text is
+ * searched for INSERT, REPLACE, and CREATE TABLE, whose columns are used for an INSERT that names none.
  */
 import type { Row } from "./findings.ts";
 
 type Token =
-  /** A quoted name is a "name" like a plain word; `quoted`: it cannot be a keyword. */
+  /** A quoted name has the kind "name" like a plain word; `quoted`: it cannot be a keyword. */
   | { kind: "name"; text: string; quoted: boolean; at: number }
   | { kind: "value"; value: string | number; at: number }
   | { kind: "sign"; text: string; at: number };
 
-/** MySQL's escapes, by the character after the backslash; any other character means itself. */
+/** MySQL's escapes, by the character after the backslash; any other character stands for itself. */
 const escapes: Record<string, string> = { "0": "\0", b: "\b", n: "\n", r: "\r", t: "\t", Z: "\x1a" };
 
 const silent = /(?:\s+|--(?=\s)[^\n]*|#[^\n]*|\/\*[\s\S]*?\*\/)+/y;
@@ -20,7 +20,7 @@ const word = /[a-z_][\w$]*/iy;
 export const isSql = (text: string): boolean =>
   /^\s*(?:--|#|\/\*|(?:insert|replace|create|drop|set|use|lock|begin|start)\b)/i.test(text);
 
-/** @throws Error, with the line, where a text or a list is not closed, or a row has another number of values than there are columns */
+/** @throws Error with the line, if a text or a list is not closed, or a row has another number of values than the table has columns */
 export function rowsOfSql(
   text: string,
   columns: ReadonlyMap<string, (count: number) => readonly string[] | undefined>,
@@ -38,7 +38,7 @@ export function rowsOfSql(
   };
   const wrong = (at: number, what: string) =>
     new Error(`line ${lineOf(text, tokens[Math.min(at, tokens.length - 1)]?.at ?? 0)}: ${what}`);
-  /** @returns where the list that opens here is closed */
+  /** @returns the index at which the list that opens here is closed */
   const closed = (open: number): number => {
     let depth = 0;
     for (let at = open; at < tokens.length; at++) {
@@ -64,7 +64,7 @@ export function rowsOfSql(
     const token = tokens[at];
     return token?.kind === "name" ? token.text : "";
   };
-  /** A name in lower case, perhaps with its schema's before it. @returns it, and where it ends */
+  /** Reads a table's name in lower case, which may follow its schema's name. @returns the name, and the index after it */
   const tableAt = (at: number): [string, number] =>
     isSign(at + 1, ".") ? [nameAt(at + 2).toLowerCase(), at + 3] : [nameAt(at).toLowerCase(), at + 1];
 
@@ -101,7 +101,7 @@ export function rowsOfSql(
         const values = parts(at, close).map(([from, to]) => {
           // A text may have a character set: _utf8mb4'…'.
           const token = tokens[nameAt(from).startsWith("_") ? ++from : from];
-          // NULL, and expressions that only a server could evaluate.
+          // NULL and expressions that only a server could evaluate give null.
           return to === from + 1 && token?.kind === "value" ? token.value : null;
         });
         const names = named ?? made.get(table) ?? columns.get(table)?.(values.length);
@@ -146,7 +146,7 @@ function* tokensOf(text: string): Generator<Token> {
   }
 }
 
-/** A text in quotes, two of which are one. @returns it, and where it ends */
+/** Reads a quoted text, in which two quotes stand for one. @returns the text, and the index after it */
 function quotedAt(text: string, begin: number, quote: string): [string, number] {
   let value = "";
   for (let at = begin + 1; at < text.length; at++) {

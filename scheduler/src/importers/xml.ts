@@ -9,8 +9,8 @@ export interface Element {
 }
 
 /**
- * A small document as a tree, by local names. Nothing is fetched and only XML's own entities are known, so a document can neither read
- * files nor grow. @throws Error with the line, for a document that is not well-formed
+ * A small document as a tree, by local names. Nothing is fetched and only XML's own entities are expanded, so a document can neither read
+ * files nor grow. @throws Error with the line if the document is not well-formed
  */
 export function readXml(text: string): Element {
   const root: Element = { name: "", attributes: {}, children: [], text: "", line: 1 };
@@ -42,7 +42,7 @@ export function readXml(text: string): Element {
   return root;
 }
 
-/** Values without namespaces, which is how the parser is set. */
+/** Attributes as plain texts; the parser is configured to report them without namespaces. */
 const plainOf = (attributes: object): Record<string, string> =>
   Object.fromEntries(Object.entries(attributes).map(([name, value]) => [name, String(value)]));
 

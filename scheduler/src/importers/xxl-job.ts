@@ -1,6 +1,6 @@
 /**
- * XXL-JOB: rows of its table xxl_job_info, perhaps with those of xxl_job_group: as a dump of its database (`mysqldump`), or as JSON with
- * the columns' names of the database or of its API: { "xxl_job_group": […], "xxl_job_info": […] }.
+ * XXL-JOB: rows of its table xxl_job_info, optionally with those of xxl_job_group: as a dump of its database (`mysqldump`), or as JSON with
+ * column names of the database or of its API: { "xxl_job_group": […], "xxl_job_info": […] }.
  */
 
 import type { SourceTimes } from "./compare/source-times.ts";
@@ -37,14 +37,14 @@ const overlaps = new Map([
   ["DISCARD_LATER", "skip"],
   ["COVER_EARLY", "replace"],
 ]);
-/** The program that runs each kind of script; the script's parameter follows it. */
+/** The program that runs each kind of script, before the script's parameter. */
 const interpreters: Record<string, string> = { GLUE_SHELL: "/bin/bash", GLUE_PYTHON: "python3", GLUE_NODEJS: "node" };
-/** The longest argument that Linux accepts, its closing zero included. */
+/** The longest argument that Linux accepts, in bytes, including its terminating zero. */
 const argumentBytes = 128 * 1024;
 
 /**
- * The order of the table's columns, if neither an INSERT nor a CREATE TABLE names them: of 2.0, with the three trigger columns since 2.1,
- * and since 2.3.
+ * The order of the table's columns, if neither an INSERT nor a CREATE TABLE names them: that of 2.0, with the three trigger columns added
+ * in 2.1, and that of 2.3.
  */
 function columnsOf(count: number): readonly string[] | undefined {
   const described = ["add_time", "update_time", "author", "alarm_email"];
@@ -115,7 +115,7 @@ export function fromXxl(files: readonly SourceFile[], options: ImportOptions): F
   const nameOf = (row: Row) =>
     (handlers.get(handlerOf(row)) ?? 0) > 1 ? `${handlerOf(row)}.${textOf(row.id)}` : handlerOf(row);
   const names = new Map(rows.map((row) => [textOf(row.id), nameOf(row)]));
-  // A task that others come after is listed before them, whatever the rows' order.
+  // A task that others run after is listed before them, whatever the order of the rows.
   for (const row of rows) {
     const parents = (children.get(textOf(row.id)) ?? [])
       .map((id) => names.get(id))
@@ -136,7 +136,7 @@ interface Place {
 function addRow(row: Row, name: string, parents: string[], { findings, options, groups }: Place): void {
   const text = (name: string) => textOf(column(row, name));
   const number = (name: string) => numberOf(column(row, name));
-  // The column's name since 3.4.
+  // Since version 3.4 the column has the name `name`.
   const description = text("job_desc") || text("name");
   const source = `${text("id")} ${description}`.trim();
   const lost = (what: string, hint?: string) => findings.lost(source, what, hint);
@@ -226,8 +226,8 @@ function timesOfRow(type: string, conf: string, zone: string): SourceTimes {
 }
 
 /**
- * Python and Node read the whole of their standard input before they begin. A shell reads it line by line, so that the
- * first ssh, read or ffmpeg would eat the rest of the script, and the run would succeed.
+ * Python and Node read their whole standard input before they begin. A shell reads it line by line, so that the first ssh, read or ffmpeg
+ * would consume the rest of the script, and the run would still succeed.
  */
 function commandOf(interpreter: string, isShell: boolean, script: string, parameter: string) {
   const given = parameter === "" ? [] : [parameter];
@@ -236,13 +236,13 @@ function commandOf(interpreter: string, isShell: boolean, script: string, parame
     : { argv: [interpreter, "-", ...given], stdin: script };
 }
 
-/** In XXL-JOB the strategy applies to late triggers. A run that waits in an executor's queue is started, however late. */
+/** In XXL-JOB the strategy applies to late triggers. A run that waits in an executor's queue is started however late it is. */
 const misfireOf = (strategy: string, overlap: unknown) =>
   strategy === "FIRE_ONCE_NOW"
     ? { policy: "fire_once", after: misfireAfter }
     : { policy: "skip", after: misfireAfter, ...(overlap === "queue" ? { waiting: false } : {}) };
 
-/** Before 2.3 each row had a cron, in a column of its own. */
+/** Before version 2.3 each row had a cron in a column of its own. */
 function timesOf(text: (name: string) => string): { type: string; conf: string } {
   const cron = text("job_cron");
   if (text("schedule_type") !== "" || cron === "") return { type: text("schedule_type"), conf: text("schedule_conf") };

@@ -6,13 +6,13 @@ import type { Store } from "../store/store.ts";
 export interface AwaitedEndsOptions {
   /** The clock of the waiting callers. */
   clock: Clock;
-  /** The store's time. */
+  /** Returns the store's time in epoch milliseconds. */
   now: () => number;
   open: () => Promise<Pick<Store, "runs" | "signals">>;
 }
 
 interface Waiter {
-  /** When the run may have ended, at the earliest. */
+  /** The earliest time at which the run may have ended, by the store's clock. */
   sinceMs: number;
   resolve: (end: RunEnd) => void;
   reject: (error: unknown) => void;
@@ -20,28 +20,31 @@ interface Waiter {
 
 const runsPerStatement = 1_000;
 /**
- * A verdict that was under way while the wait was registered did not see it; by one of these delays it is committed, also on a slow disk.
+ * A verdict under way while the wait was registered sends no signal for it. After one of these delays it is committed, even on a slow disk,
+ * and a repeated query finds it.
  */
 const looksAgainMs = [5, 50, 500];
-/** A signal may be lost. */
+/** The interval of queries in case a signal was lost. */
 const lookEveryMs = 5_000;
 /** After this many looks a wait is registered again: a server crash erases the list, and its entries expire. */
 const looksPerNote = 12;
 const storeAwayMs = 500;
-/** A caller that waits for one run after another does not reconnect for each; a finished script ends this much later. */
+/**
+ * The connection for signals is kept this long, so that a caller that waits for one run after another does not reconnect for each; a script
+ * that has finished ends this much later.
+ */
 const lingerMs = 1_000;
 
 /**
- * The ends of runs, for all callers in this process that wait for one. Waits are registered in the store; the transaction that ends such
- * a run sends a signal, and this class then queries the outcomes, for many runs at a time.
- *
- * | event | what is done |
+ * The ends of runs, for all callers in this process that wait for one. Waits are registered in the store; the transaction that ends such a
+ * run sends a signal, and this class then queries the outcomes, for many runs at a time.
+ * | event | action |
  * |---|---|
- * | a caller waits for a run | the wait is registered, then the run is queried, and again after 5, 50 and 500 ms |
- * | a signal that it has ended | the run is queried |
- * | signals were lost, or five seconds passed | all runs are queried |
- * | the store is unreachable | the query is repeated every half second, for as long as a caller waits |
- * | the last wait is over | one second later the connection for signals is closed |
+ * | a caller waits for a run | registers the wait, then queries the run, and again after 5, 50 and 500 ms |
+ * | a signal that the run has ended | queries the run |
+ * | signals were lost, or five seconds passed | queries all runs |
+ * | the store is unreachable | repeats the query every half second, for as long as a caller waits |
+ * | the last wait is over | closes the connection for signals one second later |
  */
 export class AwaitedEnds {
   readonly #options: AwaitedEndsOptions;
@@ -62,8 +65,8 @@ export class AwaitedEnds {
   }
 
   /**
-   * @param sinceMs when the run may have ended, by the store's time @param signal if aborted, its reason rejects @throws the reason of
-   * `close`
+   * @param sinceMs the earliest time at which the run may have ended, by the store's clock @param signal if aborted, the wait rejects with
+   * its reason @throws the reason of `close`
    */
   wait(runId: number, sinceMs: number, signal?: AbortSignal): Promise<RunEnd> {
     if (this.#closed !== undefined) return Promise.reject(this.#closed);
@@ -148,7 +151,7 @@ export class AwaitedEnds {
         const { runs, signals } = await this.#options.open();
         this.#listen(signals);
         if (fresh.length > 0) await runs.awaitEnds(fresh, this.#options.now());
-        // A caller may have given up since.
+        // A caller may have given up meanwhile.
         const awaited = runIds.filter((runId) => this.#waiting.has(runId));
         if (awaited.length > 0) for (const end of await runs.ends(awaited, this.#earliestOf(awaited))) this.#tell(end);
         if (fresh.length > 0) for (const ms of looksAgainMs) this.#options.clock.after(ms, () => this.#look(fresh));
@@ -160,7 +163,7 @@ export class AwaitedEnds {
     }
   }
 
-  /** When any of these runs may have ended, at the earliest. */
+  /** The earliest time at which any of these runs may have ended. */
   #earliestOf(runIds: number[]): number {
     let earliest = Infinity;
     for (const runId of runIds)

@@ -93,7 +93,7 @@ export class Carillon {
   readonly #measuring: Measuring;
   readonly #listeners: ((notice: RunNotice) => void)[] = [];
   readonly #stopping = new AbortController();
-  /** Once aborted, nothing waits for the store any more, and nothing is sent to it. */
+  /** Once aborted, no call waits for the store any more, and no request is sent to it. */
   readonly #abandon = new AbortController();
   readonly #handlers: Handlers;
   #opening: Promise<Opened> | undefined;
@@ -104,7 +104,7 @@ export class Carillon {
   #listening: string | null = null;
   #heedsSignals = false;
 
-  /** @param surroundings for tests that own the time: see carillon/testing */
+  /** @param surroundings replaced by tests that control the time: see carillon/testing */
   constructor(given: CarillonOptions, surroundings: Surroundings = realSurroundings) {
     this.#given = given;
     this.#surroundings = surroundings;
@@ -161,7 +161,7 @@ export class Carillon {
     return handleOf(this, name, (count) => this.#defined.next(defined.definition, this.#storeClock.now(), count));
   }) as DefineTask;
 
-  /** A task that other processes define and run: payloads are checked here by its type. @throws TASK_DUPLICATE */
+  /** A handle to enqueue a task that other processes define and run; its type checks payloads here. @throws TASK_DUPLICATE */
   producer<Payload, Result, Input>(type: TaskType<Payload, Result, Input>): Producer<Input, ResultOf<Result>> {
     this.#defined.produce(type as TaskType);
     return handleOf(this, type.name, () => []) as Producer<unknown> as Producer<Input, ResultOf<Result>>;
@@ -175,7 +175,7 @@ export class Carillon {
     return this.#node;
   }
 
-  /** Where remote workers reach this process, once it has started; null: it does not listen. */
+  /** The address at which remote workers reach this process, once it has started; null: it does not listen. */
   get listening(): string | null {
     return this.#listening;
   }
@@ -185,7 +185,7 @@ export class Carillon {
     return this.#started?.membership.term() ?? null;
   }
 
-  /** The state of this process in the cluster, for a probe: nothing is asked of the store. */
+  /** The state of this process in the cluster, for a probe; sends no request to the store. */
   health(): Health {
     return healthOf(this.#started, this.#node, this.#stopping.signal);
   }
@@ -202,7 +202,7 @@ export class Carillon {
   start(): Promise<this> {
     if (this.#stopped) return Promise.reject(stopped());
     this.#starting ??= this.#start().catch(async (error) => {
-      // The parts that have begun would otherwise go on beating, leading and running unnoticed.
+      // Without this, the parts that have begun would go on beating, leading and running unnoticed.
       const ending = this.#ending();
       await this.#end("it could not start", ending);
       await ending.step("leaving the coordination service", () => this.#service.abandon());
@@ -212,7 +212,7 @@ export class Carillon {
     return this.#starting;
   }
 
-  /** Hands leadership over, drains the worker, closes the store, within `drain` + 500 ms whatever hangs. Idempotent. */
+  /** Hands leadership over, drains the worker and closes the store, within `drain` + 500 ms, whatever hangs. Idempotent. */
   stop(): Promise<void> {
     this.#stopped ??= this.#stop();
     return this.#stopped;
@@ -237,8 +237,8 @@ export class Carillon {
   }
 
   /**
-   * Stops planning the task until it is resumed or `until` has passed. Resolves when none of its waiting runs can start any more.
-   * For a paused task it replaces end, author and reason. @throws TASK_UNKNOWN, OPTION_INVALID
+   * Stops planning the task until it is resumed or `until` has passed. Resolves when none of its waiting runs can start any more. If the
+   * task is paused already, this replaces the end, author and reason of the pause. @throws TASK_UNKNOWN, OPTION_INVALID
    */
   pause(task: string, options: PauseOptions = {}): Promise<PauseResult> {
     return this.#acts.pause(task, options);
@@ -248,12 +248,12 @@ export class Carillon {
     return this.#acts.resume(task, why);
   }
 
-  /** Limits the group's concurrent runs, on all its workers together; null: no limit. @throws GROUP_UNKNOWN, OPTION_INVALID */
+  /** Limits the group's concurrent runs, over all its workers together; null: no limit. @throws GROUP_UNKNOWN, OPTION_INVALID */
   limitGroup(group: string, runs: number | null, why: Why = {}): Promise<void> {
     return this.#acts.limitGroup(group, runs, why);
   }
 
-  /** Removes the task: no slots are planned and no runs started any more; its history stays. */
+  /** Removes the task: no more slots are planned and no more runs started; its history stays. */
   remove(task: string, why: Why = {}): Promise<void> {
     return this.#acts.remove(task, why);
   }
@@ -293,7 +293,10 @@ export class Carillon {
     return this.#measuring.read({ store, nowMs: nowMs(), term: this.term, unreadable });
   }
 
-  /** Takes over what can be without a restart. @param decide makes the present options of what the program gave @throws as `exchange` */
+  /**
+   * Applies changed options as far as that is possible without a restart. @param decide computes the new options from those that the
+   * program gave @throws as `exchange`
+   */
   exchange(decide: (given: CarillonOptions) => CarillonOptions): Promise<Exchanged> {
     const running = { settings: this.settings, options: this.#options, secrets: this.#secrets, clock: this.#clock };
     const parts = { handlers: this.#handlers, alarms: this.#started?.alarms };
@@ -316,7 +319,7 @@ export class Carillon {
   }
 
   /**
-   * A lock for long work that one process keeps between uses, and that outlives it by a grace: see docs/grace-lock.md.
+   * A lock for long work. One process keeps it between uses, and it outlives that process by a grace period: see docs/grace-lock.md.
    * @throws OPTION_INVALID, STOPPED, COORDINATION_UNSUPPORTED on Redis, STORE_…, COORDINATION_…
    */
   graceLock(name: string, options: GraceOptions = {}): Promise<GraceLock> {
@@ -398,7 +401,7 @@ export class Carillon {
     started.reconciler = new Reconciler({ ...shared, onChanged: following(started) });
     started.heard = store.signals.listen(hearing(started), started.listening.signal);
     if (http) this.#listening = await http.start();
-    // Last, so that a slot that comes due while other tasks are still being stored is planned and run.
+    // Registers the tasks last, so that a slot that falls due while tasks are still being stored is planned and run.
     await this.#register();
     started.isComplete = true;
     return this;
@@ -447,7 +450,7 @@ export class Carillon {
   async #stop(): Promise<void> {
     this.#stopping.abort();
     const ending = this.#ending();
-    // The start ends first; its own caller gets its outcome.
+    // Waits until a start under way has ended; the caller of `start` gets its error.
     await ending.step("the start under way", () => Promise.allSettled([this.#starting, this.#opening]));
     await ending.step("handlers of events", () => this.events.close());
     await this.#end("stopped", ending, this.#locks);
@@ -475,7 +478,7 @@ export class Carillon {
     return { author, reason, nowMs: this.#storeClock.now() };
   }
 
-  /** Due runs that can start here are claimed by the same statement; other workers learn of the rest by signal. */
+  /** The same statement claims due runs that can start in this process; other workers are notified of the rest by signal. */
   #send(store: Store, writes: EnqueueWrite[], drawn: number[], signal: AbortSignal): Promise<Enqueued[]> {
     const until = this.settings.failFast ? AbortSignal.abort() : signal;
     const send = (local?: LocalClaims) => store.runs.enqueue(writes, this.#storeClock.now(), local, drawn, until);

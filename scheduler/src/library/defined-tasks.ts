@@ -21,7 +21,7 @@ export interface Defined {
   readonly handler: Handler<never> | undefined;
 }
 
-/** Where definitions are stored, and in whose name. */
+/** Where task definitions are stored, and the author of the change. */
 export interface Registry {
   readonly tasks: TaskStore;
   readonly definitions: Definitions;
@@ -49,12 +49,12 @@ export class DefinedTasks {
   /** Lookups under way: concurrent lookups of a name share one query. */
   readonly #asked = new Map<string, Promise<void>>();
 
-  /** @param hotReload a task that is defined again replaces the one before */
+  /** @param hotReload true: a later definition of a task replaces the earlier one */
   constructor(hotReload = false) {
     this.#hotReload = hotReload;
   }
 
-  /** @returns whether it replaces another @throws TASK_DUPLICATE, TASK_INVALID */
+  /** @returns true if the definition replaces another one @throws TASK_DUPLICATE, TASK_INVALID */
   add(defined: Defined): boolean {
     const { definition, handler } = defined;
     const { name } = definition;
@@ -73,12 +73,12 @@ export class DefinedTasks {
   }
 
   /**
-   * After a task was replaced: its new definition is stored.
+   * Stores the new definition of a task that was replaced.
    * @param register stores the tasks, as at the start of the process; undefined: the process has not started
    */
   storeSwapped(name: string, register: (() => Promise<void>) | undefined, log: Log): void {
     this.#taskIds.delete(name);
-    // One after the other, so that of two changes in quick succession the later one is stored last.
+    // One definition is stored after the other, so that of two changes in quick succession the later one wins.
     this.#swapping = this.#swapping.then(register).then(
       () => log.info({ task: name }, "defined anew: its runs that begin from now on have the new handler"),
       (error) => log.error({ task: name, error: messageOf(error) }, "the new definition could not be stored"),
@@ -89,7 +89,7 @@ export class DefinedTasks {
     return this.#defined.size;
   }
 
-  /** The release that this process brings, fixed at the first call: tasks defined later belong to the same release. */
+  /** The release of this process, fixed at the first call: tasks defined later belong to the same release. */
   release(label: string): Release {
     this.#release ??= releaseOf(
       label,
@@ -102,7 +102,7 @@ export class DefinedTasks {
     return this.#defined.get(name);
   }
 
-  /** A task whose runs this process enqueues and other processes define. @throws TASK_DUPLICATE for two types with one name */
+  /** Registers a task whose runs this process enqueues and other processes define. @throws TASK_DUPLICATE for two types with one name */
   produce(type: TaskType): void {
     const { name } = type;
     const other = this.#produced.get(name);
@@ -118,7 +118,7 @@ export class DefinedTasks {
     return this.#defined.get(name)?.schema ?? this.#produced.get(name)?.payload;
   }
 
-  /** The handler of a task that is defined here; it checks the payload first. */
+  /** The handler of a task that is defined here, wrapped so that it checks the payload first. */
   handlerOf(definition: TaskDefinition): Handler | undefined {
     const name = handlerTask(definition);
     const defined = this.#defined.get(name);
@@ -182,7 +182,7 @@ export class DefinedTasks {
   }
 
   /**
-   * For a store that was restored to an earlier state: it may lack the tasks, or have other ids for them.
+   * Stores the tasks again after the store was restored to an earlier state, because it may lack the tasks, or have other ids for them.
    * @param register stores the tasks, as at the start of the process; undefined: the process has not started
    */
   storeAnew(register: (() => Promise<void>) | undefined, log: Log): void {
@@ -193,7 +193,7 @@ export class DefinedTasks {
     });
   }
 
-  /** A thousand definitions cost one statement when the store has them, two when it has never had them. */
+  /** Stores all definitions: a thousand cost one statement if the store already has them, and two if it has never had them. */
   async registerAll(registry: Registry): Promise<void> {
     const unknown = [...this.#defined.values()].filter(({ definition }) => !this.#taskIds.has(definition.name));
     const ordered = inOrder(unknown.map(({ definition }) => definition));
@@ -201,10 +201,10 @@ export class DefinedTasks {
       await this.#register(ordered.slice(from, from + savedTogether), registry);
   }
 
-  /** The definition and those that it comes after, which must be stored before it. */
+  /** The definition and those of its upstream tasks, which must be stored before it. */
   #withUpstream(definition: TaskDefinition): TaskDefinition[] {
     const some = new Set([definition]);
-    // Iterating a set includes items that are added meanwhile.
+    // A loop over a Set also visits items that are added during the loop.
     for (const { after } of some)
       for (const name of after?.tasks ?? []) {
         const upstream = this.#taskIds.has(name) ? undefined : this.#defined.get(name);
@@ -222,7 +222,7 @@ export class DefinedTasks {
     for (const record of await tasks.saveAll(some, { author, reason, nowMs }, by)) {
       const { name, bundle, isOthers } = record;
       definitions.remember(record);
-      // Not if it was replaced meanwhile: the new definition is still to be stored.
+      // If the definition was replaced meanwhile, the new one is still to be stored, so the id is not cached yet.
       if (stored.has(this.#defined.get(name)?.definition)) this.#taskIds.set(name, record.taskId);
       if (bundle !== undefined) bundles[name] = bundle;
       else if (isOthers) others.push(name);
@@ -239,7 +239,7 @@ export class DefinedTasks {
       log.info({ bundles }, "these tasks are defined by files that were applied: their options in code are not used");
   }
 
-  /** Refuses tasks whose slots, or runs after others, would all fail on their payload, before one does. @throws PAYLOAD_INVALID */
+  /** Checks the payload of slots and of runs after other tasks, before a run fails on it. @throws PAYLOAD_INVALID */
   async checkSlotPayloads(): Promise<void> {
     for (const { definition, schema } of this.#defined.values()) {
       if (schema && (definition.schedule.type !== "manual" || definition.after))

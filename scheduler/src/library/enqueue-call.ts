@@ -14,7 +14,7 @@ import { payloadName, payloadText } from "./payload.ts";
 import type { Codecs } from "./payloads/codecs.ts";
 import type { RunHandle } from "./run-handle.ts";
 
-/** The number of enqueues of one call that may be unanswered at a time: enough for several full statements. */
+/** The most enqueues of one call that may be unanswered at a time: enough for several full statements. */
 const askedMost = 8_000;
 
 /** The parts that enqueueing needs, available once the store is open. */
@@ -37,9 +37,8 @@ export interface EnqueueCallOptions {
 }
 
 /**
- * Turns a program's enqueue into a write for the store. If the store is open, the task's id cached and nothing has to be awaited, all of
- * it happens in the call itself: a promise for each step, eight of them, cost half of Node's time for an enqueue, garbage collection
- * included.
+ * Converts a program's enqueue to a write for the store. If the store is open, the task's id is cached and nothing has to be awaited, this
+ * happens synchronously: a promise for each of the eight steps cost half of Node's time for an enqueue, including garbage collection.
  */
 export class EnqueueCall {
   readonly #defined: DefinedTasks;
@@ -60,7 +59,7 @@ export class EnqueueCall {
     this.#open = options.open;
   }
 
-  /** Drops the cached store: later calls go through `open`, and get its error or the closed store's. */
+  /** Drops the cached store: later calls use `open`, and get its error or that of the closed store. */
   close(): void {
     this.#closed = true;
     this.#place = undefined;
@@ -89,7 +88,10 @@ export class EnqueueCall {
     }
   }
 
-  /** The timeout includes the time to open the store and find the task. Until the enqueuer has it, no run was made. */
+  /**
+   * Applies the timeout, which includes the time to open the store and find the task. Until the enqueuer has received the run, none was
+   * made.
+   */
   async #inTime<T>(options: EnqueueOptions, enqueue: () => Promise<T>): Promise<T> {
     checkEnqueueOptions(options);
     const { timeoutMs = enqueueTimeoutMs, signal } = patienceOf(options) ?? {};
@@ -112,9 +114,9 @@ export class EnqueueCall {
   }
 
   /**
-   * Enqueues a run for each payload. The payloads of an array are all checked before the first run is made; a stream is read on as the
+   * Enqueues a run for each payload. The payloads of an array are all checked before the first run is made; a stream is read as fast as the
    * store accepts its payloads.
-   * @param given options for all, or a function of each payload and its index
+   * @param given options for all payloads, or a function of each payload and its index
    */
   async many(
     task: string,
@@ -132,7 +134,7 @@ export class EnqueueCall {
       try {
         if (options !== checked) {
           checkEnqueueOptions(options);
-          // Read for its errors: times count from when the run is sent.
+          // Only checks the options here, because their times count from the moment when the run is sent.
           readOptions(options, this.#now());
           checked = options;
         }
@@ -151,7 +153,7 @@ export class EnqueueCall {
       one.catch((error: unknown) => {
         failure ??= { error };
       });
-      // A transaction's client carries one statement at a time.
+      // The client of a transaction can execute only one statement at a time.
       await asked[asked.length - (options.tx ? 1 : askedMost)];
     };
     if (Array.isArray(payloads)) {
@@ -194,7 +196,7 @@ export class EnqueueCall {
     return place.tracing ? place.tracing.enqueue(task, (context) => send({ ...write, context })) : send(write);
   }
 
-  /** One transaction each: these are rare, and those that replace hold the lock of their task's plan. */
+  /** Uses one transaction per run: such enqueues are rare, and a transaction that replaces a run locks its task's plan. */
   async #replace(place: EnqueuePlace, write: EnqueueWrite, nowMs: number, { signal }: EnqueueOptions) {
     return this.#handleOf(await place.runs.enqueueReplacing(write, nowMs, signal));
   }

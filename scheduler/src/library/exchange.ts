@@ -23,7 +23,7 @@ interface Running {
 }
 
 const places = ["store", "listenUrl", "directory", "coordination"] as const;
-/** Options that are exchanged one by one below. */
+/** Options that are applied one by one below. */
 const exchanged = ["commands", "httpTasks", "alarms"] as const;
 
 /** @throws OPTION_INVALID, FILE_INVALID, SECRET_KEY_OPEN and other errors of a start with these options; then nothing is exchanged */
@@ -58,7 +58,7 @@ export async function exchange(running: Running, options: CarillonOptions): Prom
     handlers.callHttpBy(callHttp);
   }
   if (names.includes("alarms")) {
-    // A process that started without alarms has no part that evaluates them.
+    // A process that was started without alarms has nothing that could evaluate them.
     if (alarms && settings.alarms && next.alarms && channels) {
       change("alarms", Object.keys(channels).length);
       Object.assign(settings.alarms, next.alarms);

@@ -1,4 +1,4 @@
-/** The result of `exchange`. In a file of its own, so that the published types contain nothing of the exchanged parts. */
+/** The result of `exchange`. It is in a file of its own, so that the published types do not include those of the exchanged parts. */
 export interface Exchanged {
   /** Options that differ and are in force from now on, each with the number of its entries. No values: they may be secret. */
   changed: { option: string; count: number }[];

@@ -47,7 +47,7 @@ export class Handlers {
     return httpCaller({ ...options, clock: this.#clock, log: this.#log });
   }
 
-  /** Runs that start from now on use this caller; those under way end as they began. */
+  /** Runs that start from now on use this caller; runs under way keep the previous one. */
   callHttpBy(call: ReturnType<typeof httpCaller>): void {
     this.#callHttp = call;
   }

@@ -30,7 +30,7 @@ export interface Opened {
 
 export interface Opening {
   settings: Settings;
-  /** The store's URL, or "embedded"; undefined: embedded too, but by default, unless there is a `directory`. */
+  /** The store's URL, or "embedded"; undefined: the default, which is the embedded store unless a `directory` is given. */
   place: string | undefined;
   listenUrl: string | undefined;
   directory: string | undefined;
@@ -51,7 +51,7 @@ export interface Opening {
   send: (store: Store, ...batch: Parameters<SendEnqueues>) => Promise<Enqueued[]>;
 }
 
-/** Opens the store; the embedded one if no other is named. If a later step fails, all that was opened is closed again. */
+/** Opens the store; the embedded one if no other is named. If a later step fails, everything that was opened is closed again. */
 export async function openStore({ settings, place, log, signal, storeClock, ...given }: Opening): Promise<Opened> {
   const { schema, migrate, failFast, connections } = settings;
   const {

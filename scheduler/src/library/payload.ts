@@ -3,7 +3,7 @@ import { CarillonError } from "../base/errors.ts";
 import { jsonText } from "../base/json.ts";
 import { type PayloadSchema, payloadSchemaOf } from "../task/payload-schema.ts";
 
-/** @returns what the schema makes of the value @throws PAYLOAD_INVALID listing every issue with its path */
+/** @returns the value that the schema makes of `value` @throws PAYLOAD_INVALID listing every issue with its path */
 export async function validatePayload(schema: StandardSchemaV1, value: unknown, task: string): Promise<unknown> {
   const result = await schema["~standard"].validate(value);
   if (!result.issues) return result.value;
@@ -34,10 +34,10 @@ export async function validateKept(schema: StandardSchemaV1, kept: unknown, task
   return none.catch(() => validatePayload(schema, null, task).catch(() => none));
 }
 
-/** The payload's name in errors. */
+/** How errors name the payload. */
 export const payloadName = (task: string): string => `the payload of task ${task}`;
 
-/** An enqueued payload as the store keeps it. The schema checks the value that a worker will be given. @throws PAYLOAD_… */
+/** The stored form of an enqueued payload. The schema checks the payload as a worker will receive it, after JSON. @throws PAYLOAD_… */
 export async function payloadText(schema: StandardSchemaV1 | undefined, value: unknown, task: string) {
   const text = jsonText(value, payloadName(task));
   if (schema) await validatePayload(schema, text === null ? undefined : JSON.parse(text), task);
@@ -48,14 +48,14 @@ interface Speaking {
   "~standard": { jsonSchema?: { input?: (options: { target: string }) => unknown } };
 }
 
-/** The JSON Schema of a schema in code; undefined if it has none, or one too long to be kept with the task. */
+/** The JSON Schema of a schema in code; undefined: it has none, or one too long to be stored with the task. */
 export function saidSchema(schema: StandardSchemaV1 | undefined): PayloadSchema | undefined {
   const say = (schema as Speaking | undefined)?.["~standard"].jsonSchema?.input;
   if (!say) return undefined;
   try {
     return payloadSchemaOf("", say({ target: "draft-2020-12" }));
   } catch {
-    // The schema has a part that JSON Schema cannot express, such as a function: the console then shows no form, and all else works.
+    // JSON Schema cannot express a part of the schema, such as a function: the console then shows no form, and everything else works.
     return undefined;
   }
 }

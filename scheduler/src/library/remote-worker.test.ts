@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 
-/** The modules that a program loads which imports "carillon/worker": every import except those of types alone. */
+/** The modules that are loaded by a program that imports "carillon/worker": every import except imports of types. */
 function loaded(entry: URL, found = new Set<string>()): Set<string> {
   if (found.has(entry.href)) return found;
   found.add(entry.href);

@@ -45,8 +45,8 @@ export type { PayloadCodec } from "../settings/payload-codec.ts";
 export type { RemoteWorkerOptions } from "../settings/remote-worker.ts";
 
 /**
- * A worker that reaches its cluster only by HTTP: it needs a server's URL and a key, no store and no coordination. Its tasks are defined
- * elsewhere; it gets runs only of tasks that it has handlers for.
+ * A worker that reaches its cluster only by HTTP: it needs a server's URL and a key, but no store and no coordination service. Its tasks
+ * are defined elsewhere; it receives only runs of tasks for which it has handlers.
  */
 export function worker(options: RemoteWorkerOptions = {}): RemoteWorker {
   return new RemoteWorker(options);
@@ -85,7 +85,7 @@ export class RemoteWorker {
   #started: Started | undefined;
   #starting: Promise<this> | undefined;
   #stopped: Promise<void> | undefined;
-  /** The servers refuse the key, so this worker stopped by itself. */
+  /** Set once the servers refuse the key: this worker then stops by itself. */
   #keyGone: CarillonError | undefined;
   readonly #over = new AbortController();
 
@@ -160,8 +160,8 @@ export class RemoteWorker {
   }
 
   /**
-   * Stops claiming, releases runs that have not started, waits for running handlers and leaves, within `drain` + 500 ms whatever hangs.
-   * Idempotent.
+   * Stops claiming, releases runs that have not started, waits for running handlers and leaves the cluster, all within `drain` + 500 ms,
+   * whatever hangs. Idempotent.
    */
   stop(): Promise<void> {
     this.#stopped ??= this.#stop().finally(() => this.#over.abort());
@@ -238,7 +238,7 @@ export class RemoteWorker {
     session.onRecall(() => worker.onSignal({ kind: "recall" }));
     session.onKeyGone((error) => {
       this.#keyGone = error;
-      // The steps of the stop log their own errors.
+      // Errors are ignored here, because each step of the stop logs its own.
       this.stop().catch(() => undefined);
     });
     this.#started = { line, session, standIn, claims, worker };
@@ -249,7 +249,7 @@ export class RemoteWorker {
   async #stop(): Promise<void> {
     this.#stopping.abort();
     const ending = new Ending({ clock: systemClock, log: this.#log, drainMs: this.settings.drainMs });
-    // The start ends first; its own caller gets its outcome.
+    // Waits until a start under way has ended; the caller of `start` gets its error.
     await ending.step("the start under way", () => Promise.allSettled([this.#starting]));
     if (!this.#started) return;
     const { line, session, standIn, claims, worker } = this.#started;

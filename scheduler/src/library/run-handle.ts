@@ -7,13 +7,13 @@ import type { Enqueued, LogLine, RunRecord } from "../run/run-record.ts";
 import type { RunEvent } from "./acts/run-events.ts";
 
 export interface ResultOptions {
-  /** How long to wait at most; then the call rejects with RESULT_TIMEOUT, and the run goes on. Default: no limit. */
+  /** The longest wait; after it the call rejects with RESULT_TIMEOUT, while the run continues. Default: no limit. */
   timeout?: Duration;
-  /** Once aborted, the call rejects at once with the signal's reason, and the run goes on. */
+  /** If it aborts, the call rejects at once with the signal's reason, while the run continues. */
   signal?: AbortSignal;
 }
 
-/** The return type of a function that returns nothing. */
+/** The return type of a function without a result. */
 type Nothing = ReturnType<() => void>;
 
 /** A value after storage as JSON: a Date becomes a text, parts that JSON omits are missing, and undefined becomes null. */
@@ -41,13 +41,13 @@ export type ResultOf<Returned> = unknown extends Returned
 /** A run, whichever process executes it. */
 export interface RunHandle<Result = unknown> {
   readonly runId: number;
-  /** False: an unfinished run already had the key, or one stands for it (`uniqueFor`), and this handle is that run's. */
+  /** False: an unfinished run already had the key, or a run counts as this one (`uniqueFor`); this handle is then that run's. */
   readonly created: boolean;
-  /** The number of the waiting run that this one replaced, by `ifKeyTaken: "replace"`. */
+  /** With `ifKeyTaken: "replace"`: the number of the waiting run that this run replaced. */
   readonly replaced: number | undefined;
   /**
-   * By `ifKeyTaken: "again"`: the run with the key has begun, and one more follows its end, with what this enqueue gave. This handle is that
-   * of the run under way. undefined: this handle is that of the run which this enqueue made, or found.
+   * For `ifKeyTaken: "again"`. true: the run with the key has begun, and one more run, with the payload and options of this enqueue,
+   * follows its end; this handle is that of the run under way. undefined: this handle is that of the run that this enqueue made or found.
    */
   readonly again: boolean | undefined;
   /**
@@ -77,7 +77,7 @@ export interface HandledRuns {
   logs(runId: number, options?: { limit?: number }): Promise<LogLine[]>;
 }
 
-/** One object per enqueue: a process that enqueues fast makes many. */
+/** One object per enqueue, kept small because a process may enqueue fast. */
 export class EnqueuedRun implements RunHandle<Json> {
   readonly runId: number;
   readonly created: boolean;

@@ -29,9 +29,9 @@ export interface RunsFilter {
   group?: string;
   /** Only runs of the tasks in this namespace. */
   namespace?: string;
-  /** Only runs with this key; together with `task`, within which a key is unique. */
+  /** Only runs with this key; requires `task`, because a key is unique only within its task. */
   key?: string;
-  /** Only runs that came to be so: by a slot, an enqueue, by hand, or after another run. */
+  /** Only runs of this origin: a slot, an enqueue, a start by hand, or another run. */
   source?: RunSource;
   /** Only runs with all of these labels. */
   labels?: Record<string, string>;
@@ -54,7 +54,7 @@ export type RunSummary = Omit<RunRecord, "payload" | "progress" | "result">;
 
 export interface RunsOptions extends Acting {
   codecs: Codecs;
-  /** The store's time. */
+  /** Returns the store's time in epoch milliseconds. */
   now: () => number;
 }
 
@@ -62,7 +62,7 @@ const pageDefault = 50;
 const pageMost = 1_000;
 const countMost = 10_000;
 
-/** Lists have the live runs before the ended: a run that ends while they are read is in both. */
+/** Filters out duplicates: lists return live runs before ended ones, so a run that ends between the two reads is in both. */
 function onceEach(): (run: Pick<RunRecord, "runId" | "state">) => boolean {
   const live = new Set<number>();
   return ({ runId, state }) => {
@@ -71,7 +71,7 @@ function onceEach(): (run: Pick<RunRecord, "runId" | "state">) => boolean {
     return true;
   };
 }
-/** The most statements for one page of runs that have to be tested. */
+/** The most statements for one page, if the runs have to be tested one by one. */
 const looksMost = 10;
 const logsDefault = 1_000;
 /** How long after its end a success without a stored row is still found, by its trace. */
@@ -120,7 +120,7 @@ function placeOf(cursor: string): RunPlace {
   return { phase, atMs: at, runId: id };
 }
 
-/** Runs of all tasks, by their numbers, in whichever process they are worked on. */
+/** Runs of all tasks, by their numbers, whichever process executes them. */
 export class Runs implements HandledRuns {
   readonly #options: RunsOptions;
   readonly #ends: AwaitedEnds;
@@ -197,8 +197,9 @@ export class Runs implements HandledRuns {
   }
 
   /**
-   * The number of matching runs, counted up to `most`, 10,000 by default. The runs are read page by page, so a count costs as much as a list.
-   * @returns `more`: there are more than that
+   * The number of matching runs, counted up to `most`, 10,000 by default. The runs are read page by page, so a count costs as much as a
+   * list.
+   * @returns `more`: true if more than `most` runs match
    */
   async count(filter: RunsFilter = {}, { most = countMost }: { most?: number } = {}): Promise<RunsCount> {
     let runs = 0;
@@ -209,7 +210,7 @@ export class Runs implements HandledRuns {
     return { runs, more: false };
   }
 
-  /** Waits for the run's end. @returns what its handler returned @throws as `RunHandle.result` */
+  /** Waits for the run's end. @returns the handler's result @throws as `RunHandle.result` */
   async result(runId: number, { timeout, signal }: ResultOptions = {}): Promise<Json> {
     const { clock, now, codecs } = this.#options;
     const timeoutMs = timeout === undefined ? undefined : parseDuration(timeout, "timeout", 1);
@@ -278,6 +279,6 @@ export class Runs implements HandledRuns {
     return store.runs.logs(runId, limit);
   }
 
-  /** @internal Of what was just enqueued. */
+  /** @internal The handle of a run that was just enqueued. */
   readonly handleOf = (enqueued: Enqueued): RunHandle => new EnqueuedRun(enqueued, this);
 }

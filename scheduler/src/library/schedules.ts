@@ -18,16 +18,18 @@ import type { DefinedTasks } from "./defined-tasks.ts";
 import { payloadName, validateKept } from "./payload.ts";
 
 export interface NewSchedule<Payload = unknown> extends Omit<ScheduleOptions, "schedule" | "slotPayload">, Why {
-  /** The payload of the runs of this schedule's slots; default null, whatever the payload of the task's own slots. */
+  /** The payload of runs of this schedule's slots; default null, even if the task's own slots have a payload. */
   payload?: Payload;
-  /** Store the schedule in your own transaction on the store's database: a pg client that began one, or a transaction of another library. */
+  /**
+   * Store the schedule in your own transaction on the store's database: a pg client that began one, or a transaction of another library.
+   */
   tx?: Transaction;
 }
 
 export interface RemoveSchedule extends Why {
   /**
-   * Remove it as a part of your own transaction on the store's database, as `tx` of an enqueue. A run that a worker has claimed by
-   * then, as it does a second before its time, may begin.
+   * Remove the schedule in your own transaction on the store's database, like `tx` of an enqueue. A run that a worker has already claimed,
+   * which happens up to a second before its due time, may still start.
    */
   tx?: Transaction;
 }
@@ -42,11 +44,14 @@ export interface ScheduleEntry<Payload = unknown> extends Omit<NewSchedule<Paylo
 export interface SetSchedules extends Why {
   /** Keeps or removes schedules of the task that are not in the list. Default: keep. */
   others?: "keep" | "remove";
-  /** Store and remove all in your own transaction on the store's database: a pg client that began one, or a transaction of another library. */
+  /**
+   * Store and remove all of them in your own transaction on the store's database: a pg client that began one, or a transaction of another
+   * library.
+   */
   tx?: Transaction;
 }
 
-/** Names of schedules, without the task's name. Unchanged ones are not listed. */
+/** Names of schedules, without the task's name. Unchanged schedules are not listed. */
 export interface SchedulesSet {
   created: string[];
   changed: string[];
@@ -76,9 +81,9 @@ interface SchedulesOptions {
 
 const entryOptions = ["payload", ...scheduleOptions.filter((name) => name !== "schedule" && name !== "slotPayload")];
 const optionNames = [...entryOptions, "tx", "author", "reason"];
-/** The number of schedules that one statement stores. */
+/** How many schedules one statement stores. */
 const storedTogether = 500;
-/** The number of removals at a time; each is a transaction of its own. */
+/** How many removals are made at a time; each is a transaction of its own. */
 const removedAtOnce = 4;
 
 /** Creates, changes and removes schedules of tasks while processes run: see task/schedule-of.ts. */
@@ -112,8 +117,8 @@ export class Schedules {
   }
 
   /**
-   * Stores many schedules of the task, hundreds at a time; identical ones change nothing. All are checked before the first is stored. If
-   * the store fails midway, the schedules stored by then stay, unless `tx` is given: repeat the call to store the rest.
+   * Stores many schedules of the task, hundreds per statement; identical schedules change nothing. All are checked before the first is
+   * stored. If the store fails midway, the schedules stored so far stay, unless `tx` is given: repeat the call to store the rest.
    * @throws TASK_UNKNOWN, TASK_INVALID, OPTION_INVALID, PAYLOAD_…, CALENDAR_UNKNOWN, STORE_…
    */
   async setAll(task: string, entries: readonly ScheduleEntry[], options: SetSchedules = {}): Promise<SchedulesSet> {
@@ -175,7 +180,7 @@ export class Schedules {
     return defineTask(nameOfSchedule(task, name), { ...own, of: task, schedule, slotPayload });
   }
 
-  /** Removes the schedule; its history stays. Runs that have begun go on. @returns false: there was none */
+  /** Removes the schedule; its history stays. Runs that have begun continue. @returns false: there was no such schedule */
   async remove(task: string, name: string, { tx: given, ...why }: RemoveSchedule = {}): Promise<boolean> {
     const tx = given === undefined ? undefined : clientOf("tx", given);
     const { store } = await this.#options.open();

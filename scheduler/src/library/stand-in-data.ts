@@ -4,10 +4,10 @@ import type { StandInStoreOptions } from "../store/postgres/cluster/stand-in.ts"
 /** The data that the thread of `StandIn` starts with. */
 export interface ThreadData {
   buffer: SharedArrayBuffer;
-  /** Where the session is kept: in the store, or by servers. */
+  /** Who keeps the session: the store, or servers. */
   place: { store: StandInStoreOptions } | { servers: RemoteStandInOptions };
-  /** The longest standstill that the session outlives. */
+  /** The longest standstill of the event loop that the session survives, in milliseconds. */
   boundMs: number;
-  /** The time between two proofs of life. */
+  /** The interval of proofs of life, in milliseconds. */
   beatMs: number;
 }

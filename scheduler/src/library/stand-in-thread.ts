@@ -1,4 +1,4 @@
-/** The thread of `StandIn`: see cluster/stand-in.ts. It touches the store only while the process's event loop is blocked. */
+/** The thread of `StandIn`: see cluster/stand-in.ts. It uses the store only while the process's event loop is blocked. */
 import { parentPort, workerData } from "node:worker_threads";
 import { machineClock, pause } from "../base/clock.ts";
 import { isCarillonError } from "../base/errors.ts";
@@ -7,21 +7,24 @@ import type { ThreadData } from "./stand-in-data.ts";
 
 /** The time between two checks of the event loop. */
 const lookMs = 50;
-/** The event loop counts as blocked after this long without a tick. The rest of 250 ms is for the thread's queries to the store. */
+/**
+ * The event loop counts as blocked after this long without a tick. Of the 250 ms allowed, the rest is for the thread's queries to the
+ * store.
+ */
 const stillMs = 200;
-/** If a look is this late, the whole process stood still, this thread too: that time says nothing about the event loop. */
+/** If a check is this late, this thread did not run either, so the delay proves nothing about the event loop. */
 const lateMs = 100;
 const giveBackEveryMs = 250;
 /** A leader whose event loop is blocked for this long resigns. */
 const resignAfterMs = 1_000;
-/** A store connection that was opened for a standstill serves the next one, if that comes soon. */
+/** A store connection that was opened for a standstill is kept this long for the next one. */
 const keepOpenMs = 60_000;
-/** Code for a standstill is loaded beforehand, but not in a process that ends sooner than this. */
+/** Code for a standstill is loaded in advance, but not in a process that ends earlier than this. */
 const loadAfterMs = 1_000;
 
 const { buffer, boundMs, beatMs, place } = workerData as ThreadData;
 let opener: Promise<() => StandInPlace> | undefined;
-/** Loads only the code that this process's place needs. */
+/** Loads only the code for the kind of place that keeps this process's session. */
 const open = () => {
   opener ??=
     "store" in place
@@ -55,7 +58,7 @@ async function standIn(sinceMs: number): Promise<void> {
       const found = await store.prove(sessionId, nowMs - sinceMs);
       if (!found.alive || (server !== null && found.server !== server)) return;
       shared.sureUntilMs = found.sureUntilMs;
-      // If no other worker can take them, released claims would only come back.
+      // If no other worker can run the claims, releasing them would be useless.
       alone = found.alone;
       beatAt = nowMs;
     }
@@ -77,7 +80,7 @@ async function giveBack(from: StandInPlace, sessionId: number): Promise<void> {
   const started = shared.started();
   if (started === null) return;
   const waiting = claims.filter(({ fence }) => !started.has(fence));
-  // Checked last: a claim in the store's answer that had no mark by then has not started.
+  // The marks are read after the store's answer: a claim in it that has no mark has not started, and is released.
   if (waiting.length > 0 && shared.returning()) await from.giveBack(sessionId, waiting);
 }
 
@@ -91,8 +94,8 @@ async function watch(): Promise<never> {
     const lateByMs = nowMs - lookedMs - lookMs;
     lookedMs = nowMs;
     if (shared.ticks !== seenTicks) [seenTicks, seenMs] = [shared.ticks, nowMs];
-    // Subtracts only the time in which this thread did not run either: on a busy machine each look may be late, and a standstill must
-    // still be noticed.
+    // Subtracts only delays in which this thread did not run either: on a busy machine each check may be a little late, and a standstill
+    // must still be detected.
     else if (lateByMs > lateMs) seenMs += lateByMs;
     if (nowMs - seenMs < stillMs || standing.sessionId === 0 || shared.acts) {
       if (store && !shared.acts && nowMs - usedMs > keepOpenMs) await closeStore();
@@ -102,7 +105,7 @@ async function watch(): Promise<never> {
     try {
       await standIn(seenMs);
     } catch (error) {
-      // The process finds its session in doubt, as it would without this thread, and logs that and the store's error.
+      // Without this thread's beats the process finds its session in doubt, as it would without a thread, and logs that and this error.
       parentPort?.postMessage({ failed: isCarillonError(error) ? error.code : String(error) });
     } finally {
       shared.busy = false;

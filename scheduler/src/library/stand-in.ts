@@ -15,7 +15,7 @@ import type { RemoteWorkerSettings } from "../settings/remote-worker.ts";
 import { beatMsOf } from "../settings/settings.ts";
 import type { ThreadData } from "./stand-in-data.ts";
 
-/** Much shorter than the standstill that the thread looks for, so that a late timer is not mistaken for one. */
+/** Much shorter than the standstill that the thread detects, so that a late timer is not mistaken for a standstill. */
 const tickMs = 50;
 const quietLookMs = 10;
 /** The thread's queries to the store are given up after 5 s, and cancelled. */
@@ -26,7 +26,7 @@ export interface StandInOptions extends Omit<ThreadData, "buffer"> {
   log: Log;
 }
 
-/** Closes the stand-in of a process that could not become a member. @throws why */
+/** Closes the stand-in of a process that could not become a member. @throws `why` */
 export async function closedFor(standIn: StandIn, why: unknown): Promise<never> {
   await standIn.close();
   throw why;
@@ -42,14 +42,14 @@ export function remoteStandInOf(
 }
 
 /**
- * Starts the thread, from its file beside this one. If that fails, as in a bundle that leaves the file out, the process works without it:
- * a handler that computes for longer than the session timeout then loses the session.
+ * Starts the thread from its file beside this one. If that fails, for instance because a bundle leaves the file out, the process works
+ * without the thread: a handler that computes for longer than the session timeout then loses the session.
  */
 export function openStandIn({ clock, log, ...data }: StandInOptions): StandIn {
-  // In a bundle for CommonJS a module has no URL, and the thread no file.
+  // In a CommonJS bundle a module has no URL, so the thread's file cannot be found.
   const here: string | undefined = import.meta.url;
-  // A virtual clock does not advance in the thread. And run from its TypeScript, as in this project's own tests, the thread could not be
-  // loaded on every Node.
+  // A virtual clock does not advance in the thread. And from TypeScript source, as in this project's own tests, not every Node can load the
+  // thread.
   if (clock !== systemClock || here?.endsWith(".ts")) return noStandIn;
   const shared = new SharedStanding();
   const without = (error: unknown) =>
@@ -80,14 +80,14 @@ class ThreadedStandIn implements StandIn {
   readonly #thread: Worker;
   readonly #clock: Clock;
   readonly #listeners: ((stood: StoodIn) => void)[] = [];
-  /** Indexes of free places for marks. */
+  /** Indexes of free entries for marks of started claims. */
   readonly #free: number[];
-  /** The offset from the machine's clock to this process's. */
+  /** The difference between the machine's clock and this process's clock, in milliseconds. */
   readonly #shiftMs: number;
   #stopTicking = (): void => undefined;
   #settledTimes = 0;
   #returnsSeen = 0;
-  /** The thread has ended. */
+  /** True once the thread has ended. */
   #gone = false;
 
   constructor(shared: SharedStanding, thread: Worker, clock: Clock, log: Log, without: (error: unknown) => void) {
@@ -108,7 +108,7 @@ class ThreadedStandIn implements StandIn {
 
   #tick(): void {
     this.#stopTicking = this.#clock.after(tickMs, () => {
-      // First, so that the work below cannot itself look like a standstill.
+      // Ticks first, so that the work below cannot itself look like a standstill.
       this.#tick();
       this.look();
     });

@@ -23,7 +23,7 @@ import type { Handlers } from "./handlers.ts";
 import type { Opened } from "./opened.ts";
 import type { StandInOptions } from "./stand-in.ts";
 
-/** The parts of a node, each once it has begun: if a start fails, the parts that had begun must end too. */
+/** The parts of a node, each set once it has begun: if a start fails, the parts that had begun must be stopped. */
 export interface Started {
   membership: Membership;
   standIn: StandIn;
@@ -34,17 +34,17 @@ export interface Started {
   alarms?: Alarms | undefined;
   reconciler?: Reconciler;
   heard?: Promise<void>;
-  /** All parts have begun, and the tasks of this process are stored. */
+  /** True once all parts have begun and the tasks of this process are stored. */
   isComplete?: boolean;
 }
 
-/** Why this node cannot answer for the cluster; null: it can. */
+/** The reason why this node cannot answer for the cluster; null: it can. */
 export function unreadyOf(membership: Membership | undefined, stopping: AbortSignal): "stopping" | "store" | null {
   if (stopping.aborted) return "stopping";
   return membership?.trusted() ? null : "store";
 }
 
-/** The state of this node. @param stopping aborted once the process stops */
+/** The state of this node. @param stopping aborts when the process begins to stop */
 export function healthOf(started: Started | undefined, node: string, stopping: AbortSignal): Health {
   const why = started?.isComplete || stopping.aborted ? unreadyOf(started?.membership, stopping) : "starting";
   return {
@@ -71,7 +71,7 @@ interface ForWorker {
   handlers: Handlers;
   listeners: readonly ((notice: RunNotice) => void)[];
   tracing: Tracing | undefined;
-  /** Where a task of this process is stored whose run is begun before all tasks are stored. */
+  /** Stores a task of this process if one of its runs starts before all tasks are stored. */
   registry: () => Registry;
 }
 
@@ -106,7 +106,7 @@ export function hearing({ membership, engine, reconciler, worker, http }: Starte
   };
 }
 
-/** Passes changes of tasks that were not seen before to the parts that need them. */
+/** Passes changed tasks to the parts of the node that need them. */
 export const following =
   ({ engine, worker }: Started) =>
   (taskIds: number[]): void => {
@@ -115,17 +115,17 @@ export const following =
   };
 
 interface Parts {
-  /** undefined: no node has begun. */
+  /** undefined: the node has not started. */
   started: Started | undefined;
-  /** undefined: locks are kept. */
+  /** undefined: the locks are kept. */
   locks: Locks | undefined;
-  /** The isolated handlers of a node that ends; those that still compute are ended with it. */
+  /** The node's isolated handlers; those that still compute are ended with it. */
   isolates: { close(): void };
   opening: Promise<Opened> | undefined;
   log: Log;
 }
 
-/** Ends a node and the locks of its process: handlers may use locks, and verdicts belong to the node's session. */
+/** Ends a node and the locks of its process. Locks end after the handlers, which may use them; verdicts belong to the node's session. */
 export async function endNode(
   { started, locks, isolates, opening, log }: Parts,
   ending: Ending,
@@ -140,7 +140,9 @@ export async function endNode(
   if (started) await leaveCluster(started, ending, why);
 }
 
-/** Leadership goes first, so that another node plans while handlers here end; the services beside the worker end meanwhile. */
+/**
+ * Hands leadership over at once, so that another node plans while handlers here end; the services beside the worker end at the same time.
+ */
 async function endWork(
   { membership, worker, http, alarms, engine, reconciler }: Started,
   ending: Ending,
@@ -152,7 +154,7 @@ async function endWork(
     try {
       await (await opening)?.store.routes.drain(membership.sessionId);
     } catch (error) {
-      // The session's end releases runs that are addressed to it.
+      // If this failed, the session's end releases the runs that are addressed to it.
       log.debug({ error: messageOf(error) }, "the store was not told that this worker stops");
     }
   };
@@ -189,16 +191,16 @@ export async function closeStore(
 ): Promise<void> {
   let opened: Opened | undefined;
   await ending.step("closing the store", async () => {
-    opened = await opening?.catch(() => undefined); // the error went to the caller that opened it
+    opened = await opening?.catch(() => undefined); // the caller that opened the store has received the error
     opened?.enqueuer.close();
     await opened?.store.close(ending.leftMs / 2);
   });
-  // Calls that still wait for the store are rejected, because it is closed.
+  // Rejects calls that still wait for the store, because it is closed.
   abandon.abort();
   await ending.step("the embedded store", () => opened?.embedded?.release(), ending.leftMs);
 }
 
-/** The options for a process that is a member itself. */
+/** The stand-in's options for a process with direct access to the store. */
 export function standInOf(
   { schema, beatMs, sessionTimeoutMs, standstillMs }: Settings,
   url: string,

@@ -19,10 +19,10 @@ import type {
 } from "./schedules.ts";
 import type { TaskType } from "./task-type.ts";
 
-/** The payload argument is optional if the handler's payload may be undefined. */
+/** The payload argument is optional if the handler accepts undefined as its payload. */
 export type PayloadOf<Input> = undefined extends Input ? [payload?: Input] : [payload: Input];
 
-/** Options for all, or a function of each payload and its index. */
+/** The options are common to all payloads, or a function of each payload and its index. */
 export type EnqueueMany<Input> = [
   payloads: Iterable<Input> | AsyncIterable<Input>,
   options?: EnqueueOptions | ((payload: Input, index: number) => EnqueueOptions),
@@ -32,18 +32,18 @@ export interface Task<Input, Result = unknown> {
   readonly name: string;
   enqueue(...given: [...payload: PayloadOf<Input>, options?: EnqueueOptions]): Promise<RunHandle<Result>>;
   /**
-   * Enqueues a run for each payload, thousands to a statement; resolves once all are in the store, in the order given. An array is
-   * checked as a whole before the first run is made: the error's path names the wrong payload. A stream is read on as the store accepts
-   * its payloads. If the store fails midway, some runs have been made: enqueue them again under keys, or with `tx`, which makes all or
-   * none.
+   * Enqueues a run for each payload, thousands per statement; resolves once all runs are in the store, in the given order. An array is
+   * checked as a whole before the first run is made: the error's path names the wrong payload. A stream is read as fast as the store
+   * accepts its payloads. If the store fails midway, some runs have been made: to repeat the call safely use keys, or `tx`, which makes all
+   * runs or none.
    * @throws as `enqueue`
    */
   enqueueMany(...given: EnqueueMany<Input>): Promise<RunHandle<Result>[]>;
-  /** Runs the task now, beside its schedule. */
+  /** Runs the task now, in addition to its schedule. */
   run(...given: PayloadOf<Input>): Promise<RunHandle<Result>>;
   /**
-   * Stores a schedule of the task beside its own, or changes the one of this name, such as `schedule("tenant-7", cron("0 9 * * *"))`; the
-   * same again changes nothing. @throws TASK_INVALID, PAYLOAD_…, OPTION_INVALID, CALENDAR_UNKNOWN, STORE_…
+   * Stores a schedule of the task in addition to its own, or changes the one of this name, such as `schedule("tenant-7", cron("0 9 * *
+   * *"))`; an identical schedule changes nothing. @throws TASK_INVALID, PAYLOAD_…, OPTION_INVALID, CALENDAR_UNKNOWN, STORE_…
    */
   schedule(
     name: string,
@@ -60,7 +60,7 @@ export interface Task<Input, Result = unknown> {
     schedules: readonly (undefined extends Input ? ScheduleEntry<Input> : ScheduleEntry<Input> & { payload: Input })[],
     options?: SetSchedules,
   ): Promise<SchedulesSet>;
-  /** @returns false: there was none of this name */
+  /** @returns false: there was no schedule of this name */
   unschedule(name: string, options?: RemoveSchedule): Promise<boolean>;
   /** The schedules stored by `schedule`, ordered by name. */
   schedules(): AsyncIterable<NamedSchedule>;
@@ -68,26 +68,26 @@ export interface Task<Input, Result = unknown> {
   pause(why?: string | Pick<PauseOptions, "reason" | "until">): Promise<void>;
   resume(): Promise<void>;
   /**
-   * The next slots after now that will run. Once this process has started or used the task, they are planned by its stored definition,
-   * including edits by hand, calendar and blackouts; before that, by its definition here.
+   * The next slots after now that will run. Once this process has started or used the task, they are computed from its stored definition,
+   * including edits by hand, calendar and blackouts; before that, from its definition here.
    * @throws CALENDAR_UNKNOWN before that, for a task with a calendar
    */
   next(count?: number): Date[];
 }
 
 /**
- * The options of a task whose handler is in a module of its own, and where it runs; default "thread". `isolate` is not stored with the
- * task.
+ * The options of a task whose handler is a module, and whether it runs in a thread or a process; default "thread". `isolate` is not stored
+ * with the task.
  */
 export type IsolatedOptions = TaskOptions & { isolate?: Isolate };
 
 /** All options that code can give; the last three are not stored. */
 export type CodeOptions = IsolatedOptions & { payload?: StandardSchemaV1; batch?: BatchOptions };
 
-/** The options of a task whose handler takes several runs at once. */
+/** The options of a task whose handler receives several runs at once. */
 export type BatchedOptions = TaskOptions & { batch: BatchOptions };
 
-/** The handler takes one run: so the compiler does not give `batch` to it. */
+/** For a handler of single runs: the compiler then refuses `batch`. */
 interface OneByOne {
   batch?: never;
 }
@@ -95,8 +95,9 @@ interface OneByOne {
 export type WithSchema<Schema extends StandardSchemaV1> = TaskOptions & { payload: Schema };
 
 /**
- * Defines a task. The handler runs in whichever process has it, or, given by its module's path, in a thread or process of that one's
- * own; the definition is stored when this process starts. @throws TASK_DUPLICATE, TASK_INVALID and what the schedule's own check throws
+ * Defines a task. Every process that defines the task can run the handler; a handler given by its module's path runs in a thread or process
+ * of its own. The definition is stored when this process starts. @throws TASK_DUPLICATE, TASK_INVALID and the errors of the schedule's own
+ * check
  */
 export interface DefineTask {
   <Payload, Result, Input>(

@@ -20,7 +20,7 @@ describe("a task's type", () => {
 
   it("types handlers and producers", () => {
     type Settled = { paid: string };
-    // Compiled, and never called: it would open a store.
+    // Only compiled, never called, because it would open a store.
     const _uses = async (tower: Carillon) => {
       const task = tower.task(settle, {}, (_run, { invoice, at }) => {
         expectTypeOf(invoice).toEqualTypeOf<string>();

@@ -5,9 +5,9 @@ import { checkName } from "../task/names.ts";
 /** A task's name with the types of its payload and result, for a module that producers and workers share. */
 export interface TaskType<Payload = unknown, Result = unknown, Input = Payload> {
   readonly name: string;
-  /** Checks payloads where they are enqueued and where they are run. */
+  /** Checks payloads both where they are enqueued and where they are run. */
   readonly payload: StandardSchemaV1<Input, Payload> | undefined;
-  /** Only a type; never set. */
+  /** Exists only as a type; never set. */
   readonly result?: Result;
 }
 

@@ -1,6 +1,6 @@
 /**
- * carillon/nest: a NestJS module. The Carillon is a provider, tasks are methods of providers, and both start and stop with the application.
- * Only this entry imports @nestjs/common and @nestjs/core, which the application brings.
+ * carillon/nest: a NestJS module. The Carillon is a provider, tasks are methods of providers, and they start and stop with the application.
+ * Only this entry point imports @nestjs/common and @nestjs/core, which the application installs.
  */
 import { type DynamicModule, type FactoryProvider, Inject, type ModuleMetadata } from "@nestjs/common";
 import { DiscoveryModule, DiscoveryService, MetadataScanner } from "@nestjs/core";
@@ -12,7 +12,7 @@ import { Lifecycle } from "./lifecycle.ts";
 export { Carillon } from "../library/carillon.ts";
 export { Task, type TaskDecorator } from "./task.ts";
 
-/** How Nest makes the options: `imports` has the modules of what `inject` names. */
+/** How Nest makes the options: `imports` has the modules that provide the tokens in `inject`. */
 export type CarillonAsyncOptions = Pick<ModuleMetadata, "imports"> &
   Pick<FactoryProvider<CarillonOptions>, "inject" | "useFactory">;
 
@@ -23,7 +23,7 @@ export class CarillonModule {
     return CarillonModule.forRootAsync({ useFactory: () => options });
   }
 
-  /** The same with options made of other providers. */
+  /** As `forRoot`, with options made from other providers. */
   static forRootAsync({ imports = [], inject = [], useFactory }: CarillonAsyncOptions): DynamicModule {
     const tower: FactoryProvider<Carillon> = {
       provide: Carillon,
@@ -55,8 +55,8 @@ export class CarillonModule {
   }
 }
 
-/** The provider of a task's `Producer`, for a test that replaces it. */
+/** The injection token of a task's `Producer`, for a test that replaces it. */
 export const producerToken = ({ name }: Pick<TaskType, "name">): string => `carillon:producer:${name}`;
 
-/** Injects the `Producer` of a type that `CarillonModule.producers` has. */
+/** Injects the `Producer` of a task type that was passed to `CarillonModule.producers`. */
 export const InjectProducer = (type: Pick<TaskType, "name">): ReturnType<typeof Inject> => Inject(producerToken(type));

@@ -17,7 +17,7 @@ export class Lifecycle implements OnModuleInit, OnApplicationBootstrap, BeforeAp
     this.#scanner = scanner;
   }
 
-  /** @throws TASK_DUPLICATE, and TASK_INVALID also for a provider that is made anew for each request */
+  /** @throws TASK_DUPLICATE; TASK_INVALID, also for a provider that Nest creates for each request */
   onModuleInit(): void {
     /** An instance may be provided under several names. */
     const seen = new Set<unknown>();
@@ -47,18 +47,18 @@ export class Lifecycle implements OnModuleInit, OnApplicationBootstrap, BeforeAp
       }
   }
 
-  /** A process that neither schedules nor runs nor listens only enqueues, and need not join the cluster. */
+  /** A process that neither schedules nor runs nor listens only enqueues, so it need not join the cluster. */
   async onApplicationBootstrap(): Promise<void> {
     const { scheduler, worker, listen } = this.#tower.settings;
     if (!scheduler && !worker && listen === null) return;
     await this.#tower.start().catch(async (error) => {
-      // Nest ends the process without another hook.
+      // Nest ends the process without calling another hook.
       await this.#tower.stop();
       throw error;
     });
   }
 
-  /** Before connections to databases are closed, which modules do in `onApplicationShutdown`: handlers may still need them. */
+  /** Stops before modules close database connections, which they do in `onApplicationShutdown`, because handlers may still need them. */
   beforeApplicationShutdown(): Promise<void> {
     return this.#tower.stop();
   }

@@ -6,13 +6,13 @@ import type { TaskType } from "../library/task-type.ts";
 import type { Handler } from "../run/handler.ts";
 import type { TaskOptions } from "../task/task.ts";
 
-/** A task whose handler is a method. */
+/** A task whose handler is a decorated method. */
 export interface MethodTask {
   readonly given: string | TaskType;
   readonly options: TaskOptions & { payload?: StandardSchemaV1 };
 }
 
-/** Decorates a handler, with `experimentalDecorators` or without. */
+/** Decorates a handler, with or without `experimentalDecorators`. */
 export interface TaskDecorator<Payload, Result = unknown> {
   <Method extends Handler<Payload, Result>>(
     target: object,
@@ -25,12 +25,12 @@ export interface TaskDecorator<Payload, Result = unknown> {
 const key = "carillon:tasks";
 const reflector = new Reflector();
 
-/** The tasks whose handler is this method. */
+/** The tasks that have this method as their handler. */
 export const tasksOf = (method: () => unknown): readonly MethodTask[] => reflector.get(key, method) ?? [];
 
 /**
- * Makes a method of a provider or controller the handler of a task, with its schedule among the options. A method may have several.
- * Guards, pipes and interceptors are for requests: a run does not pass them.
+ * Makes a method of a provider or controller the handler of a task; the options include its schedule. A method may handle several tasks.
+ * Guards, pipes and interceptors do not apply to runs, because they are for requests.
  */
 export function Task<Payload, Result, Input>(
   type: TaskType<Payload, Result, Input>,

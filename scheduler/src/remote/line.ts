@@ -10,12 +10,12 @@ import { tracesHeader } from "../store/trace-context.ts";
 import { textOf } from "./unpack.ts";
 
 export interface LineOptions {
-  /** Base URLs of servers that share one store; the first that answers is used until it stops answering. */
+  /** The base URLs of servers that share one store; one of them is used until it stops answering. */
   servers: readonly string[];
   key: string;
   clock: Clock;
   log: Log;
-  /** How long a server has to answer a poll, beyond its waiting time. */
+  /** How long a server may take to answer a poll, in addition to the poll's waiting time. */
   answerMs: number;
   /** True if this process traces: servers then send it the trace contexts of its runs. */
   traces?: boolean;
@@ -27,12 +27,15 @@ export interface Answered {
   endedMono: number;
 }
 
-/** The earliest moment at which the server can have written the answer: the round trip alone, as if it had answered at once. */
+/**
+ * The earliest moment at which the server can have written the answer: the time of sending plus the time that the server reports it took,
+ * which is limited to the time that passed here.
+ */
 export function writtenMono({ answer, beganMono, endedMono }: Answered): number {
   return beganMono + Math.min(Math.max(0, answer.tookMs), endedMono - beganMono);
 }
 
-/** Below this packing costs more than it saves. */
+/** Compression of a shorter request costs more than it saves. */
 const packFromBytes = 1_024;
 const answerBytesMax = 640 * 1024 * 1024;
 const path = "v1/worker/poll";
@@ -40,11 +43,11 @@ const path = "v1/worker/poll";
 interface Server {
   url: URL;
   agent: http.Agent;
-  /** False for a server on this machine, where packing saves nothing. */
+  /** False for a server on this machine, where compression saves nothing. */
   packs: boolean;
 }
 
-/** Polls over HTTP: one server; after a failure the next poll goes to the next server. */
+/** Sends polls over HTTP to one server; after a failure the next poll goes to the next server. */
 export class Line {
   readonly #options: LineOptions;
   readonly #servers: Server[];
@@ -61,8 +64,8 @@ export class Line {
   }
 
   /**
-   * @throws SERVER_UNREACHABLE when there was no answer, or one that another server, or a later attempt, may improve; a server's refusal,
-   * with its code
+   * @throws SERVER_UNREACHABLE if there was no answer, or an error that another server or a later attempt may not give; else the server's
+   * own error
    */
   async post(body: PollRequest, signal?: AbortSignal): Promise<Answered> {
     const at = this.#at;
@@ -80,7 +83,7 @@ export class Line {
     } catch (error) {
       if (error instanceof CarillonError && error.code !== "SERVER_UNREACHABLE") throw error;
       if (signal?.aborted) throw new CarillonError("STOPPED", "the poll was given up", { cause: error });
-      // Another poll may have switched servers already.
+      // Another poll that failed may have switched to the next server already.
       if (this.#at === at) this.#at = (at + 1) % this.#servers.length;
       const fields = { server: server.url.origin, error: messageOf(error) };
       if (this.#down) log.debug(fields, "a server does not answer");
@@ -138,8 +141,8 @@ export class Line {
 }
 
 /**
- * Checks the outline of an answer, because a proxy or another service may have answered. The outline is all that a wrong server lacks;
- * checking the contract field by field would cost more than the poll.
+ * Checks only the outline of an answer, because a proxy or another service may have answered. That is enough to recognise a wrong server,
+ * and checking every field of the contract would cost more than the poll.
  */
 function checked(value: unknown): PollAnswer {
   const answer = (typeof value === "object" && value !== null ? value : {}) as PollAnswer;
@@ -162,7 +165,7 @@ const isClaim = (given: unknown): boolean => {
   return Number.isInteger(runId) && Number.isInteger(fence);
 };
 
-/** Checks the fields that this process orders runs by: a wrong one would crash the process when the run's turn comes. */
+/** Checks the fields by which this process orders runs, because a wrong one would crash the process when the run's turn comes. */
 const isRun = ({ task, attempt, dueMs, priority }: PollAnswer["runs"][number]): boolean =>
   typeof task === "string" &&
   Number.isInteger(attempt) &&
@@ -177,7 +180,7 @@ function pack(plain: Buffer): Promise<Buffer> {
   });
 }
 
-/** A server that reports that it cannot answer now is treated as unreachable. */
+/** An error that means that the server cannot answer now is treated as an unreachable server. */
 function refusal(status: number, text: string): CarillonError {
   const { code = "", detail: what = `the server answered ${status}`, hint = "" } = problemWords(text);
   if (status >= 500 || !Object.hasOwn(errorCodes, code)) return new CarillonError("SERVER_UNREACHABLE", what);

@@ -25,7 +25,7 @@ export interface RemoteClaimsOptions {
   log: Log;
   claimAheadMs: number;
   timeoutMs: number;
-  /** Claims in this process. */
+  /** The number of claims in this process. */
   held: () => number;
 }
 
@@ -34,14 +34,14 @@ const final = ["PAYLOAD_INVALID", "COMMAND_NOT_ALLOWED"];
 const watchPauseMs = 100;
 const watchesPerTimeout = 6;
 
-/** The claims of one session, made and settled over HTTP. */
+/** The claims of one session, which are made and settled over HTTP. */
 export class RemoteClaims implements Omit<ClaimStore, "reclaim"> {
   readonly #options: RemoteClaimsOptions;
   readonly #records = new Map<number, TaskRecord>();
   readonly #taskIds = new Map<string, number>();
-  /** Traces of runs that were received, until they are read. */
+  /** The traces of received runs, until they are read. */
   readonly #traces = new Map<number, RunTrace>();
-  /** Fences whose verdict was answered while the session's claims were being read: an older answer may still list them. */
+  /** Fences whose verdict was answered while the session's claims were being read, because an older answer may still list these claims. */
   readonly #answered = new Set<number>();
   #reading = 0;
   #claiming = false;
@@ -54,12 +54,12 @@ export class RemoteClaims implements Omit<ClaimStore, "reclaim"> {
     this.#options = options;
   }
 
-  /** For Definitions: the task facts that came with the runs in answers. */
+  /** For `Definitions`: the facts about tasks that came with the runs in answers. */
   async byIds(taskIds: number[]): Promise<TaskRecord[]> {
     return taskIds.flatMap((taskId) => this.#records.get(taskId) ?? []);
   }
 
-  /** For Tracing: the traces that came with the runs in answers. */
+  /** For `Tracing`: the traces that came with the runs in answers. */
   readonly traces: TraceSource = {
     tracesOf: async (runs) => {
       const found = new Map(
@@ -71,24 +71,24 @@ export class RemoteClaims implements Omit<ClaimStore, "reclaim"> {
       for (const runId of found.keys()) this.#traces.delete(runId);
       return found;
     },
-    // A poll of its own: a server of an older version refuses this part, and then nothing else with it.
+    // Sent in a separate poll, so that a server of an older version, which does not know this part, refuses nothing else.
     leave: async (spans) => {
       for (const part of inParts(spans.map(({ runId, fence, context }) => ({ runId, fence, context }))))
         await this.#options.session.poll({ spans: part });
     },
   };
 
-  /** Waits at the server until it has runs. */
+  /** The poll waits at the server until there are runs. */
   async claim(request: ClaimRequest): Promise<ClaimAnswer> {
     const { session, claimAheadMs, storeClock, held } = this.#options;
     if (this.#stopping) return { runs: [], nextDue: async () => null };
     this.#claiming = true;
     try {
-      // While claims are held, a silent server must be noticed before trust in the session ends.
+      // While this process holds claims, a silent server must be noticed before trust in the session ends.
       const waitMs = held() > 0 ? this.#watchMs : limits.pollWaitMs;
       const want = Math.min(request.limit, limits.runsPerPoll);
       const answer = await session.poll({ want, aheadMs: claimAheadMs, waitMs }, this.#givenUp.signal);
-      // The server has waited already, so poll again at once.
+      // The server has already waited, so the next poll may follow at once.
       return { runs: this.#runsOf(answer), nextDue: async () => (this.#stopping ? null : storeClock.now()) };
     } finally {
       this.#claiming = false;
@@ -96,7 +96,7 @@ export class RemoteClaims implements Omit<ClaimStore, "reclaim"> {
     }
   }
 
-  /** Returns nothing: the server knows what is due soon, and waits for it. */
+  /** Returns nothing, because the server itself waits for runs that are due soon. */
   async coming(): ReturnType<ClaimStore["coming"]> {
     return { counts: [], nextMs: null };
   }
@@ -112,12 +112,12 @@ export class RemoteClaims implements Omit<ClaimStore, "reclaim"> {
     return { runs: this.#runsOf(answer), lastTaskId: answer.turnedTo ?? 0 };
   }
 
-  /** Stops claims, and runs addressed to this worker; a waiting claim is answered. */
+  /** Stops claims, and runs addressed to this worker; the server answers a waiting claim. */
   async stopClaiming(): Promise<void> {
     this.#stopping = true;
     const { session, clock, timeoutMs, log } = this.#options;
-    // A claim may wait at another server, at a silent one, or for a session that cannot be had. Runs claimed meanwhile go back with the
-    // session.
+    // A claim may wait at another server, at a silent one, or for a session that cannot be had, so it is aborted. Runs claimed meanwhile
+    // are released with the session.
     const cancel = clock.after(timeoutMs / watchesPerTimeout, () => this.#givenUp.abort());
     this.#over.signal.addEventListener("abort", cancel, { once: true });
     try {
@@ -127,18 +127,18 @@ export class RemoteClaims implements Omit<ClaimStore, "reclaim"> {
     }
   }
 
-  /** Ends the watching polls; verdicts can still be sent. */
+  /** Ends the polls of `watch`; verdicts can still be sent. */
   async close(): Promise<void> {
     this.#over.abort();
     await this.#watching;
   }
 
-  /** Polls while claims are held and no claim waits at a server: the polls are heartbeats, and bring recalls. */
+  /** Polls while claims are held and no claim waits at a server: these polls are heartbeats, and return recalls. */
   watch(): void {
     if (this.#watching || this.#over.signal.aborted) return;
     this.#watching = this.#watch().finally(() => {
       this.#watching = undefined;
-      // For claims that arrived while the watch ended.
+      // Starts again if claims arrived while the watch ended.
       if (this.#options.held() > 0) this.watch();
     });
   }
@@ -191,12 +191,12 @@ export class RemoteClaims implements Omit<ClaimStore, "reclaim"> {
     }
   }
 
-  /** The join that opened the new session has moved the claims, so this only reads them. */
+  /** The join that opened the new session has already moved the claims, so this only reads them. */
   adopt(): Promise<ClaimedRun[]> {
     return this.heldBy();
   }
 
-  /** A poll of its own: a server of an older version refuses this part, and then nothing else with it. */
+  /** Sent in a separate poll, so that a server of an older version, which does not know this part, refuses nothing else. */
   async roomElsewhere(_sessionId: number, placesFor: number[]): ReturnType<ClaimStore["roomElsewhere"]> {
     return (await this.#options.session.poll({ placesFor }, this.#givenUp.signal)).places ?? [];
   }
@@ -323,7 +323,7 @@ function verdictOf(
   if (verdict.kind === "retry" && verdict.inMs !== undefined)
     return { ...said, outcome: verdict.snoozed ? "snoozed" : "failed", retryInMs: verdict.inMs, ...failure };
   const retry = verdict.kind === "retry" && !final.includes(error?.code ?? "");
-  // A longer delay than a poll may name is shortened; the server limits it to the task's own maximum anyway.
+  // A delay longer than a poll may contain is shortened; the server limits it to the task's own maximum anyway.
   const askedMs = verdict.kind === "retry" ? verdict.askedMs : undefined;
   const asked = askedMs === undefined ? {} : { retryAfterMs: Math.min(askedMs, limits.agoMs) };
   return { ...said, outcome: "failed", retry, ...asked, ...failure };

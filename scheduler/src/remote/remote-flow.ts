@@ -8,12 +8,12 @@ import type { Enqueued } from "../run/run-record.ts";
 import { inParts } from "./parts.ts";
 import type { RemoteSession } from "./remote-session.ts";
 
-/** Errors for a claim that is not, or no longer, this worker's: its handler treats the claim as lost. */
+/** Error codes for a claim that does not, or no longer, belong to this worker: its handler treats the claim as lost. */
 export const over = ["CLAIM_FOREIGN", "RUN_UNKNOWN", "FENCE_STALE"];
 
 /**
- * The handlers' requests other than verdicts, over HTTP. All of them may be repeated: a state is written again, a child found by its key.
- * Tasks have numbers here that are valid in this process alone; servers identify tasks by name.
+ * The handlers' requests other than verdicts, over HTTP. All of them may be repeated: a state is written again, and a child is found by its
+ * key. Tasks have numbers here that are valid only in this process; servers identify tasks by name.
  */
 export class RemoteFlow implements RunFlow, SecretSource {
   readonly #session: Pick<RemoteSession, "pollUntilAnswered">;
@@ -77,7 +77,7 @@ export class RemoteFlow implements RunFlow, SecretSource {
     });
   }
 
-  /** @throws what was refused */
+  /** @throws the error of the first refused part */
   async #ask(part: Pick<PollRequest, "spawns" | "inputsOf" | "secretOf">): Promise<PollAnswer> {
     const answer = await this.#session.pollUntilAnswered(part);
     if (answer.refused[0]) throw errorOf(answer.refused[0]);

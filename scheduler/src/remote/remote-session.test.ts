@@ -10,7 +10,7 @@ import { RemoteSession } from "./remote-session.ts";
 
 const timeoutMs = 3_000;
 
-/** Servers whose answer changes at each of these times, null: that it has joined. */
+/** Joins at servers whose answer changes at the given times; null: the servers accept the join. @returns the session's id */
 async function joining(says: readonly (readonly [number, ErrorCode | null])[]): Promise<number> {
   const clock = new VirtualClock(0);
   const bornMono = clock.monotonic();
@@ -40,7 +40,7 @@ async function joining(says: readonly (readonly [number, ErrorCode | null])[]): 
   const begun = session.begin(new AbortController().signal).finally(() => {
     over = true;
   });
-  begun.catch(() => undefined); // The await below handles it.
+  begun.catch(() => undefined); // the await below handles the error
   while (!over) {
     await new Promise((resolve) => setImmediate(resolve));
     clock.advance(50);
@@ -50,7 +50,7 @@ async function joining(says: readonly (readonly [number, ErrorCode | null])[]): 
 }
 
 it("gives a server that has just begun itself time to find out that the name's holder is gone", async () => {
-  // As after a power cut: no server for long, and the first one has to observe the silence of the session before.
+  // As after a power cut: for long no server answers; the first one then has to wait until the former session counts as silent.
   const says = [
     [0, "SERVER_UNREACHABLE"],
     [20_000, "NODE_NAME_TAKEN"],

@@ -16,12 +16,12 @@ export interface RemoteSessionOptions {
   storeClock: StoreClock;
   random: Random;
   log: Log;
-  /** null: a random name is generated. */
+  /** The worker's name; null: a random name is generated. */
   name: string | null;
   join: Omit<JoinRequest, "name" | "instance" | "former">;
   timeoutMs: number;
   failFast: boolean;
-  /** Claims in this process. */
+  /** The number of claims in this process. */
   held: () => number;
   /** Keeps the session alive while the event loop is blocked. */
   standIn: StandIn;
@@ -32,10 +32,10 @@ const longestPauseMs = 2_000;
 const nothing = () => undefined;
 
 /**
- * The membership of a worker that a server keeps alive. An answer states how long the session is sure, counted from the earliest moment
- * at which the answer can have been written: when the poll was sent, plus the time that the server reports it took. So neither this
- * machine's clock nor a slow network lengthens the trust. While no claim is held no trust is needed: idle polls are far apart, and an
- * answer that brings runs also states how long they are sure.
+ * The membership of a worker whose session a server keeps alive. An answer states for how long the session is sure, counted from the
+ * earliest moment at which the answer can have been written: when the poll was sent, plus the time that the server reports it took. So
+ * neither this machine's clock nor a slow network extends the trust. While no claim is held, no trust is needed: idle polls are far apart,
+ * and an answer that brings runs also states for how long they are sure.
  */
 export class RemoteSession implements Membership {
   readonly #options: RemoteSessionOptions;
@@ -48,14 +48,14 @@ export class RemoteSession implements Membership {
   #recalls: GivenRecall[] = [];
   #onRecall: () => void = () => undefined;
   #onKeyGone: (error: CarillonError) => void = () => undefined;
-  /** Set once the key is revoked; every later poll is rejected with this error. */
+  /** Set once the key is revoked; every later poll rejects with this error. */
   #keyGone: CarillonError | undefined;
   #complained = false;
 
   constructor(options: RemoteSessionOptions) {
     this.#options = options;
     this.#node = options.name ?? madeName();
-    // The last state sent to the thread stays valid until it stands in again.
+    // The thread keeps the trust that it was last given until it stands in again.
     options.standIn.onBack(({ sureUntilMono }) => this.#sureUntil(sureUntilMono));
   }
 
@@ -98,24 +98,24 @@ export class RemoteSession implements Membership {
     this.#onRecall = listener;
   }
 
-  /** @param listener is called once, when the servers refuse this session's key: it was revoked, and will never be valid again */
+  /** @param listener called once, when the servers refuse this session's key: it was revoked, and will never be valid again */
   onKeyGone(listener: (error: CarillonError) => void): void {
     this.#onKeyGone = listener;
   }
 
-  // A remote worker sees no pulses and no members, and never leads.
+  // A remote worker receives no pulses, sees no members, and never leads.
   readonly refresh = nothing;
   readonly heard = nothing;
   readonly onPulse = nothing;
   readonly onLeadership = nothing;
   readonly handOver = async () => undefined;
 
-  /** @throws KEY_…, NODE_NAME_TAKEN, OPTION_INVALID; SERVER_UNREACHABLE when it is to fail fast */
+  /** @throws KEY_…, NODE_NAME_TAKEN, OPTION_INVALID; with `failFast` also SERVER_UNREACHABLE */
   async begin(signal: AbortSignal): Promise<void> {
     await this.#join(undefined, signal);
   }
 
-  /** @throws what Line.post does; KEY_UNKNOWN once the key was revoked; SESSION_LOST after a new session took the lost one's place */
+  /** @throws as Line.post; KEY_UNKNOWN once the key was revoked; SESSION_LOST after a new session has replaced the lost one */
   async poll(part: Omit<PollRequest, "session" | "join">, signal?: AbortSignal): Promise<PollAnswer> {
     if (this.#keyGone) throw this.#keyGone;
     if (this.#rejoining) await unless(signal, this.#rejoining);
@@ -145,18 +145,18 @@ export class RemoteSession implements Membership {
     }
   }
 
-  /** Requests that are still to be sent go on, but no longer without limit. */
+  /** Requests that still have to be sent continue, but from now on with a time limit. */
   close(): void {
     this.#closing.abort();
   }
 
   async leave(_why: string, abandoned?: AbortSignal): Promise<void> {
-    // The sessions ended with the key.
+    // The revocation of the key has already ended the sessions.
     if (this.#keyGone) return;
     try {
       await this.poll({ leave: true });
     } catch (error) {
-      // The servers detect the end by silence; only time is lost.
+      // If this fails, servers detect the end by the worker's silence; only time is lost.
       const fields = { error: messageOf(error) };
       if (abandoned?.aborted) this.#options.log.debug(fields, "did not say goodbye to a server");
       else this.#options.log.warn(fields, "could not say goodbye to a server");
@@ -179,7 +179,7 @@ export class RemoteSession implements Membership {
     this.#sureUntilMono = Math.max(this.#sureUntilMono, mono);
   }
 
-  /** Logs once why the worker cannot join; the attempts go on. */
+  /** Logs once why the worker cannot join, while the attempts continue. */
   #complain({ code, hint, message }: CarillonError): void {
     if (this.#complained) return;
     this.#complained = true;
@@ -209,7 +209,7 @@ export class RemoteSession implements Membership {
       this.#rejoining = this.#follow(lost).finally(() => {
         this.#rejoining = undefined;
       });
-      // Callers that wait for the rejoin get the error; there may be none by the time it fails.
+      // Callers that wait for the rejoin get its error; without callers it would be an unhandled rejection.
       this.#rejoining.catch(() => undefined);
     }
     return this.#rejoining;
@@ -227,7 +227,7 @@ export class RemoteSession implements Membership {
   async #join(former: number | undefined, signal: AbortSignal): Promise<void> {
     const { clock, join, failFast, name, timeoutMs } = this.#options;
     const instance = randomBytes(12).toString("base64url");
-    // Since when servers report the name as taken: a server that has just started must watch the holder for a timeout first.
+    // Since when servers report the name as taken: a server that has just started must first watch the former holder for a session timeout.
     let takenMono: number | undefined;
     for (let waitMs = firstPauseMs; ; waitMs = Math.min(2 * waitMs, longestPauseMs)) {
       if (signal.aborted) throw new CarillonError("STOPPED", "stopped while joining");
@@ -240,7 +240,7 @@ export class RemoteSession implements Membership {
         if (!isCarillonError(error)) throw error;
         if (error.code === "SERVER_UNREACHABLE") takenMono = undefined;
         if (error.code === "NODE_NAME_TAKEN") takenMono ??= clock.monotonic();
-        // A valid key is admitted within a second or two, whatever else is attempted from its address.
+        // A valid key is accepted within a second or two, whatever other clients send from its address, so the attempt is repeated.
         const passing =
           error.code === "SERVER_UNREACHABLE" || error.code === "KEY_THROTTLED"
             ? !failFast || former !== undefined
@@ -248,7 +248,7 @@ export class RemoteSession implements Membership {
               error.code === "NODE_NAME_TAKEN" &&
               (former !== undefined || clock.monotonic() - (takenMono ?? 0) < 2 * timeoutMs);
         if (error.code === "NODE_NAME_TAKEN" && name === null && former === undefined) this.#node = madeName();
-        // A worker that had joined keeps trying, except with a revoked key: a revoked key is never valid again.
+        // A worker that had joined keeps trying, except with a revoked key, which is never valid again.
         else if (error.code === "KEY_UNKNOWN" && former !== undefined) {
           this.#loseKey(error);
           throw error;
@@ -264,7 +264,7 @@ export class RemoteSession implements Membership {
   }
 }
 
-/** @throws STOPPED when the signal aborts first */
+/** @throws STOPPED if the signal aborts first */
 async function unless<T>(signal: AbortSignal | undefined, awaited: Promise<T>): Promise<T> {
   if (!signal) return awaited;
   const over = new AbortController();

@@ -11,7 +11,7 @@ export interface RemoteStandInOptions {
   answerMs: number;
 }
 
-/** The stand-in of a remote worker, whose servers keep its session: see cluster/stand-in.ts. Each request is a poll without waiting. */
+/** The stand-in of a remote worker, whose session is kept by servers: see cluster/stand-in.ts. Each request is a poll without waiting. */
 export function openRemoteStandIn(options: RemoteStandInOptions): StandInPlace<{ runId: number; fence: number }> {
   const line = new Line({ ...options, clock: machineClock, log: silentLog });
   const ask = async (request: PollRequest) => {
@@ -29,7 +29,7 @@ export function openRemoteStandIn(options: RemoteStandInOptions): StandInPlace<{
         throw error;
       }
     },
-    // Servers list all claims of a session that names none.
+    // For a session that reports no claims, servers list all of them.
     claims: async (session) => (await ask({ session, holds: [] })).answer.runs,
     async giveBack(session, claims) {
       await ask({
@@ -38,7 +38,7 @@ export function openRemoteStandIn(options: RemoteStandInOptions): StandInPlace<{
       });
     },
     resign: async () => undefined,
-    // The servers treat a silent worker as dead.
+    // Servers detect the worker's end by its silence.
     end: async () => undefined,
     close: async () => line.close(),
   };

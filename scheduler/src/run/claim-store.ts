@@ -1,12 +1,12 @@
-/** The request of a worker that has more runs than it can hold: see `turn`. */
+/** The request of a worker that has more due runs than free slots: see `turn`. */
 export interface TurnRequest extends ClaimRequest {
-  /** The highest priority of this worker's waiting runs, so no run of a lower priority has a turn. */
+  /** The highest priority among this worker's waiting runs: runs of a lower priority are not claimed in this turn. */
   leastPriority: number;
-  /** Tasks with waiting runs of that priority here: of these tasks, only runs of a higher priority have a turn. */
+  /** Tasks of which this worker has waiting runs of that priority: of these tasks, only runs of a higher priority are claimed. */
   waitingTaskIds: number[];
-  /** The most runs of one task. */
+  /** The most runs claimed of one task. */
   each: number;
-  /** The task at which the last turn ended; 0: begin. */
+  /** The task at which the last turn ended; 0: begin at the first task. */
   afterTaskId: number;
 }
 
@@ -22,10 +22,10 @@ export interface ClaimRequest {
   groupIds: number[];
   /** Tasks of those groups that this worker cannot run. */
   exceptTaskIds: number[];
-  /** Runs due at or before this. */
+  /** Only runs due at or before this time are claimed. */
   untilMs: number;
   limit: number;
-  /** How many of them could start at once: no more runs than this are taken of a group with a limit. Absent: `limit`. */
+  /** How many of the claimed runs could start at once: no more runs than this are taken from a group with a limit. Absent: `limit`. */
   free?: number;
   nowMs: number;
 }
@@ -36,30 +36,33 @@ export interface ClaimedRun {
   version: number;
   fence: number;
   attempt: number;
-  /** Earlier attempts that outlived their worker's session: they use up no try of the task's policy. Absent: none. */
+  /** Earlier attempts that outlived their worker's session; they do not count as tries of the task's retry policy. Absent: none. */
   losses?: number | undefined;
-  /** Earlier attempts after which its handler put the run off: they use up no try either. Absent: none. */
+  /** Earlier attempts after which the handler snoozed the run; they do not count as tries either. Absent: none. */
   snoozes?: number | undefined;
   dueMs: number;
   slotMs: number | null;
   priority: number;
   key: string | null;
   payload: Json;
-  /** The part of a split run, from 0, and the number of parts. */
+  /** For a part of a split run: its index, from 0, and the number of parts. */
   shard?: [index: number, total: number] | null;
-  /** Its own policies; absent or null: the task's. */
+  /** The run's own policies; absent or null: the task's. */
   overrides?: Overrides | null;
-  /** A first attempt does not begin after this. Absent or null: the run does not expire. */
+  /** The run's first attempt must not begin after this time. Absent or null: the run does not expire. */
   expiresMs?: number | null;
-  /** Absent or null: it has none. */
+  /** Absent or null: the run has no labels. */
   labels?: RunLabels | null;
-  /** The state saved by an attempt before this one, or by the run that this one goes on from. */
+  /** The state saved by an earlier attempt of this run, or by the run that this one continues. */
   state?: Json;
-  /** The task counts its slots of concurrency or plans from a run's end, or other runs depend on it, so ending it takes more work. */
+  /**
+   * True if ending the run takes more work, because the task counts its slots of concurrency or plans its next slot from a run's end, or
+   * because other runs depend on it.
+   */
   linked: boolean;
 }
 
-/** Free slots of a worker in this process for runs that are made here: claimed by the statement that makes them. */
+/** Free slots of a worker in this process. The statement that makes a run also claims it for one of these slots. */
 export interface LocalClaims {
   sessionId: number;
   groupIds: number[];
@@ -67,19 +70,22 @@ export interface LocalClaims {
   room: number;
   /** @param readyMs the earliest due time of the runs that were made and not claimed; Infinity: there is none */
   made(claimed: ClaimedRun[], readyMs: number): void;
-  /** Claims may have been made without a reply: the store has them. */
+  /** Called when claims may have been made whose reply was lost: the store has them. */
   lost(): void;
 }
 
 export interface ClaimAnswer {
   runs: ClaimedRun[];
-  /** Queries when to claim again: the earliest due time left, null if no run waits. The claimed runs need not wait for it. */
+  /**
+   * Returns when to claim again: the earliest due time of the runs left, or null if no run waits. The claimed runs can start before this
+   * query is answered.
+   */
   nextDue: () => Promise<number | null>;
   /** The session takes no more runs, so the waiting runs were not looked at. */
   draining?: boolean;
 }
 
-/** Free slots of another worker, for runs of these tasks. */
+/** Free slots of another worker for runs of these tasks. */
 export interface RoomElsewhere {
   places: number;
   taskIds: number[];
@@ -91,15 +97,15 @@ export type Verdict =
       outcome: "succeeded" | "failed" | "cancelled";
       result: string | null;
       error: string | null;
-      /** Only for a success: written with it. */
+      /** Only for a success: the run that follows, written together with the verdict. */
       onward?: Onward;
       cutShort?: true;
     }
   /**
-   * `ask`: retry only when an operator decides so. `askedMs`: the part of `dueMs` that comes from the handler's `retryAfterMs`, for code
-   * that recomputes it. `cutShort`: ended by this worker and not by its handler, so that `onWorkerLost` has decided. `lost`: the attempt
+   * `ask`: retry only if an operator decides so. `askedMs`: the part of `dueMs` that comes from the handler's `retryAfterMs`, for code that
+   * recomputes `dueMs`. `cutShort`: the worker ended the attempt, not its handler, so `onWorkerLost` has decided. `lost`: the attempt
    * outlived its worker's session; the store counts it, and ends the run when its task's `workerLosses` is reached. `inMs`: the handler
-   * named the time of the next try, so no back-off applies. `snoozed`: the attempt has not failed.
+   * chose the time of the next try, so no back-off applies. `snoozed`: the attempt has not failed.
    */
   | {
       kind: "retry";
@@ -115,14 +121,14 @@ export type Verdict =
   | { kind: "released" };
 
 export interface Settlement {
-  /** The claim's session, when a server settles for many sessions at once; default: the session that settles. */
+  /** The claim's session, if a server settles for many sessions at once; default: the session that settles. */
   sessionId?: number;
   runId: number;
   fence: number;
   attempt: number;
   taskId: number;
   linked: boolean;
-  /** Its task keeps no history of successes: only a trace of a success is left, unless another run reads more. */
+  /** The run's task keeps no history of successes: only a trace of a success is stored, unless another run reads more of it. */
   unkept?: boolean;
   startedMs: number | null;
   endedMs: number;
@@ -135,47 +141,52 @@ export interface ReclaimedRun {
   fence: number;
   attempt: number;
   sessionId: number;
-  /** `release`: the run cannot have been started, so it goes back as if it had not been claimed. */
+  /** `release`: the run cannot have been started, so it becomes claimable again as if it had not been claimed. */
   outcome: "retry" | "fail" | "ask" | "cancel" | "release";
 }
 
 export interface ClaimStore {
   claim(request: ClaimRequest): Promise<ClaimAnswer>;
-  /** Returns counts of the runs that could be claimed in the time ahead. */
+  /** Returns, per bin of time, how many claimable runs become due ahead. */
   coming(request: ComingRequest): Promise<ComingAnswer>;
   /**
-   * Claims a few due runs of each task whose runs would wait behind the older runs of others. Looks at a bounded number of tasks.
-   * @returns the task where the next turn goes on; 0: the round is complete
+   * Claims a few due runs of each task whose runs would otherwise wait behind older runs of other tasks. Looks at a bounded number of
+   * tasks.
+   * @returns the claimed runs, and the task where the next turn goes on; 0: the round is complete
    */
   turn(request: TurnRequest): Promise<{ runs: ClaimedRun[]; lastTaskId: number }>;
   /**
-   * Applies verdicts whose fence is the run's. Repeatable: a verdict found applied already counts as applied. A claim ends once: if a call
-   * has several verdicts on one claim, the first counts. The others are recorded as late results, and the return value covers the first
-   * alone.
+   * Applies each verdict whose fence is still the run's. Repeatable: a verdict that is already stored counts as applied. A claim ends only
+   * once: if a call has several verdicts on one claim, the first counts; the others are recorded as late results, and the return value
+   * covers only the first.
    * @returns the fences whose verdict was refused, because the claim no longer belongs to the session
    */
   settle(sessionId: number, settlements: Settlement[], nowMs: number): Promise<Set<number>>;
   /** Settles one run inside the caller's transaction. @returns whether the claim was still valid */
   settleIn(client: SqlClient, sessionId: number, settlement: Settlement, nowMs: number): Promise<boolean>;
-  /** The claims that the store has for this session, for a worker that lost a reply. */
+  /** Returns the claims that the store has for this session, for a worker that lost a reply. */
   heldBy(sessionId: number): Promise<ClaimedRun[]>;
   /** Returns the other workers with free slots for runs of these tasks, for a worker that has none. */
   roomElsewhere(sessionId: number, taskIds: number[]): Promise<RoomElsewhere[]>;
-  /** Moves claims not yet taken back from a lost session of the same process to its new one. @returns the claims that moved */
+  /**
+   * Moves the claims of a lost session to the same process's new session, except claims that were already taken back. @returns the claims
+   * that moved
+   */
   adopt(oldSessionId: number, newSessionId: number): Promise<ClaimedRun[]>;
   /** Claims of this session that the store recalls. */
   recalls(sessionId: number): Promise<{ runId: number; fence: number; kind: "cancel" | "withdraw"; why: string }[]>;
   /**
-   * The worker's answer to a withdrawal of what had started already; also reports starts and progress of long runs. Of several
-   * reports on one claim in a call the first counts. @returns the fences of claims that the session still has
+   * Reports runs that have started, and their progress; a report of a started run also answers a withdrawal. Of several reports on one
+   * claim in a call, the first counts.
+   * @returns the fences of claims that the session still has
    */
   report(
     sessionId: number,
     reports: { runId: number; fence: number; startedMs: number; progress: string | null }[],
   ): Promise<Set<number>>;
   /**
-   * Takes back claims of an ended session. Claims that it never reported as started are taken back at once, since their worker stops those
-   * runs too when its trust ends. Other claims are taken back once the task's grace period has passed since the session was found silent.
+   * Takes back claims of an ended session. Claims whose start was never reported are taken back at once, because their worker also stops
+   * those runs when its trust ends. Other claims are taken back once the task's grace period has passed since the session was found silent.
    */
   reclaim(sessionId: number, silentForMs: number, nowMs: number, limit: number): Promise<ReclaimedRun[]>;
 }

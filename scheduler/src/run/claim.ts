@@ -20,14 +20,15 @@ export const claimEvents = [
 ] as const;
 export type ClaimEvent = (typeof claimEvents)[number];
 
-/** The worker's act at a step: at most one. */
+/** The action of the worker after a step; each step has at most one. */
 export type ClaimAct = "start" | "abort" | "report" | "report cancelled" | "report released" | "keep" | "drop" | "none";
 
 type Step = readonly [ClaimState, ClaimAct];
 
 /**
- * Complete on purpose: every event has an entry in every state. A withdrawal leaves a started attempt alone (`keep` reports that to the
- * store); a lost session drops claims that have not started and aborts those that have, whose late verdict the store then refuses.
+ * The table is complete on purpose: every event has an entry in every state. A withdrawal does not stop an attempt that has started (`keep`
+ * reports the start to the store). A lost session drops claims that have not started and aborts those that have; the store then refuses
+ * their late verdict.
  */
 export const claimTable: Record<ClaimState, Record<ClaimEvent, Step>> = {
   waiting: {

@@ -5,7 +5,7 @@ export interface ComingRequest {
   groupIds: number[];
   nowMs: number;
   aheadMs: number;
-  /** The most runs counted of each group and priority. */
+  /** The most runs counted per group and priority. */
   most: number;
 }
 
@@ -18,8 +18,8 @@ export interface ComingAnswer {
 
 /**
  * Computes when claims must begin so that each is made some time ahead, and how far they reach then.
- * @param counts of the runs due in each bin
- * @returns ms from the first bin's beginning; null where few runs come, or claiming them takes no longer than claims are made ahead anyway
+ * @param counts the number of runs due in each bin
+ * @returns ms from the first bin's beginning; null if few runs come, or if the usual time that claims are made ahead is enough
  */
 export function beginning(
   counts: readonly number[],

@@ -1,10 +1,7 @@
 import type { Reason } from "./error-fingerprint.ts";
 import type { OperationFilter } from "./operations.ts";
 
-/**
- * A dead letter is a run that ended as failed, its last try included, and that has not been redriven or dismissed yet. See
- * docs/operations.md.
- */
+/** A dead letter is a run that failed in its last try, and that has not been redriven or dismissed yet. See docs/operations.md. */
 export interface DeadLetter {
   runId: number;
   task: string;
@@ -18,7 +15,7 @@ export interface DeadLetter {
 /** Open letters that failed for the same reason. */
 export interface DeadGroup {
   fingerprint: string;
-  /** null: the newest letter's history is deleted, and with it the reason of its failure. */
+  /** null: the history of the newest letter is deleted, and the reason of its failure with it. */
   reason: Reason | null;
   letters: number;
   /** The first tasks by name, at most 100, of the `taskCount` tasks that failed this way. */

@@ -14,35 +14,42 @@ export const ifKeyTakens = ["keep", "replace", "again"] as const;
 export type IfKeyTaken = (typeof ifKeyTakens)[number];
 
 export interface EnqueueOptions extends RunPolicies, KeyOverTime {
-  /** Due this long from now. */
+  /** The run is due this long from now. */
   in?: Duration;
-  /** Due at this time. */
+  /** The time at which the run is due, as a Date or epoch milliseconds. */
   at?: Date | number;
-  /** At most one unfinished run of a task has a key: enqueueing it again gives that run. */
+  /** At most one unfinished run of a task has a given key: enqueueing with a taken key returns that run. */
   key?: string;
   /**
-   * If an unfinished run has the key: "keep" it as it is, the default, or "replace" it as long as it waits for its first try, so that it
-   * ends as skipped; or "again": replace it, or if it has begun, run once more after its end, with what the last such enqueue gave.
+   * What happens if an unfinished run has the key. "keep", the default, leaves that run as it is. "replace" replaces that run while it
+   * waits for its first try; it then ends as skipped. "again" does the same, and if that run has begun, makes one more run after its end,
+   * with the values of the latest such enqueue.
    */
   ifKeyTaken?: IfKeyTaken;
-  /** What `limit.perKey`, a rate by key and `route: { hash: "key" }` go by; default the key. Any number of runs may have it. */
+  /** The key for `limit.perKey`, a rate by key and `route: { hash: "key" }`; default: `key`. Any number of runs may share it. */
   limitKey?: string;
-  /** 0 to 9, higher first; default the task's. */
+  /** 0 to 9, higher first; default: the task's priority. */
   priority?: number;
-  /** If it has not begun this long after it is due, it ends as skipped. */
+  /** If the run has not begun this long after it is due, it ends as skipped. */
   expiresIn?: Duration;
-  /** If it has not begun at this time, it ends as skipped. */
+  /** If the run has not begun at this time, it ends as skipped. */
   expiresAt?: Date | number;
-  /** What lists of runs can be narrowed to, such as { customer: "42" }; beside its task's `runLabels`. A task's `labels` are of workers. */
+  /**
+   * Labels by which lists of runs can be filtered, such as { customer: "42" }; added to the task's `runLabels`. A task's `labels` are
+   * something else: they select workers.
+   */
   labels?: Record<string, string>;
   /**
-   * Enqueue as a part of your own transaction on the store's database: a pg client that began one, or a transaction of Drizzle, Kysely,
-   * Knex, TypeORM or postgres.js.
+   * Enqueue as a part of your own transaction on the store's database: a pg client on which you began one, or a transaction of Drizzle,
+   * Kysely, Knex, TypeORM, MikroORM, Prisma or postgres.js.
    */
   tx?: Transaction;
-  /** How long to wait for the store's answer; default 30 s. Then it rejects with ENQUEUE_TIMEOUT, and the run may have been made. */
+  /**
+   * How long to wait for the store's answer; default 30 s. After that the call rejects with ENQUEUE_TIMEOUT, and the run may still have
+   * been made.
+   */
   timeout?: Duration;
-  /** Aborted, it rejects at once with the signal's reason, and the run may have been made. */
+  /** When aborted, the call rejects at once with the signal's reason, and the run may still have been made. */
   signal?: AbortSignal;
 }
 
@@ -100,7 +107,7 @@ export function checkIfKeyTaken(ifKeyTaken: unknown, key: string | undefined): v
   if (key === undefined) throw optionInvalid("ifKeyTaken needs a key", "Give `key` too.");
 }
 
-/** Epoch milliseconds. @throws OPTION_INVALID, DURATION_INVALID */
+/** When the run is due, in epoch milliseconds. @throws OPTION_INVALID, DURATION_INVALID */
 export function dueOfEnqueue({ in: delay, at }: EnqueueOptions, nowMs: number): number {
   if (delay !== undefined) return within("in", delay, nowMs + parseDuration(delay, "in", 0));
   return at === undefined ? Math.floor(nowMs) : timeOf("at", at);
@@ -125,7 +132,7 @@ function timeOf(option: string, given: Date | number): number {
   return within(option, given, ms);
 }
 
-/** A time outside these bounds cannot be shown as a date. @throws OPTION_INVALID */
+/** @throws OPTION_INVALID for a time outside these bounds, which cannot be shown as a date */
 function within(option: string, given: unknown, dueMs: number): number {
   if (dueMs >= 0 && dueMs < endOfTime) return Math.floor(dueMs);
   throw optionInvalid(
@@ -136,18 +143,21 @@ function within(option: string, given: unknown, dueMs: number): number {
 
 const optionInvalid = (what: string, hint = "") => new CarillonError("OPTION_INVALID", what, { hint });
 
-/** The policies of one run, in place of its task's. */
+/** The policies of one run, which replace those of its task. */
 export type Overrides = Partial<Pick<TaskDefinition, "retry" | "timeoutMs">>;
 
 /** The policies that an enqueue can give to its run alone. */
 export interface RunPolicies {
-  /** Tries in all, or the whole policy of tries and pauses; default the task's. */
+  /** The total number of tries, or the whole policy of tries and pauses; default: the task's. */
   retry?: TaskOptions["retry"];
   /** The time after which an attempt of this run is stopped; null: none. Default the task's. */
   runTimeout?: Duration | null;
 }
 
-/** @returns null: all as the task has it @throws OPTION_INVALID, DURATION_INVALID */
+/**
+ * @returns null if all policies are the task's
+ * @throws OPTION_INVALID, DURATION_INVALID
+ */
 export function overridesOf({ retry, runTimeout }: RunPolicies): Overrides | null {
   if (retry === undefined && runTimeout === undefined) return null;
   return {
@@ -167,29 +177,32 @@ function read<Kept>(path: string, kind: Kind<Kept>, given: unknown): Kept {
   }
 }
 
-/** A task's definition as it holds for this run. */
+/** A task's definition with the overrides of one run applied. */
 export const definitionFor = (definition: TaskDefinition, overrides: Overrides | null | undefined): TaskDefinition =>
   overrides ? { ...definition, ...overrides } : definition;
 
-/** The same as an enqueue gives them. */
+/** The overrides in the form in which an enqueue gives them. */
 export const writtenOverrides = ({ retry, timeoutMs }: Overrides) => ({
   ...(retry === undefined ? {} : { retry: taskOptions.retry.kind.write(retry) }),
   ...(timeoutMs === undefined ? {} : { runTimeout: timeoutMs === null ? null : formatDuration(timeoutMs) }),
 });
 
-/** @returns null: it has none of its own @throws OPTION_INVALID */
+/**
+ * @returns null if the run has no labels of its own
+ * @throws OPTION_INVALID
+ */
 export function labelsOf({ labels }: Pick<EnqueueOptions, "labels">): RunLabels | null {
   if (labels === undefined) return null;
   const kept = read("labels", runLabelsKind, labels);
   return Object.keys(kept).length === 0 ? null : kept;
 }
 
-/** The parts of a write that these options have to be read for. @throws OPTION_INVALID, DURATION_INVALID */
+/** Reads these options into the parts of a write. @throws OPTION_INVALID, DURATION_INVALID */
 export function readOptions(options: EnqueueOptions, nowMs: number) {
   const dueMs = dueOfEnqueue(options, nowMs);
   return { dueMs, overrides: overridesOf(options), expiresMs: expiryOf(options, dueMs), labels: labelsOf(options) };
 }
 
-/** What a write does if its key is taken. */
+/** The parts of a write that say what happens if its key is taken. */
 export const replacing = (ifKeyTaken: IfKeyTaken | undefined): { replaces?: true; again?: boolean } =>
   ifKeyTaken === "replace" || ifKeyTaken === "again" ? { replaces: true, again: ifKeyTaken === "again" } : {};

@@ -4,7 +4,7 @@ import { limits } from "../base/limits.ts";
 const stackLength = 4_000;
 const codeLength = 100;
 
-/** Bounded before anything else: a thrown value may be as large as a string can be. */
+/** The text is cut first, because a thrown value may be as large as a string can be. */
 export const textOf = (thrown: unknown): string => clean(messageOf(thrown).slice(0, limits.errorMessageLength));
 
 /** The stored parts of any thrown value; a CarillonError is described fully by its code and message. */
@@ -22,12 +22,12 @@ function partsOf(thrown: unknown): { code?: unknown; stack?: unknown } {
     const code = (thrown as { code?: unknown } | null | undefined)?.code;
     return { code, stack: thrown instanceof Error && !isCarillonError(thrown) ? thrown.stack : undefined };
   } catch {
-    // The value throws when its properties are read: `textOf` reports that.
+    // The value throws when its properties are read; `textOf` reports that.
     return {};
   }
 }
 
-/** PostgreSQL's jsonb holds no NUL and no lone surrogate; UTF-8 has none of the latter. */
+/** Replaces NUL characters and lone surrogates, because PostgreSQL's jsonb can hold neither. */
 function clean(text: string): string {
   return Buffer.from(text.replaceAll("\0", "\ufffd")).toString();
 }

@@ -5,7 +5,7 @@
 export function firstOfEach<Item extends { readonly runId: number; readonly fence: number }>(
   given: Item[],
 ): { first: Item[]; later: Item[] } {
-  // No two claims have one fence, so as many fences as items means that no claim is named twice.
+  // Two claims never have the same fence, so if there are as many fences as items, no claim is named twice.
   if (new Set(given.map(({ fence }) => fence)).size === given.length) return { first: given, later: [] };
   const first = new Map<string, Item>();
   const later: Item[] = [];

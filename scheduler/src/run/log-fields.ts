@@ -3,8 +3,8 @@ import { type Json, jsonText } from "../base/json.ts";
 import { errorParts } from "./error-parts.ts";
 
 /**
- * The part of a log line's fields that can be kept, since a line never fails the run that writes it: Errors as their parts, big integers as
- * texts, and the reason in place of each value that cannot be kept.
+ * Returns the part of a log line's fields that can be stored; a line never fails the run that writes it. Errors become their parts, big
+ * integers become strings, and each value that cannot be stored is replaced by the reason.
  */
 export function logFields(fields: unknown): Json {
   if (fields === undefined) return null;
@@ -20,7 +20,7 @@ function fieldByField(fields: unknown): Json | undefined {
     const some = Object.entries(fields as object).map(([name, value]) => [name, orReason(value)]);
     return asKept(Object.fromEntries(some));
   } catch {
-    // Too large together, or throws when it is read: the reason is given for the whole.
+    // The fields are too large together, or reading them throws: the reason replaces all of them.
     return undefined;
   }
 }

@@ -1,6 +1,6 @@
 /**
- * A tracked operation: one act on everything that a filter matches. Processes carry it out in small steps by turns; if one dies, another
- * continues exactly where it was. docs/operations.md shows its table.
+ * A tracked operation: one action on everything that a filter matches. Processes carry it out in small steps, taking turns; if one dies,
+ * another continues exactly where it stopped. docs/operations.md shows the state table.
  */
 
 import type { Change } from "../base/change.ts";
@@ -52,20 +52,20 @@ export const operationTransition = (state: OperationState, event: OperationEvent
  */
 export interface OperationFilter {
   task?: string;
-  /** A pattern for the task's name: `*` stands for any text, `?` for one character. */
+  /** A pattern for the task's name: `*` matches any text, `?` one character. */
   matching?: string;
   group?: string;
   /** The task's namespace must be one of these. */
   namespaces?: string[];
   fingerprint?: string;
-  /** Labels that the runs, or the dead letters' runs, all have. */
+  /** Labels that each run, or each dead letter's run, must all have. */
   labels?: RunLabels;
-  /** For dead letters: the letter of this run. */
+  /** For dead letters: only the letter of this run. */
   runId?: number;
   states?: (LiveState | Outcome)[];
   sinceMs?: number;
   untilMs?: number;
-  /** Set when no other field is given and everything is meant. */
+  /** Set to act on everything; allowed only if no other field is given. */
   all?: boolean;
 }
 
@@ -75,9 +75,9 @@ export interface BackfillRange {
   toMs: number;
   /** Runs that become due each second; null: as fast as they can be made. */
   perSecond: number | null;
-  /** The newest first. */
+  /** True: the newest slots come first. */
   reverse: boolean;
-  /** Also slots that the ledger lists as missed or skipped. */
+  /** True: also run slots that the ledger lists as missed or skipped. */
   missed: boolean;
 }
 
@@ -95,19 +95,19 @@ export interface OperationRecord extends OperationRequest {
   operationId: number;
   state: OperationState;
   /**
-   * The number that matched when it began, and those found beyond that, such as a task that was paused between the count and its turn. In
-   * the end it is done + passed + late + failed, unless the operation was stopped or failed.
+   * The number of items that matched when the operation began, and of items found later, such as a task that was paused between the count
+   * and its turn. At the end it equals done + passed + late + failed, unless the operation was stopped or failed.
    */
   total: number;
   done: number;
   /** Items that needed no action when their turn came, such as a run that had ended by itself before the cancel reached it. */
   passed: number;
-  /** For a cancel: runs whose workers were told to stop them, and that still go on. */
+  /** For a cancel: running runs whose workers were told to stop them, and that have not ended. */
   asked: number;
-  /** For a cancel: runs whose workers were told too late, or in vain: they ended otherwise than cancelled. */
+  /** For a cancel: runs that ended otherwise than cancelled, because their workers were told too late or could not stop them. */
   late: number;
   failed: number;
-  /** The error of the last item that failed, or the one that broke the operation. */
+  /** The error of the last item that failed, or the error that made the operation fail. */
   error: string | null;
   createdMs: number;
   startedMs: number | null;
@@ -116,27 +116,28 @@ export interface OperationRecord extends OperationRequest {
 
 export interface OperationStore {
   /**
-   * The items that a request would act on: their number, and the first of them in words. @throws FILTER_EMPTY, OPTION_INVALID, TASK_UNKNOWN
+   * Returns what a request would act on: the number of items, and the first of them as text.
+   * @throws FILTER_EMPTY, OPTION_INVALID, TASK_UNKNOWN
    */
   preview(request: OperationRequest, nowMs: number, show: number): Promise<{ total: number; first: string[] }>;
-  /** Repeatable: an operation with this token is begun once. @returns its number @throws as `preview` */
+  /** Repeatable: only one operation begins per token. @returns the operation's number @throws as `preview` */
   begin(request: OperationRequest, token: string, nowMs: number): Promise<number>;
   /**
-   * One small step of an operation whose turn it is, or of the one named. Repeatable, and safe for any number of callers at once: the
-   * effect of a step commits together with its new position, or can be done twice.
+   * Takes one small step of the operation whose turn it is, or of the named one. Repeatable, and safe for any number of callers at once:
+   * the effect of a step commits together with the operation's new position, or can be done twice without harm.
    * @returns the operation that was stepped, or null with the time of the next step
    */
   step(nowMs: number, operationId?: number): Promise<{ stepped: number | null; nextMs: number | null }>;
-  /** @returns its state from now on @throws OPERATION_UNKNOWN, OPERATION_STATE */
+  /** @returns the operation's new state @throws OPERATION_UNKNOWN, OPERATION_STATE */
   stop(operationId: number, nowMs: number, by?: Pick<Change, "author" | "reason">): Promise<OperationState>;
   /**
-   * One ended run again, as `rerun` does with many. @param made a number drawn for the new run: with it, two calls make one
+   * Runs one ended run again, as `rerun` does with many. @param made a number drawn for the new run: with it, two calls make only one run
    * @throws RUN_UNKNOWN, RUN_STATE, TASK_UNKNOWN
    */
   rerun(runId: number, change: Change, made?: number): Promise<Enqueued>;
   /** @throws OPERATION_UNKNOWN */
   find(operationId: number): Promise<OperationRecord>;
-  /** Newest first. */
+  /** The operations, newest first. */
   list(limit: number): Promise<OperationRecord[]>;
 }
 
@@ -152,7 +153,7 @@ const looksAt: Record<OperationKind, (keyof OperationFilter)[]> = {
   dismiss: ofLetters,
   backfill: ofTasks,
 };
-/** The names that callers use. */
+/** The names under which callers give the filter's fields. */
 const filterNames: Record<string, string> = { sinceMs: "since", untilMs: "until", runId: "run" };
 
 /** @throws FILTER_EMPTY, OPTION_INVALID */
@@ -164,7 +165,7 @@ export function checkRequest({ kind, filter, range, pauseUntilMs }: OperationReq
       hint: "Say what is meant, such as --task NAME or --since 1d; or --all.",
     });
   }
-  // Refused, since a filter field that a kind ignores would seem to narrow it, and it would act on all.
+  // Refused, because a field that the kind ignores would seem to narrow the filter, and the operation would act on everything.
   const idle = given.find(([name]) => !looksAt[kind].includes(name as keyof OperationFilter));
   if (idle)
     throw wrong(`does not go by ${filterNames[idle[0]] ?? idle[0]}`, "Leave it out, and say otherwise what is meant.");
@@ -204,7 +205,7 @@ export const operationUnknown = (operationId: number): CarillonError =>
     hint: "See `carillon operations list`.",
   });
 
-/** A glob as a LIKE pattern. */
+/** Converts a glob to a pattern for SQL's LIKE. */
 export const likeOf = (glob: string): string =>
   glob
     .replace(/[\\%_]/g, "\\$&")

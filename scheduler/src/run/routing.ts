@@ -1,6 +1,6 @@
 /**
- * Chooses the worker for a run: pure choices over the workers that live now. This module does not use the store; the store's conditional
- * write decides whether a choice comes in time.
+ * Chooses the worker for a run: pure functions over the workers that are alive now. This module does not use the store; the conditional
+ * write of the store decides whether a choice is still valid.
  */
 import type { Random } from "../base/random.ts";
 import type { PolicyParts, Route } from "../task/policies.ts";
@@ -10,11 +10,11 @@ export interface LiveWorker {
   node: string;
   sessionId: number;
   labels: Readonly<Record<string, string>>;
-  /** How many runs it takes at once; null: not known. */
+  /** How many runs the worker takes at once; null: not known. */
   capacity: number | null;
-  /** Runs that it has or that are addressed to it. */
+  /** The number of runs that the worker has or that are addressed to it. */
   load: number;
-  /** The part of these runs that belongs to the task in question. */
+  /** How many of these runs belong to the task in question. */
   ofTask: number;
   /** The release of its code; null: not reported. */
   release: string | null;
@@ -23,22 +23,22 @@ export interface LiveWorker {
 /** The properties of a run that a choice depends on. */
 export interface RouteRun {
   runId: number;
-  /** Its limit key, or its key; null: neither. */
+  /** The run's limit key, or else its key; null: neither. */
   key: string | null;
-  /** Its part and the number of parts; null: it is whole. */
+  /** The index of the run's part and the number of parts; null: the run is not split. */
   shard: readonly [index: number, total: number] | null;
-  /** The release that the run keeps to: that of its last try, or that of the run whose child it is. null: none. */
+  /** The release that the run is pinned to: that of its last try, or that of the run whose child it is. null: none. */
   release: string | null;
-  /** A worker of that release lives, or did so a while ago. */
+  /** True if a worker of that release is alive, or was until a short while ago. */
   releaseStands: boolean;
 }
 
-/** When each node was last given a run of a task: the higher, the later. Nodes that are gone stay in it. */
+/** When each node was last given a run of a task, as a number: the higher, the later. Nodes that are gone stay in the map. */
 export type Turns = ReadonlyMap<string, number>;
 
 type Policies = Pick<PolicyParts, "route" | "labels" | "limit" | "onReleaseGone">;
 
-/** The workers that may run the task: those with all of its labels, and only the one it is pinned to, if any. */
+/** Returns the workers that may run the task: those with all of its labels; if it is pinned to a worker, only that one. */
 export function eligible({ route, labels = {} }: Policies, view: readonly LiveWorker[]): LiveWorker[] {
   const wanted = Object.entries(labels);
   return view.filter(
@@ -48,7 +48,7 @@ export function eligible({ route, labels = {} }: Policies, view: readonly LiveWo
   );
 }
 
-/** @returns "wait": no worker can take it now. "fail": no worker of its release is left, and it goes to no other */
+/** @returns "wait": no worker can take the run now. "fail": no worker of its release is left, and the run may not go to another release */
 export function choose(
   policies: Policies,
   view: readonly LiveWorker[],
@@ -76,7 +76,7 @@ function chooseOf(
   const most = policies.limit?.perWorker ?? Number.POSITIVE_INFINITY;
   const free = able.filter(({ ofTask }) => ofTask < most);
   const by = policies.route?.by ?? "least-loaded";
-  // Not for `hash` and `broadcast`: there the other runs wait for a slot at the worker that they belong to.
+  // Other strategies choose among workers with a free slot; with `hash` and `broadcast`, a run waits for its own worker.
   if (by === "hash") return roomAt(byHash(able, run.key ?? String(run.runId)), free);
   if (by === "broadcast")
     return roomAt(
@@ -86,7 +86,7 @@ function chooseOf(
   return strategies[by](free, run, turns, random);
 }
 
-/** The state after a choice: the node's turn was the last. */
+/** Returns the turns after a choice, in which this node has the latest turn. */
 export function turnTaken(turns: Turns, node: string): Map<string, number> {
   return new Map(turns).set(node, latest(turns).turn + 1);
 }
@@ -95,22 +95,25 @@ type Strategy = (free: readonly LiveWorker[], run: RouteRun, turns: Turns, rando
 
 const strategies: Record<Exclude<Route["by"], "hash" | "broadcast">, Strategy> = {
   random: (free, _run, _turns, random) => free[Math.floor(random.next() * free.length)],
-  /** By name, the node after the last one that had a turn, even if that one is gone. */
+  /** The next node by name after the node that had the last turn, even if that node is gone. */
   "round-robin": (free, _run, turns) => {
     const { node } = latest(turns);
     const ring = [...free].sort(byName);
     return ring.find((worker) => worker.node > node) ?? ring[0];
   },
-  /** The lowest load in relation to capacity; among equals, the node whose turn is longest ago. */
+  /** The lowest load in relation to capacity; among equal loads, the node whose turn was longest ago. */
   "least-loaded": (free, _run, turns) =>
     least(free, (a, b) => loadOf(a) - loadOf(b) || turnOf(turns, a) - turnOf(turns, b) || byName(a, b)),
   "least-recently-used": (free, _run, turns) =>
     least(free, (a, b) => turnOf(turns, a) - turnOf(turns, b) || byName(a, b)),
-  /** The node that had the last turn; if it is gone or full, the least loaded one, which then has the last turn. */
+  /** The node that had the last turn; if it is gone or full, the least loaded node, which then has the last turn. */
   sticky: (free, run, turns, random) =>
     free.find(({ node }) => node === latest(turns).node) ?? strategies["least-loaded"](free, run, turns, random),
   pin: (free) => free[0],
-  /** Equal numbers of parts; among equals the node with the highest weight for the part, so that a part tends to return to one node. */
+  /**
+   * Equal numbers of parts for all nodes; among equals, the node with the highest weight for the part, so that a part tends to return to
+   * the same node.
+   */
   shards: (free, { shard }) => {
     const part = String(shard?.[0] ?? 0);
     return least(free, (a, b) => a.ofTask - b.ofTask || weight(part, b.node) - weight(part, a.node) || byName(a, b));
@@ -118,14 +121,14 @@ const strategies: Record<Exclude<Route["by"], "hash" | "broadcast">, Strategy> =
 };
 
 /**
- * Rendezvous hashing: each worker draws a number for the key, and the highest has the key. When a worker leaves, only its keys move, in
- * equal parts to the others; when one comes, it gets its share from all.
+ * Rendezvous hashing: a number is computed for each worker and key, and the worker with the highest number gets the key. When a worker
+ * leaves, only its keys move, spread evenly over the others; when a worker joins, it gets its share from all.
  */
 export function byHash(view: readonly LiveWorker[], key: string): LiveWorker | undefined {
   return least(view, (a, b) => weight(key, b.node) - weight(key, a.node) || byName(a, b));
 }
 
-/** 32 bits of FNV-1a, mixed once more: names that differ in one letter must draw independently. */
+/** 32 bits of FNV-1a, mixed once more, so that names that differ in one letter get independent numbers. */
 function weight(key: string, node: string): number {
   let hash = 0x811c9dc5;
   for (const text of [node, "\0", key]) {

@@ -7,12 +7,12 @@ export interface RunEnd {
   runId: number;
   /** null: no run with this number is known. */
   outcome: Outcome | null;
-  /** null if the run left no row. */
+  /** null if no row of the run was kept. */
   task: string | null;
   result: Json;
   /** An object with `code` and `message`. */
   error: Json;
-  /** false: the run left no row, as a success of a task with `history: "failures"`. */
+  /** false: no row was kept, as for a success of a task with `history: "failures"`. */
   kept: boolean;
 }
 
@@ -20,8 +20,8 @@ export interface EndStore {
   /** From now on a signal announces the end of each of these runs. Repeatable. The store forgets the request after an hour. */
   awaitEnds(runIds: number[], nowMs: number): Promise<void>;
   /**
-   * The ends of those of these runs that have ended. The store then forgets that they were awaited.
-   * @param sinceMs the earliest time at which one may have ended
+   * Returns the ends of those of these runs that have ended, and forgets that their ends were awaited.
+   * @param sinceMs the earliest time at which one of them may have ended
    */
   ends(runIds: number[], sinceMs: number): Promise<RunEnd[]>;
 }

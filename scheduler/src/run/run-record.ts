@@ -10,28 +10,28 @@ export interface EnqueueWrite {
   payload: string | null;
   dueMs: number;
   key: string | null;
-  /** The key by which it is limited and hashed; null or absent: its key. */
+  /** The key for limits and routing by hash; null or absent: the run's key. */
   limitKey?: string | null;
-  /** Its own policies; absent or null: the task's. */
+  /** The run's own policies; absent or null: the task's. */
   overrides?: Overrides | null;
-  /** If it has not begun by then, it ends as skipped; absent or null: it does not expire. */
+  /** If the run has not begun by then, it ends as skipped; absent or null: it does not expire. */
   expiresMs?: number | null;
-  /** Beside its task's, of which they may replace some. */
+  /** Labels of the run in addition to the task's; a label with the same name replaces the task's. */
   labels?: RunLabels | null;
-  /** A number drawn for it in advance: an existing run with this number is this run. */
+  /** A number drawn for the run in advance: if a run with this number exists, it is this run. */
   runId?: number | undefined;
-  /** It replaces a run that has the key and has not had a try. */
+  /** The run replaces an unfinished run that has the key and has not had a try. */
   replaces?: boolean;
-  /** With `replaces`: it follows a run that has the key and has begun, in place of an earlier one that was to. */
+  /** With `replaces`: if the run with the key has begun, this run follows it, in place of an earlier run that was to follow. */
   again?: boolean;
-  /** This run stands for its key for so long, also when it has ended: see `uniqueFor`. */
+  /** This run stands for its key for this long, even after it has ended: see `uniqueFor`. */
   uniqueForMs?: number;
-  /** With `replaces`: it is due at most this long after the first enqueue that it stands for. */
+  /** With `replaces`: the run is due at most this long after the first enqueue that it stands for. */
   maxWaitMs?: number;
   /** null: the task's priority. */
   priority: number | null;
   source: RunSource;
-  /** The span of a traced enqueue, as traceparent writes it. Kept beside the run. */
+  /** The span of a traced enqueue, in the format of the traceparent header, stored with the run. */
   context?: string | undefined;
 }
 
@@ -40,17 +40,17 @@ export interface RunOrigin {
   runId: number;
   context: string;
   createdMs: number;
-  /** It goes on from a run, or comes after several. */
+  /** True if the run continues one run or follows several. */
   apart: boolean;
 }
 
 export interface Enqueued {
   runId: number;
-  /** False: a live run of this task had the key already, or one stands for it, and this is that run. */
+  /** False: this is an existing run of the task, which is unfinished and has the key, or stands for the key. */
   created: boolean;
-  /** The waiting run with the key, which has ended as skipped in favour of this one. */
+  /** The waiting run with the key, which ended as skipped because this run replaces it. */
   replaced?: number | undefined;
-  /** The run with the key has begun, and this enqueue follows its end. */
+  /** True if the run with the key has begun, and this run follows its end. */
   again?: boolean | undefined;
 }
 
@@ -72,13 +72,13 @@ export interface RunRecord {
   attempt: number;
   fence: number | null;
   node: string | null;
-  /** The node that it is addressed to, while it is not claimed. */
+  /** The node that the run is addressed to, while no worker has claimed it. */
   addressee?: string | null;
   limitKey?: string | null;
   shard?: [index: number, total: number] | null;
   overrides?: Overrides | null;
   expiresMs?: number | null;
-  /** null: it has none. */
+  /** null: the run has no labels. */
   labels?: RunLabels | null;
   payload: Json;
   progress: Json;
@@ -99,7 +99,7 @@ export interface AttemptRecord {
 
 export interface LogLine {
   runId: number;
-  /** For a store that must check whether the line's writer has the run. */
+  /** For a store that must check whether the writer of the line has the run. */
   fence?: number;
   attempt: number;
   atMs: number;
@@ -108,16 +108,16 @@ export interface LogLine {
   fields: Json;
 }
 
-/** Properties of runs that lists can be narrowed to, beside task and state. */
+/** Properties by which lists of runs can be filtered, in addition to task and state. */
 export interface RunMatch {
   /** The group of the run's task. */
   group?: string;
-  /** The task is in one of these namespaces. */
+  /** The run's task is in one of these namespaces. */
   namespaces?: readonly string[];
-  /** Only together with a task, within which it is unique among unfinished runs. */
+  /** Allowed only together with a task, because a key is unique only among the unfinished runs of a task. */
   key?: string;
   source?: RunSource;
-  /** It has all of these. */
+  /** The run has all of these labels. */
   labels?: RunLabels;
 }
 

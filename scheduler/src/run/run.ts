@@ -1,11 +1,11 @@
 import { CarillonError } from "../base/errors.ts";
 
 /**
- * The life of a run, as the store keeps it. `held`: waits for a slot under the task's overlap policy. `paused`: an enqueued run of a paused
- * task. `ready`: claimable once due. `claimed`: a worker has it. `undecided`: its worker was lost, and its task leaves the consequence to
- * an operator; the run does not start meanwhile. The others are ends; an ended run moves from the live table to history, except
- * `withdrawn`, the end of a planned slot that an edit or a pause took back before its time: that slot never came due, so nothing remains of
- * it.
+ * The states of a run in the store. `held`: waits for a slot under the task's overlap policy. `paused`: an enqueued run of a paused task.
+ * `ready`: claimable once due. `claimed`: a worker has it. `undecided`: its worker was lost, and its task leaves the decision to an
+ * operator; the run does not start meanwhile. The others are ends; an ended run moves from the live table to history. Exception:
+ * `withdrawn` is the end of a planned slot that an edit or a pause took back before its time; that slot never came due, so no record of it
+ * remains.
  */
 export const liveStates = ["held", "paused", "ready", "claimed", "undecided"] as const;
 export type LiveState = (typeof liveStates)[number];
@@ -13,11 +13,14 @@ export const outcomes = ["succeeded", "failed", "cancelled", "skipped"] as const
 export type Outcome = (typeof outcomes)[number];
 export type RunState = LiveState | Outcome | "withdrawn";
 
-/** How a run came to be. `child`: spawned by a run; `after`: follows one or more; `chain`: goes on from one; `join`: follows all children of one. */
+/**
+ * How a run was made. `child`: spawned by a run; `after`: follows one or more runs; `chain`: continues one run; `join`: follows all
+ * children of one run.
+ */
 export const runSources = ["slot", "enqueue", "manual", "child", "after", "chain", "join"] as const;
 export type RunSource = (typeof runSources)[number];
 
-/** A key is unique within its task only, and the indexes of runs begin with the task. */
+/** A key is unique only within its task, and the indexes of runs begin with the task. */
 export const keyNeedsTask = (): CarillonError =>
   new CarillonError("OPTION_INVALID", "runs are listed by a key within one task only", {
     hint: "Add the task whose run has the key.",

@@ -1,26 +1,26 @@
 import type { SqlClient } from "../base/change.ts";
 import { CarillonError } from "../base/errors.ts";
 
-/** drizzle-orm, over pg or postgres.js: what `db.transaction(async (tx) => …)` passes. */
+/** drizzle-orm, over pg or postgres.js: the object that `db.transaction(async (tx) => …)` passes. */
 export interface DrizzleTransaction {
   readonly _: { readonly session: object };
   rollback(): never;
 }
 
-/** Kysely: what `db.transaction().execute(async (trx) => …)` passes, or a controlled transaction. */
+/** Kysely: the object that `db.transaction().execute(async (trx) => …)` passes, or a controlled transaction. */
 export interface KyselyTransaction {
   readonly isTransaction: boolean;
   executeQuery(query: never): Promise<{ readonly rows: unknown[] }>;
 }
 
-/** Knex: what `knex.transaction(async (trx) => …)` passes. */
+/** Knex: the object that `knex.transaction(async (trx) => …)` passes. */
 export interface KnexTransaction {
   readonly isTransaction?: boolean;
   isCompleted(): boolean;
   readonly client: object;
 }
 
-/** TypeORM: what `dataSource.transaction(async (tx) => …)` passes, or a query runner with a transaction. */
+/** TypeORM: the object that `dataSource.transaction(async (tx) => …)` passes, or a query runner with a transaction. */
 export type TypeOrmTransaction = { readonly queryRunner?: TypeOrmRunner } | TypeOrmRunner;
 
 interface TypeOrmRunner {
@@ -28,23 +28,23 @@ interface TypeOrmRunner {
   query(text: string, values: unknown[], structured: true): Promise<{ records: unknown }>;
 }
 
-/** MikroORM: what `em.transactional(async (em) => …)` passes. */
+/** MikroORM: the object that `em.transactional(async (em) => …)` passes. */
 export interface MikroOrmTransaction {
   getTransactionContext(): unknown;
 }
 
-/** Prisma, over its adapter for pg: what `prisma.$transaction(async (tx) => …)` passes. */
+/** Prisma, over its adapter for pg: the object that `prisma.$transaction(async (tx) => …)` passes. */
 export interface PrismaTransaction {
   $queryRawUnsafe<T = unknown>(query: string, ...values: unknown[]): PromiseLike<T>;
 }
 
-/** postgres.js: what `sql.begin(async (sql) => …)` passes. */
+/** postgres.js: the object that `sql.begin(async (sql) => …)` passes. */
 export interface PostgresJsTransaction {
   unsafe(text: string, values?: never[]): PromiseLike<unknown>;
   savepoint(name: string, work: never): Promise<unknown>;
 }
 
-/** A transaction that the caller has begun on the store's database, as the caller's library gives it. */
+/** A transaction that the caller has begun on the store's database, as an object of the caller's library. */
 export type Transaction =
   | SqlClient
   | DrizzleTransaction
@@ -61,9 +61,9 @@ type Parts = Record<string, unknown>;
 const clients = new WeakMap<object, SqlClient>();
 
 /**
- * Returns pg's `query` for a transaction of any of these libraries: for one object always the same.
- * @param what its name in the error
- * @throws OPTION_INVALID for a pool and for a connection on which no transaction was begun, whose statements would be committed one by one
+ * Returns an object with pg's `query` for a transaction of any of these libraries; for the same transaction always the same object.
+ * @param what the option's name in the error
+ * @throws OPTION_INVALID for a pool, and for a connection without a transaction, whose statements would be committed one by one
  */
 export function clientOf(what: string, given: unknown): SqlClient {
   const isObject = (typeof given === "object" || typeof given === "function") && given !== null;
@@ -76,7 +76,7 @@ export function clientOf(what: string, given: unknown): SqlClient {
 }
 
 function clientIn(what: string, given: Parts): SqlClient {
-  // Objects of TypeORM have query() too, which returns something else than pg's.
+  // Objects of TypeORM have query() too, but its result differs from that of pg.
   if ("isTransactionActive" in given) return ofTypeOrm(what, given as unknown as TypeOrmRunner);
   if ("createQueryRunner" in given || "queryRunner" in given)
     return ofTypeOrm(what, given.queryRunner as TypeOrmRunner | undefined);
@@ -92,7 +92,10 @@ function clientIn(what: string, given: Parts): SqlClient {
   throw unknownKind(what);
 }
 
-/** A pool has query() too, and runs each statement on any of its connections. No client counts connections. */
+/**
+ * A pool has query() too, and runs each statement on any of its connections. A pool is recognised by its counts of connections, which no
+ * client has.
+ */
 function ofPg(what: string, given: Parts): SqlClient {
   const isPool = [given.totalCount, given.idleCount, given.waitingCount].every((count) => typeof count === "number");
   if (isPool)
@@ -135,11 +138,11 @@ function ofKysely(what: string, given: Parts): SqlClient {
 function ofKnex(what: string, given: Parts): SqlClient {
   if (given.isTransaction !== true) throw notBegun(what, "knex.transaction() passes to your function");
   const { client } = given as { client: { acquireConnection(): Promise<SqlClient> } };
-  // The transaction's one connection, a client of pg: knex.raw() would take each `?` in a statement for a placeholder.
+  // The transaction's single connection, a client of pg, because knex.raw() would treat each `?` in a statement as a placeholder.
   return { query: async (text, values) => (await client.acquireConnection()).query(text, values) };
 }
 
-/** Its transaction is one of Knex (version 6) or Kysely (version 7). */
+/** The transaction inside is one of Knex (version 6) or of Kysely (version 7). */
 function ofMikroOrm(what: string, given: MikroOrmTransaction): SqlClient {
   const context = given.getTransactionContext();
   if (!context) throw notBegun(what, "em.transactional() passes to your function");
@@ -147,7 +150,7 @@ function ofMikroOrm(what: string, given: MikroOrmTransaction): SqlClient {
 }
 
 function ofPrisma(what: string, given: Parts): SqlClient {
-  // The client itself has it, and the transaction's does not.
+  // Only the client itself has $connect; the transaction does not.
   if (typeof given.$connect === "function") throw notBegun(what, "prisma.$transaction() passes to your function");
   const tx = given as unknown as PrismaTransaction;
   return {
@@ -164,7 +167,7 @@ function ofPrisma(what: string, given: Parts): SqlClient {
 const plain = (value: unknown): unknown =>
   typeof value === "bigint" ? Number(value) : Array.isArray(value) ? value.map(plain) : value;
 
-/** Rejects with PostgreSQL's message and SQLSTATE, as pg does: Prisma has both within its own error. */
+/** Rejects with PostgreSQL's message and SQLSTATE, as pg does: Prisma's own error contains both. */
 function asOfPg(error: {
   meta?: { driverAdapterError?: { cause?: { originalCode?: string; originalMessage?: string } } };
 }): never {
@@ -172,7 +175,7 @@ function asOfPg(error: {
   throw code === undefined ? error : Object.assign(new Error(message, { cause: error }), { code });
 }
 
-/** The id of PostgreSQL's type `unknown`: the server takes the type that the statement needs. */
+/** The id of PostgreSQL's type `unknown`: the server then infers the type that the statement needs. */
 const unknownType = 705;
 
 function ofPostgresJs(what: string, given: Parts): SqlClient {
@@ -181,7 +184,7 @@ function ofPostgresJs(what: string, given: Parts): SqlClient {
     unsafe(text: string, values: unknown[]): PromiseLike<Record<string, unknown>[]>;
     typed(value: unknown, type: number): unknown;
   };
-  /** As it is: postgres.js would write a text that is meant as JSON as a JSON string. */
+  /** Strings are sent unchanged, because postgres.js would encode a string that already is JSON once more. */
   const sentAs = (value: unknown) =>
     Array.isArray(value) || typeof value === "string"
       ? sql.typed(Array.isArray(value) ? arrayText(value) : value, unknownType)
@@ -189,7 +192,7 @@ function ofPostgresJs(what: string, given: Parts): SqlClient {
   return { query: async (text, values = []) => ({ rows: [...(await sql.unsafe(text, values.map(sentAs)))] }) };
 }
 
-/** A list in PostgreSQL's array format. */
+/** Formats a list as text in PostgreSQL's array format. */
 const arrayText = (values: readonly unknown[]) =>
   `{${values.map((value) => (value === null ? "NULL" : `"${String(value).replace(/["\\]/g, "\\$&")}"`)).join(",")}}`;
 

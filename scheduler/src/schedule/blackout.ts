@@ -1,19 +1,19 @@
 /**
- * Blackout windows: times in which slots of a task do not start. A slot that would become due in one is skipped, or runs at
- * the window's end. Only slots are held back, not enqueued runs, retries, or runs that wait for a concurrency limit.
+ * Blackout windows: times in which slots of a task do not start. A slot that would become due in a window is skipped, or runs at the
+ * window's end. Only slots are held back, not enqueued runs, retries, or runs that wait for a concurrency limit.
  */
 import { beginOf, dayMs, localDayOf } from "./calendar.ts";
 import type { Judgement } from "./schedule.ts";
 import { zoneOf } from "./zone.ts";
 
-/** A window in a task's definition. Its end is the first moment outside. */
+/** A window in a task's definition. The end is exclusive. */
 export type BlackoutWindow =
   | {
-      /** Local times of day, "22:00"; a window that ends before it begins goes over midnight. */
+      /** Local times of day, such as "22:00"; a window whose end is not after its beginning continues past midnight. */
       from: string;
       to: string;
       zone: string;
-      /** The days on which it begins, 0 (Sunday) to 6; null: every day. */
+      /** The days on which the window begins, 0 (Sunday) to 6; null: every day. */
       days: number[] | null;
       then: "skip" | "delay";
     }
@@ -23,7 +23,7 @@ export type BlackoutWindow =
       then: "skip" | "delay";
     };
 
-/** A slot that windows would delay by more is skipped. */
+/** A slot that windows would delay by more than this is skipped. */
 const delayedMaxMs = 366 * dayMs;
 
 export const minutesOf = (text: string): number => Number(text.slice(0, 2)) * 60 + Number(text.slice(3, 5));
@@ -41,14 +41,14 @@ export function occurrenceAt(window: BlackoutWindow, ms: number): Occurrence | n
   const [from, to] = [minutesOf(window.from), minutesOf(window.to)];
   const span = zone.at(ms);
   const today = localDayOf(zone, ms);
-  // The occurrence began today, or yesterday and goes over midnight.
+  // The occurrence began today, or it began yesterday and continues past midnight.
   for (const day of to <= from ? [today - 1, today] : [today]) {
     if (window.days !== null && !window.days.includes((((day + 4) % 7) + 7) % 7)) continue;
     const first = day * dayMs + from * 60_000;
     const last = (to <= from ? day + 1 : day) * dayMs + to * 60_000;
     const [startMs, endMs] = [beginOf(zone, first), beginOf(zone, last)];
     if (ms >= startMs && ms < endMs) return { startMs, endMs };
-    // `startMs` and `endMs` use the first pass of a repeated hour; in the second pass the window holds again.
+    // `startMs` and `endMs` use the first pass of a repeated hour; in the second pass the window applies again.
     const again = { startMs: Math.max(span.from, first - span.offset), endMs: last - span.offset };
     if (ms < span.from - span.entered && ms >= again.startMs && ms < again.endMs) return again;
   }
@@ -60,16 +60,22 @@ const wordsOf = (window: BlackoutWindow) =>
     ? `blackout ${new Date(window.fromMs).toISOString()} to ${new Date(window.toMs).toISOString()}`
     : `blackout ${window.from} to ${window.to} ${window.zone}`;
 
-/** Cache of the step from each instant: windows that delay lead from one to the next, and each step of a long chain is computed once. */
+/**
+ * Cache of the step from each instant. The end of one window that delays may be in the next window, and each step of a long chain is
+ * computed once.
+ */
 export type Steps = Map<number, Step>;
 
 interface Step {
-  /** The last window that holds the instant; the first one with `skip` takes precedence. undefined: none holds it. */
+  /** The last window that contains the instant; the first window with `skip` takes precedence. undefined: no window contains it. */
   window: BlackoutWindow | undefined;
   endMs: number;
 }
 
-/** A chain of windows longer than this is cached: without gaps between them, each judgement would follow it for a year. */
+/**
+ * A chain of more windows than this is cached: if windows follow each other without gaps, each judgement would otherwise follow the chain
+ * for a year.
+ */
 const shortRow = 16;
 const stepsKept = 2_000;
 
@@ -95,7 +101,9 @@ function rememberedStep(steps: Steps, windows: readonly BlackoutWindow[], at: nu
   return step;
 }
 
-/** The instant up to which later due times are held by the same windows. Other windows that begin and end before it only add to these. */
+/**
+ * Returns the instant up to which later due times are in the same windows. Further windows that begin and end before it only add to these.
+ */
 function heldAlike(windows: readonly BlackoutWindow[], dueMs: number): number {
   const held = windows.map((window) => occurrenceAt(window, dueMs));
   const endMs = Math.min(...held.map((one) => one?.endMs ?? Number.POSITIVE_INFINITY));
@@ -104,8 +112,8 @@ function heldAlike(windows: readonly BlackoutWindow[], dueMs: number): number {
 }
 
 /**
- * Judges a run due at `dueMs`; undefined if no window holds it. A window with `skip` takes precedence over those that delay. With a skip,
- * runs due before `untilMs` are skipped as well.
+ * Judges a run that is due at `dueMs`; returns undefined if no window contains that time. A window with `skip` takes precedence over
+ * windows that delay. If the run is skipped, runs due before `untilMs` are skipped as well.
  */
 export function blackedOut(
   windows: readonly BlackoutWindow[],

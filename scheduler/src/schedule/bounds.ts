@@ -1,22 +1,22 @@
-/** A schedule's beginning and end: from a moment, until a moment, or a maximum number of times. */
+/** A schedule's bounds: its first moment, its last moment, and the most slots. */
 import { instant, instantOf, show, time, wrong } from "./given.ts";
 
-/** Which of its slots a schedule has. */
+/** Which slots of a schedule are kept. */
 export interface Bounds {
-  /** No slot lies before it. */
+  /** The schedule has no slot before this time. */
   fromMs?: number;
-  /** No slot lies after it; one at this very moment is the last. */
+  /** The schedule has no slot after this time; a slot at this very time is the last one. */
   untilMs?: number;
-  /** Maximum number of slots, counted from `fromMs`. */
+  /** The most slots, counted from `fromMs`. */
   times?: number;
 }
 
 export interface BoundOptions {
-  /** No slot lies before it: a Date, epoch milliseconds, or ISO 8601 with an offset or Z. Default: none. */
+  /** The schedule has no slot before this time: a Date, epoch milliseconds, or ISO 8601 with an offset or Z. Default: none. */
   from?: Date | number | string;
-  /** No slot lies after it; one at this very moment is the last. Default: none. */
+  /** The schedule has no slot after this time; a slot at this very time is the last one. Default: none. */
   until?: Date | number | string;
-  /** Maximum number of slots, counted from `from`, including those that are skipped or missed. Default: no limit. */
+  /** The most slots, counted from `from`, including slots that are skipped or missed. Default: no limit. */
   times?: number;
 }
 
@@ -46,7 +46,7 @@ export function boundsOf(given: Partial<Record<keyof Bounds, unknown>>, most: nu
   return { fromMs, times: times as number };
 }
 
-/** Only the bounds that are given. */
+/** Returns only the bounds that are given. */
 export const boundsIn = ({ fromMs, untilMs, times }: { [name in keyof Bounds]?: number | undefined }): Bounds => ({
   ...(fromMs === undefined ? {} : { fromMs }),
   ...(untilMs === undefined ? {} : { untilMs }),
@@ -60,13 +60,13 @@ interface Unbounded {
   words(): string;
 }
 
-/** The moment of the last possible slot. @param everyMs between two slots of an interval; undefined: the slots are iterated */
+/** The time of the last possible slot. @param everyMs the period of an interval; undefined: the slots are iterated */
 export function lastOf(base: Unbounded, everyMs: number | undefined, { fromMs = 0, untilMs, times }: Bounds): number {
   if (times === undefined) return untilMs ?? Number.POSITIVE_INFINITY;
   let last = base.next(fromMs - 1);
   if (last !== null && everyMs !== undefined) return last + (times - 1) * everyMs;
   for (let more = times - 1; more > 0 && last !== null; more--) last = base.next(last);
-  // The schedule has fewer slots than `times`: its years are over before.
+  // The schedule has fewer slots than `times`, because its years end before.
   return last ?? Number.POSITIVE_INFINITY;
 }
 

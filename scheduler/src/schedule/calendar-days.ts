@@ -3,7 +3,7 @@ import { CarillonError } from "../base/errors.ts";
 import { type CalendarContent, dayText, localDayOf } from "./calendar.ts";
 import { zoneOf } from "./zone.ts";
 
-/** Holidays of the first list that the second lacks, in order. */
+/** Returns the holidays of the first list that are not in the second, in order. */
 export function missingDays(from: readonly string[], others: readonly string[]): string[] {
   const known = new Set(others);
   return from.filter((day) => !known.has(day));
@@ -15,7 +15,7 @@ export function comingHolidays({ zone, holidays }: CalendarContent, nowMs: numbe
   return holidays.filter((day) => day >= today).length;
 }
 
-/** A new version that keeps fewer than half of the coming holidays is more often a broken file than a decision. */
+/** True if the new version keeps fewer than half of the coming holidays, which is more often a broken file than a decision. */
 export const isShrunk = (was: CalendarContent, is: CalendarContent, nowMs: number): boolean =>
   2 * comingHolidays(is, nowMs) < comingHolidays(was, nowMs);
 

@@ -7,7 +7,7 @@ import { zoneOf } from "./zone.ts";
 
 const zone = "Europe/Berlin";
 const ms = (text: string) => Date.parse(text);
-/** "2026-03-30 09:00" in the zone */
+/** Formats slots as local times in the zone, such as "2026-03-30 09:00". */
 const local = (slots: readonly number[], name = zone) =>
   slots.map((slot) => new Date(slot + zoneOf(name).at(slot).offset).toISOString().slice(0, 16).replace("T", " "));
 

@@ -1,6 +1,6 @@
 /**
- * The schedule kind `interval`: every n days, weeks, months or years of the calendar, on some of their days at some times of
- * day. It counts from the period of its anchor, in both directions, so that all nodes agree and none keeps a count.
+ * The schedule kind `interval`: every n days, weeks, months or years of the calendar, on certain days of the period, at certain times of
+ * day. It counts from the period of its anchor, in both directions, so that all nodes agree and none needs to store a count.
  */
 import { limits } from "../base/limits.ts";
 import { type Bounds, boundNames, boundsOf, givenBounds, mostTimesOfCron } from "./bounds.ts";
@@ -46,14 +46,17 @@ export type IntervalSpec = {
   type: "interval";
   count: number;
   unit: PeriodUnit;
-  /** The days of a period; a day has none. In a week "MON"; in a month 1 to 31, "last", "TUE#2", "FRIL"; in a year "02-29". */
+  /**
+   * The days within a period; not used if the period is a day. In a week "MON"; in a month 1 to 31, "last", "TUE#2", "FRIL"; in a year
+   * "02-29".
+   */
   on?: (number | string)[];
-  /** Times of day: "09:00" */
+  /** Times of day, such as "09:00". */
   at: string[];
   zone: string;
-  /** A local date: its period is one of those that have slots. */
+  /** A local date; the period that contains it has slots. */
   anchor: string;
-  /** A month that lacks the day: its last day, or none. Only where `on` has such a day. */
+  /** In a month that lacks the day: use its last day, or none. Only set where `on` contains such a day. */
   monthEnd?: (typeof monthEnds)[number];
   gap: GapPolicy;
   overlap: FoldPolicy;
@@ -67,12 +70,12 @@ const mostCount = 10_000;
 const mostAt = 100;
 const weekdayCodes = ["MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN"] as const;
 
-/** The fixed anchor of those that name none and have no `from`: Monday, 5 January 1970. */
+/** The anchor of schedules with neither `anchor` nor `from`: Monday, 5 January 1970. */
 const usualAnchor = "1970-01-05";
 
 const calendarPeriod = /^\s*(\d{1,5})?\s*(day|week|month|quarter|year)s?\s*$/i;
 
-/** "2 weeks" → its count and unit; null: another kind of period, such as "14d" of elapsed time. */
+/** Reads a text such as "2 weeks" into its count and unit; null: another kind of period, such as "14d" of elapsed time. */
 export function calendarPeriodOf(text: unknown): { count: number; unit: PeriodUnit } | null {
   const [, count = "1", unit] = (typeof text === "string" && calendarPeriod.exec(text)) || [];
   if (unit === undefined) return null;
@@ -83,7 +86,7 @@ export function calendarPeriodOf(text: unknown): { count: number; unit: PeriodUn
 }
 
 /**
- * @param options as `every` takes them, unchecked
+ * @param options the options of `every`, unchecked
  * @throws SCHEDULE_INVALID, ZONE_UNKNOWN, SLOT_TOO_FAR, DURATION_INVALID
  */
 export function calendarEvery(period: { count: number; unit: PeriodUnit }, options: unknown): IntervalSpec {
@@ -109,7 +112,7 @@ export function calendarEvery(period: { count: number; unit: PeriodUnit }, optio
 const dateOfInstant = (ms: number, zone: unknown): string =>
   dayText(Math.floor((ms + zoneOf(zone ?? "UTC").at(ms).offset) / dayMs));
 
-/** "2 weeks" */
+/** The text of a period, such as "2 weeks". */
 export const calendarPeriodText = ({ count, unit }: { count: number; unit: PeriodUnit }): string =>
   `${count} ${unit}${count === 1 ? "" : "s"}`;
 
@@ -157,11 +160,11 @@ export function intervalSpec(value: unknown): IntervalSpec {
   return spec;
 }
 
-/** @param from a local time */
+/** @param from a local time, in ms */
 const usualAnchorOf = (from: number | undefined): string =>
   from === undefined ? usualAnchor : dayText(Math.floor(from / dayMs));
 
-/** @param from a local time */
+/** @param from a local time, in ms */
 const usualAtOf = (from: number | undefined): string =>
   from === undefined ? "00:00" : clockText(Math.floor((((from % dayMs) + dayMs) % dayMs) / 1000));
 
@@ -202,7 +205,7 @@ const onHints: { [unit in PeriodUnit]: string } = {
   year: 'Give a date such as "04-15". For days of the week say "12 months", with an anchor in that month.',
 };
 
-/** @param anchorDay the day used where none is given; null: there is no anchor */
+/** @param anchorDay the day that is used if no day is given; null: there is no anchor */
 function daysGiven(unit: PeriodUnit, given: unknown, anchorDay: number | null): (number | string)[] | null {
   if (unit === "day") {
     if (given === undefined) return null;
@@ -228,7 +231,7 @@ function dayOfAnchor(unit: PeriodUnit, day: number): number | string {
   return unit === "month" ? new Date(day * dayMs).getUTCDate() : dayText(day).slice(5);
 }
 
-/** Numbers first, weekdays from Monday. */
+/** Sort order of days: numbers first, then weekdays from Monday. */
 function orderOf(day: number | string): number {
   if (typeof day === "number") return day;
   const weekday = (weekdayCodes as readonly string[]).indexOf(day.slice(0, 3));
@@ -265,7 +268,7 @@ function intervalTimes({ count, unit, on = [], at, anchor, monthEnd }: IntervalS
   return new PeriodicTimes({ unit, count, anchorDay: anchorOf(anchor), weekStart: 0 }, daysOf, at.map(secondOf));
 }
 
-/** @param first the first day of the period @param end the day after its last @returns null: it lacks that day */
+/** @param first the first day of the period @param end the day after its last day @returns null: the period lacks that day */
 function dayIn(unit: PeriodUnit, on: number | string, first: number, end: number, clamps: boolean): number | null {
   if (unit === "year") {
     const text = String(on);
@@ -305,7 +308,7 @@ export class IntervalSchedule {
   }
 }
 
-/** "every 2 weeks on Mondays at 09:00, Europe/Berlin, counted from 2026-03-16" */
+/** For example "every 2 weeks on Mondays at 09:00, Europe/Berlin, counted from 2026-03-16". */
 function intervalWords({ count, unit, on = [], at, zone, anchor, monthEnd }: IntervalSpec): string {
   const often = count === 1 ? `every ${unit}` : `every ${count} ${unit}s`;
   const days = on.length === 0 ? "" : ` on ${list(on.map((day) => dayWords(unit, day)))}`;

@@ -24,7 +24,7 @@ const utc = (text: string) => Date.parse(`${text}Z`);
 
 const clocks = new Map<string, Intl.DateTimeFormat>();
 
-/** The time of a clock on the wall, computed by the runtime and not by our zones. */
+/** The local day and time of an instant, computed by the runtime instead of by the code under test. */
 function wall(zone: string, ms: number): { day: number; time: number } {
   const clock =
     clocks.get(zone) ??
@@ -47,7 +47,7 @@ function wall(zone: string, ms: number): { day: number; time: number } {
   };
 }
 
-/** Every slot of a wide range, moved one by one by counting days; slots at one instant are one. */
+/** The expected result: every slot of a wide range, moved one by one by counting days; slots at one instant count as one. */
 function naive(
   base: Schedule,
   rule: CalendarRule,
@@ -66,7 +66,7 @@ function naive(
     while (!runs(target)) target += rule.otherwise === "next" ? 1 : -1;
     if (target === day) moved.add(slot);
     else {
-      // Found by search: the first instant around there at which the wall shows that local time, or later by the gap.
+      // Found by search: the first instant near there whose local time is that time; in a gap, it is later by the gap's length.
       const guess = target * dayMs + time;
       let found: number | undefined;
       for (let at = guess - 15 * 3_600_000; at <= guess + 15 * 3_600_000 && found === undefined; at += 1_800_000) {

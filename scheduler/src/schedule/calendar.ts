@@ -1,7 +1,7 @@
 /**
- * Business calendars: which days are worked, in one zone, and how that changes a task's slots. A slot on a day that the task does not run
- * on is skipped, or moved to the next or the last day before that it does run on, at the same local time. Pure: the store keeps calendars
- * (see calendar-store.ts), every node computes alike. See docs/calendars.md.
+ * Business calendars: which days are working days in one zone, and how that changes a task's slots. A slot on a day on which the task does
+ * not run is skipped, or moved to the next or the previous day on which it does, at the same local time. Pure functions: the store keeps
+ * calendars (see calendar-store.ts), and every node computes the same result. See docs/calendars.md.
  */
 import { CarillonError } from "../base/errors.ts";
 import { shownValue } from "../base/json.ts";
@@ -11,7 +11,7 @@ import type { Judgement, Schedule } from "./schedule.ts";
 import { endOfTime, type Zone, zoneOf } from "./zone.ts";
 
 export interface CalendarContent {
-  /** Its days, and the local times of slots that are moved, are this zone's. */
+  /** The zone of the calendar's days, and of the local times of slots that are moved. */
   zone: string;
   /** 0 (Sunday) to 6; ascending. */
   weekend: number[];
@@ -24,22 +24,22 @@ export interface Calendar extends CalendarContent {
   version: number;
 }
 
-/** A task's own rule, part of its definition. */
+/** A task's own rule, which is part of its definition. */
 export interface CalendarRule {
   name: string;
-  /** A holiday here is any day that is not worked: weekends too. */
+  /** "holidays" here means all days that are not working days, including weekends. */
   on: "working-days" | "holidays";
   otherwise: "skip" | "next" | "previous";
 }
 
 export const dayMs = 86_400_000;
-/** No slot is moved further than this; a slot that would be is skipped. */
+/** No slot is moved by more days than this; a slot that would be moved further is skipped. */
 export const movedDaysMax = 400;
 const weekdays = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"] as const;
 
 export const dayText = (day: number): string => new Date(day * dayMs).toISOString().slice(0, 10);
 
-/** The number of days since 1970-01-01 of a text such as 2026-12-25. @throws CALENDAR_INVALID */
+/** The number of days from 1970-01-01 to a date such as 2026-12-25. @throws CALENDAR_INVALID */
 export function dayOfText(text: string): number {
   if (typeof text !== "string") throw invalid(`${shownValue(text)} is no date`, "Write dates as 2026-12-25.");
   const ms = /^\d{4}-\d\d-\d\d$/.test(text) ? Date.parse(`${text}T00:00:00Z`) : Number.NaN;
@@ -48,7 +48,7 @@ export function dayOfText(text: string): number {
   return ms / dayMs;
 }
 
-/** "sat" or "Saturday" → 6. @throws CALENDAR_INVALID */
+/** Reads "sat" or "Saturday" as 6. @throws CALENDAR_INVALID */
 export function weekdayOf(text: string): number {
   const day = weekdays.indexOf(text.trim().slice(0, 3).toLowerCase() as (typeof weekdays)[number]);
   if (day < 0) throw invalid(`${JSON.stringify(text.slice(0, 40))} is no day of the week`, "Write sun, mon, … sat.");
@@ -70,12 +70,15 @@ export function calendarContent(given: { zone: string; weekend: number[]; holida
   return { zone, weekend, holidays: days.map(dayText) };
 }
 
-/** The part of a zone that turns instants into local times. */
+/** The part of a zone that converts instants to local times. */
 export interface Offsets {
   at(instant: number): { readonly offset: number };
 }
 
-/** The instant at which clocks in the zone show this local time: the first of two, and later by the gap in a gap. */
+/**
+ * Returns the instant of a local time in the zone: if it exists twice, the first instant; if it is in a gap, the instant that is later by
+ * the gap's length.
+ */
 export function instantAt(zone: Offsets, local: number): number {
   const early = local - zone.at(local - dayMs).offset;
   if (early + zone.at(early).offset === local) return early;
@@ -83,7 +86,7 @@ export function instantAt(zone: Offsets, local: number): number {
   return late + zone.at(late).offset === local ? late : early;
 }
 
-/** The first instant at which clocks in the zone show this local time or a later one: in a gap, the gap's end. */
+/** Returns the first instant at which clocks in the zone show this local time or a later one; in a gap, that is the gap's end. */
 export function beginOf(zone: Zone, local: number): number {
   const instant = instantAt(zone, local);
   const span = zone.at(instant);
@@ -100,17 +103,17 @@ const startOf = (zone: Zone, day: number) => (day * dayMs < endOfTime ? beginOf(
 export interface RunDays {
   zone: Zone;
   allows(day: number): boolean;
-  /** The first such day at or after a day, or with −1 the last at or before it; infinite if there is none. */
+  /** Returns the first such day at or after `day`, or with −1 the last one at or before it; infinite if there is none. */
   nearest(day: number, way: 1 | -1): number;
 }
 
 interface CompiledDays {
   zone: Zone;
   free: Set<number>;
-  /** The same, ascending. */
+  /** The holidays as day numbers, ascending. */
   holidays: number[];
   weekend: Set<number>;
-  /** The nearest working day of each holiday, cached: a calendar may have years of holidays in a row. */
+  /** Cache of the nearest working day of each holiday, because a calendar may have years of holidays in a row. */
   worked: Record<1 | -1, Map<number, number>>;
 }
 
@@ -128,7 +131,7 @@ function compile(calendar: Calendar): CompiledDays {
   return known;
 }
 
-/** The first of January 1970 was a Thursday. */
+/** Day 0, the first of January 1970, was a Thursday. */
 const weekdayOfDay = (day: number) => (((day + 4) % 7) + 7) % 7;
 
 export function runDays(calendar: Calendar, on: CalendarRule["on"]): RunDays {
@@ -159,7 +162,7 @@ function nearestWorked({ free, weekend, worked }: CompiledDays, day: number, way
 }
 
 function nearestFree({ holidays, weekend }: CompiledDays, day: number, way: 1 | -1): number {
-  // Counts the holidays before the day; in a search backwards the day itself counts too.
+  // The number of holidays before the day; in a search backwards, the day itself counts too.
   const before = way === 1 ? day : day + 1;
   let [low, high] = [0, holidays.length];
   while (low < high) {
@@ -177,7 +180,7 @@ function nearestFree({ holidays, weekend }: CompiledDays, day: number, way: 1 | 
   return nearest;
 }
 
-/** The reason why a task does not run on a day, in a few words. */
+/** Returns a short reason why a task does not run on a day. */
 function whyNot(calendar: Calendar, day: number): string {
   const { free, weekend } = compile(calendar);
   const name = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"][weekdayOfDay(day)];
@@ -185,15 +188,15 @@ function whyNot(calendar: Calendar, day: number): string {
   return `calendar ${calendar.name}: ${dayText(day)} is ${what}`;
 }
 
-/** Start of the next day on which the task runs; undefined if the clocks are about to go back into the day before. */
+/** Returns the start of the next day on which the task runs; undefined if the clocks are about to go back into the day before. */
 function untilAllowed({ zone, nearest }: RunDays, slotMs: number, day: number): number | undefined {
   const { to, left } = zone.at(slotMs);
-  // Checked only where clocks go back: a span without a change ends where the zone's search has ended, and a look beyond extends the
-  // search.
+  // Checked only where clocks go back: a span without a change of offset ends where the zone's search has ended, and looking beyond it
+  // would extend the search.
   return left < 0 && localDayOf(zone, to) < day ? undefined : startOf(zone, nearest(day, 1));
 }
 
-/** A schedule that marks slots on other days as skipped, each at its own time. */
+/** Wraps a schedule: slots on excluded days are marked as skipped, each at its own time. */
 const skipping = (base: Schedule, calendar: Calendar, days: RunDays): Schedule =>
   judgedSchedule(base, (slotMs, dueMs) => {
     const day = localDayOf(days.zone, slotMs);
@@ -201,7 +204,7 @@ const skipping = (base: Schedule, calendar: Calendar, days: RunDays): Schedule =
     return { dueMs, skipped: whyNot(calendar, day), untilMs: untilAllowed(days, slotMs, day) };
   });
 
-/** A part of a day whose slots all move by the same span; it is the whole day unless the clocks change. */
+/** A part of a day whose slots all move by the same amount; the whole day unless the clocks change. */
 interface Move {
   day: number;
   fromMs: number;
@@ -209,7 +212,7 @@ interface Move {
   byMs: number;
 }
 
-/** The spans of constant offset around a day. */
+/** Yields the spans of constant offset around a day. */
 function* spansAround(zone: Zone, day: number) {
   const end = (day + 2) * dayMs;
   for (let at = (day - 1) * dayMs; at < end; ) {
@@ -219,14 +222,14 @@ function* spansAround(zone: Zone, day: number) {
   }
 }
 
-/** The moves of one day's slots to another day. Moved times ascend within a part, but not always from one part to the next. */
+/** Yields the moves of one day's slots to another day. Moved times ascend within a part, but not always from one part to the next. */
 function* movesOf(zone: Zone, day: number, target: number): Iterable<Move> {
   for (const { fromMs, toMs, offset } of spansAround(zone, day)) {
     const end = Math.min(toMs, (day + 1) * dayMs - offset);
     let at = Math.max(fromMs, day * dayMs - offset);
     for (const there of spansAround(zone, target)) {
       const byMs = day === target ? 0 : (target - day) * dayMs + offset - there.offset;
-      // The same rule as `instantAt`: an offset also applies to local times in a gap after it, and to the first of two passes.
+      // The same rule as in `instantAt`: an offset also applies to local times in a gap after it, and to the first of two passes.
       const last = Math.min(end, there.toMs + Math.max(there.left, 0) - byMs);
       if (at >= last) continue;
       yield { day, fromMs: at, toMs: last, byMs };
@@ -235,23 +238,23 @@ function* movesOf(zone: Zone, day: number, target: number): Iterable<Move> {
   }
 }
 
-/** The day to which the slots of a day are moved; the day itself when no other is near enough. */
+/** Returns the day to which the slots of a day are moved; the day itself if no other day is near enough. */
 export function movedTo({ nearest }: RunDays, day: number, way: 1 | -1): number {
   const target = nearest(day, way);
   return Math.abs(target - day) <= movedDaysMax ? target : day;
 }
 
 /**
- * A schedule whose slots on other days are moved. Its slots are the moved times: two that come to lie on one instant are one
- * slot. It is computed a day at a time: a day has its own slots, and those of the excluded days that are moved to it.
+ * A schedule whose slots on excluded days are moved. Its slots are the moved times; two times that move to the same instant are one slot.
+ * It is computed one day at a time: a day has its own slots, and the slots of the excluded days that are moved to it.
  */
 export class MovingSchedule implements Schedule {
   readonly #base: Schedule;
   readonly #calendar: Calendar;
   readonly #days: RunDays;
-  /** 1: to the next day, −1: to the last before. */
+  /** 1: slots move to the next day; −1: to the previous one. */
   readonly #way: 1 | -1;
-  /** The moves to the day queried last: consecutive slots mostly share it. */
+  /** Cache of the moves to the day queried last, because consecutive slots are mostly on the same day. */
   #held: { target: number; moves: Move[] } | undefined;
   constructor(base: Schedule, calendar: Calendar, days: RunDays, way: 1 | -1) {
     this.#base = base;
@@ -266,7 +269,7 @@ export class MovingSchedule implements Schedule {
 
   next(afterMs: number): number | null {
     const { zone } = this.#days;
-    // Starts at the day before: where clocks skip a whole day, its slots lie on the next day.
+    // Starts at the day before, because where clocks skip a whole day, its slots are on the next day.
     let start = localDayOf(zone, Math.max(afterMs, 0)) - 1;
     if (this.#way === 1) start = this.#sources(this.#target(start))[0];
     for (;;) {
@@ -311,7 +314,7 @@ export class MovingSchedule implements Schedule {
     return moves.length === 0 ? [slotMs] : moves.map(({ byMs }) => slotMs - byMs);
   }
 
-  /** The moves by which slots of the task's own schedule come to lie at this instant of a day. */
+  /** Yields the moves by which slots of the task's own schedule arrive at this instant of a day. */
   *#movesAt(slotMs: number, day: number): Generator<Move> {
     for (const move of this.#movesTo(day)) {
       const nominal = slotMs - move.byMs;
@@ -319,7 +322,7 @@ export class MovingSchedule implements Schedule {
     }
   }
 
-  /** Nominal times after `nowMs` whose slots are not after it: for a new calendar or task they are already past. */
+  /** Returns nominal times after `nowMs` whose slots are not after `nowMs`: with a new calendar or task they have already passed. */
   passedBy(nowMs: number, most: number): number[] {
     const target = this.#target(localDayOf(this.#days.zone, nowMs));
     const passed: number[] = [];
@@ -335,7 +338,7 @@ export class MovingSchedule implements Schedule {
     return passed;
   }
 
-  /** Nominal times up to `nowMs` whose slots are put off until after it, ascending. */
+  /** Returns nominal times up to `nowMs` whose slots are postponed until after `nowMs`, ascending. */
   putOff(nowMs: number, most: number): number[] {
     if (this.#way === -1) return [];
     const off: number[] = [];
@@ -361,7 +364,7 @@ export class MovingSchedule implements Schedule {
     return movedTo(this.#days, day, this.#way);
   }
 
-  /** The first and the last of the days whose slots lie on this day, itself included. */
+  /** Returns the first and the last of the days whose slots are moved to this day, including the day itself. */
   #sources(target: number): [number, number] {
     const { allows, nearest } = this.#days;
     if (!allows(target)) return [target, target];
@@ -370,7 +373,7 @@ export class MovingSchedule implements Schedule {
       : [target, Math.min(nearest(target + 1, 1) - 1, target + movedDaysMax)];
   }
 
-  /** All moves to the day, those from the nearest day first. */
+  /** Returns all moves to the day, those from the nearest day first. */
   #movesTo(target: number): readonly Move[] {
     if (this.#held?.target !== target) {
       const [first, last] = this.#sources(target);
@@ -382,7 +385,7 @@ export class MovingSchedule implements Schedule {
     return this.#held.moves;
   }
 
-  /** The first slot on a day that lies after an instant. */
+  /** Returns the first slot on a day that is after an instant. */
   #firstOn(target: number, afterMs: number): number | null {
     if (startOf(this.#days.zone, target + 2) <= afterMs) return null;
     let first = Number.POSITIVE_INFINITY;
@@ -394,7 +397,7 @@ export class MovingSchedule implements Schedule {
     return first === Number.POSITIVE_INFINITY ? null : first;
   }
 
-  /** The last one before an instant. */
+  /** Returns the last slot on a day that is before an instant. */
   #lastOn(target: number, beforeMs: number): number | null {
     if (startOf(this.#days.zone, target) >= beforeMs) return null;
     let last = Number.NEGATIVE_INFINITY;

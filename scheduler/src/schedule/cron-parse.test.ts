@@ -21,11 +21,11 @@ describe("what an expression means", () => {
     ["0 0 L * *", "2026-02-28T00:00:00", "2026-03-31T00:00:00", "2026-04-30T00:00:00"],
     ["0 0 L-3 * *", "2026-02-25T00:00:00", "2026-03-28T00:00:00", "2026-04-27T00:00:00"],
     ["0 0 LW * ?", "2026-02-27T00:00:00", "2026-03-31T00:00:00", "2026-04-30T00:00:00"],
-    // 15 February 2026 is a Sunday, 15 March too, 15 April a Wednesday.
+    // In 2026, 15 February and 15 March are Sundays, and 15 April is a Wednesday.
     ["0 0 15W * *", "2026-02-16T00:00:00", "2026-03-16T00:00:00", "2026-04-15T00:00:00"],
-    // The 1st of August 2026 is a Saturday: its month's nearest weekday is Monday the 3rd.
+    // 1 August 2026 is a Saturday; the nearest weekday in its month is Monday the 3rd.
     ["0 0 1W 8 *", "2026-08-03T00:00:00"],
-    // The last of May 2026 is a Sunday: Friday the 29th, not Monday in June.
+    // 31 May 2026 is a Sunday; the nearest weekday is Friday the 29th, because Monday is in June.
     ["0 0 31W 5 *", "2026-05-29T00:00:00"],
     ["0 0 * * 5L", "2026-02-27T00:00:00", "2026-03-27T00:00:00", "2026-04-24T00:00:00"],
     ["0 0 * * fril", "2026-02-27T00:00:00"],
@@ -40,7 +40,7 @@ describe("what an expression means", () => {
     ["@weekly", "2026-02-15T00:00:00"],
     ["@Monthly", "2026-03-01T00:00:00"],
     ["  0   12\t* * *  ", "2026-02-10T12:00:00"],
-    // Both day fields restricted: either. One of them beginning with a star: both.
+    // If both day fields are restricted, a day that matches either is enough; if one of them begins with a star, both must match.
     ["0 0 13 * FRI", "2026-02-13T00:00:00", "2026-02-20T00:00:00"],
     ["0 0 */2 * MON", "2026-02-23T00:00:00", "2026-03-09T00:00:00"],
     ["0 0 ? * MON", "2026-02-16T00:00:00"],
@@ -129,7 +129,7 @@ describe("what is refused", () => {
       "0 0 */31,31 2 *",
     ];
     for (const bomb of bombs) {
-      // A few milliseconds. To look at each second of all years, or at each rest of a long text, takes minutes.
+      // Takes a few milliseconds. Checking each second of all years, or each rest of a long text, would take minutes.
       const error = caught(() => cutOffAfter(60_000, () => parseCron(bomb)));
       expect(["CRON_INVALID", "CRON_NEVER"]).toContain(error.code);
       expect(error.message.length).toBeLessThan(300);

@@ -1,7 +1,7 @@
 /**
- * The text of a cron expression → masks. Accepted: Vixie cron's five fields, six with seconds first, seven with the year
- * last, and of Quartz's additions `L W # ?`. Weekdays are 0–7 as in cron (Sunday is 0 and 7), never Quartz's 1–7.
- * docs/cron.md has the table.
+ * Parses the text of a cron expression into masks. Accepted are the five fields of Vixie cron, six with seconds first, seven with the year
+ * last, and Quartz's additions `L W # ?`. Weekdays are 0–7 as in cron (Sunday is 0 and 7), never 1–7 as in Quartz. docs/cron.md has the
+ * table.
  */
 
 import { CarillonError } from "../base/errors.ts";
@@ -14,7 +14,7 @@ interface FieldForm {
   name: string;
   min: number;
   max: number;
-  /** Number of values before counting starts again; ranges wrap by it. 0: they do not wrap. */
+  /** Number of values in the field's cycle; ranges may wrap around its end. 0: ranges do not wrap. */
   cycle: number;
   names?: readonly string[];
   allowed: string;
@@ -64,7 +64,7 @@ const macros: Record<string, string> = {
   "@hourly": "0 * * * *",
 };
 
-/** Trimmed, with single spaces: the form that is stored, compared and shown. */
+/** The expression trimmed and with single spaces: the form that is stored, compared and shown. */
 export function tidyCron(expression: string): string {
   return expression.trim().replace(/\s+/g, " ");
 }
@@ -186,7 +186,8 @@ function parseFields(text: string): CronFields {
 }
 
 /**
- * Calls `add` for each value that a field names. @param special handles an item that is not an ordinary one; returns false if it does not
+ * Calls `add` for each value that a field names. @param special handles an item that is not a number, a range or a step; returns false if
+ * it does not
  */
 function each(
   text: string,
@@ -260,7 +261,7 @@ function readValue(text: string, form: FieldForm, item: string, word: string): n
   );
 }
 
-/** L, L-3, LW, L-3W, 15W */
+/** Reads an item such as L, L-3, LW, L-3W or 15W. */
 function dayItem(text: string, item: string, fields: CronFields): boolean {
   const fromEnd = /^L(?:-(\d{1,2}))?(W?)$/.exec(item);
   if (fromEnd !== null) {
@@ -277,7 +278,7 @@ function dayItem(text: string, item: string, fields: CronFields): boolean {
   return true;
 }
 
-/** 5L, FRIL, FRI#2 */
+/** Reads an item such as 5L, FRIL or FRI#2. */
 function weekdayItem(text: string, item: string, fields: CronFields): boolean {
   if (item === "L") {
     throw badField(

@@ -1,17 +1,17 @@
-/** Sets of values → the shortest usual cron expression. The other way than cron-parse.ts. */
+/** Writes sets of values as the shortest usual cron expression: the inverse of cron-parse.ts. */
 import { limits } from "../base/limits.ts";
 
 export interface DayChoice {
   /** 1 to 31. */
   days: number[];
-  /** "L", "L-3", "15W", "LW", "L-3W" */
+  /** Items such as "L", "L-3", "15W", "LW" or "L-3W". */
   special: string[];
 }
 
 export interface WeekdayChoice {
   /** 0 (Sunday) to 6. */
   days: number[];
-  /** "FRI#2", "FRIL" */
+  /** Items such as "FRI#2" or "FRIL". */
   special: string[];
 }
 
@@ -31,11 +31,14 @@ export interface CronSets {
 
 const weekdayNames = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
 
-/** @returns null if no cron expresses it: its two day fields mean either, unless one of them is a step through all days */
+/**
+ * @returns null if no cron expresses the sets: a cron matches a day in either of its day fields, unless one of them is a step through all
+ * days
+ */
 export function cronText(sets: CronSets): string | null {
   const text = textOf(sets);
   if (text === null || text.length <= limits.cronTextLength) return text;
-  // A long list came from steps that lie over each other: years of "*/2,*/3" are 150 numbers.
+  // A long list came from steps that overlap: years of "*/2,*/3" are 150 numbers.
   const [seconds, minutes, hours, day, months, weekday, years] = text.split(" ");
   const packed = (values: number[], usual = "*") =>
     values.length > 9 && /^[\d,-]+$/.test(usual) ? inSteps(values) : usual;
@@ -88,7 +91,7 @@ function field(values: number[], first: number, last: number, special: string[] 
   return listed(sorted, special);
 }
 
-/** Returns "*" + step if the values are such a step through the whole field from its first value; else null. */
+/** Returns "*" and the step if the values are such a step through the whole field from its first value; else null. */
 function stepOf(values: readonly number[], first: number, last: number): string | null {
   const sorted = [...new Set(values)].sort((a, b) => a - b);
   const by = (sorted[1] ?? 0) - (sorted[0] ?? 0);
@@ -96,7 +99,10 @@ function stepOf(values: readonly number[], first: number, last: number): string 
   return sorted.every((value, at) => value === first + at * by) ? `*/${by}` : null;
 }
 
-/** The same days as a field that begins with a star, which makes a cron require the other day field to match too; null if there is none. */
+/**
+ * Returns the same days as a field that begins with a star, which makes a cron require a match of the other day field too; null if there is
+ * no such field.
+ */
 function starred(values: readonly number[], first: number, last: number): string | null {
   for (let by = 2; by < last - first + 1; by++) {
     const steps = Array.from({ length: Math.floor((last - first) / by) + 1 }, (_, at) => first + at * by);
@@ -120,7 +126,7 @@ function listed(values: number[], special: string[]): string {
   return [...items, ...special].join(",");
 }
 
-/** Covers the values with few steps, by taking the longest step each time; steps may overlap. */
+/** Covers the values with few steps by always choosing the longest step; steps may overlap. */
 function inSteps(values: readonly number[]): string {
   const all = new Set(values);
   const left = new Set(values);

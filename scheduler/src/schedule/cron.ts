@@ -19,21 +19,21 @@ export interface CronFields {
   days: number;
   /** Bit n: the day n days before the month's last. */
   lastDays: number;
-  /** Bit n: the weekday nearest to day n + 1. */
+  /** Bit n: the weekday (Monday to Friday) that is nearest to day n + 1. */
   nearest: number;
-  /** Bit n: the weekday nearest to the day n days before the month's last. */
+  /** Bit n: the weekday (Monday to Friday) that is nearest to the day n days before the month's last. */
   lastNearest: number;
   /** Bit 0 is January. */
   months: number;
   /** Bit 0 is Sunday. */
   weekdays: number;
-  /** Bit n: the month's last such weekday. */
+  /** Bit n: the month's last weekday n. */
   lastWeekdays: number;
-  /** [k]: the weekdays meant by `#k+1`; null when there are none. */
+  /** [k]: the weekdays given with `#k+1`; null when there are none. */
   nth: readonly number[] | null;
-  /** Ascending; null is every year. */
+  /** Ascending; null: every year. */
   years: readonly number[] | null;
-  /** Both day fields are restricted: a day that matches either is meant. Otherwise it must match both. */
+  /** Both day fields are restricted, so a day must match only one of them. Otherwise it must match both. */
   either: boolean;
   /** The expression names seconds (6 or 7 fields). */
   withSeconds: boolean;
@@ -44,9 +44,9 @@ const dayMs = 86_400_000;
 
 const low = (mask: number) => 31 - Math.clz32(mask & -mask);
 const high = (mask: number) => 31 - Math.clz32(mask);
-/** Bits n and up. */
+/** The bits of the mask from bit n upwards. */
 const from = (mask: number, n: number) => (mask >>> n) << n;
-/** Bits up to n, for n in 0–30. */
+/** The bits of the mask up to bit n, for n in 0–30. */
 const upTo = (mask: number, n: number) => mask & (2 ** (n + 1) - 1);
 
 const lowOfSixty = (a: number, b: number) => (a !== 0 ? low(a) : 30 + low(b));
@@ -87,7 +87,7 @@ function daysTo(year: number, month: number, day: number): number {
 
 export class Cron {
   readonly fields: CronFields;
-  // The days of the month looked at last: consecutive slots mostly share it.
+  // Cache of the days of the last month, because consecutive slots are mostly in the same month.
   #month = -1;
   #days = 0;
 
@@ -161,7 +161,7 @@ export class Cron {
           second = 86_399;
         }
       }
-      // The search goes one year below the first supported year: west of Greenwich the epoch lies in 1969.
+      // The search includes the year below the first supported one, because west of Greenwich the epoch is in 1969.
       if (year < firstYear - 1) return Number.NEGATIVE_INFINITY;
       const months = upTo(f.months, month);
       if (months === 0) {
@@ -300,7 +300,7 @@ function daysOfMonth(f: CronFields, year: number, month: number): number {
   return (f.either ? days | byWeekday : days & byWeekday) & all;
 }
 
-/** Monday to Friday nearest to a day, within its month; days count from 0. */
+/** Returns the day from Monday to Friday that is nearest to a day, within its month; days count from 0. */
 function nearestWeekday(day: number, length: number, first: number): number {
   const weekday = (first + day) % 7;
   if (weekday === 6) return day === 0 ? 2 : day - 1;

@@ -1,16 +1,16 @@
-/** Checks of the parts of a schedule that a program or a file gives: each error names the fault and the correct form. */
+/** Checks the parts of a schedule that a program or a file gives; each error names the fault and the correct form. */
 import { type Duration, parseDuration } from "../base/duration.ts";
 import { CarillonError } from "../base/errors.ts";
 import { limits } from "../base/limits.ts";
 import { endOfTime } from "./zone.ts";
 
-/** NaN would make every comparison false and every search wrong. */
+/** Refuses NaN, which would make every comparison false and every search wrong. */
 export function time(value: number): number {
   if (Number.isNaN(value)) throw new RangeError("a schedule was asked for the slot next to NaN");
   return value;
 }
 
-/** @param path of the option within the schedule */
+/** @param path the path of the option within the schedule */
 export function wrong(message: string, hint = "", path = ""): CarillonError {
   return new CarillonError("SCHEDULE_INVALID", message, { hint, path });
 }
@@ -26,7 +26,7 @@ export function show(value: unknown): string {
   try {
     text = JSON.stringify(value);
   } catch {
-    // Circular or a bigint: its kind is enough for a message.
+    // A value with a circle, or a bigint: the message names only its type.
     text = typeof value;
   }
   return (text ?? String(value)).slice(0, 80);
@@ -60,22 +60,25 @@ export function instant(name: string, value: unknown): number {
   return ms;
 }
 
-/** Slots are due up to `jitterMs` later. Absent: by none; `jitterBy` absent: each slot by an amount of its own. */
+/** Slots are due up to `jitterMs` later. Absent: no jitter. If `jitterBy` is absent, each slot has an amount of its own. */
 export interface Jitter {
   jitterMs?: number;
-  /** All slots are delayed by the same amount, which depends on the task: a fixed position in a window that begins at the slot. */
+  /**
+   * "task": all slots are delayed by the same amount, which depends on the task, so the task has a fixed position in the window after each
+   * slot.
+   */
   jitterBy?: "task";
 }
 
 export interface JitterOptions {
-  /** Each slot is due up to this much later, by an amount that every node computes alike. At most a day. */
+  /** Each slot is due up to this much later, by an amount that every node computes alike; at most a day. */
   jitter?: Duration;
   /** Which amount applies: each slot's own (the default), or one for the task, so that the task is due at the same time of each period. */
   jitterBy?: (typeof jitterKinds)[number];
 }
 
 const jitterKinds = ["slot", "task"] as const;
-/** Names in options, and in a spec. */
+/** The names of the jitter options, both in options and in a spec. */
 export const jitterOptionNames = ["jitter", "jitterBy"] as const;
 export const jitterNames = ["jitterMs", "jitterBy"] as const;
 
@@ -123,7 +126,7 @@ export function instantOf(value: unknown, name: string): number {
   ];
   const local = new Date(Date.UTC(year, month - 1, day, hour, minute, second));
   const exists =
-    // A year below 100 is taken for one of the twentieth century.
+    // JavaScript reads a year below 100 as a year of the twentieth century.
     local.getUTCFullYear() === year &&
     local.getUTCMonth() === month - 1 &&
     local.getUTCDate() === day &&

@@ -1,6 +1,6 @@
 /**
- * A schedule in English, from its masks and not from its text: a step and the list of the same values give the same sentence. Every
- * expression gets a sentence; the common ones get the one a person would use.
+ * Describes a schedule in English, from its masks and not from its text, so that a step and the list of the same values give the same
+ * sentence. Every expression gets a sentence; for common ones it is the sentence that a person would write.
  */
 
 import { formatDuration } from "../base/duration.ts";
@@ -25,10 +25,10 @@ export const ordinals = ["first", "second", "third", "fourth", "fifth"];
 const allDays = 2 ** 31 - 1;
 const allWeekdays = 127;
 const allMonths = 2 ** 12 - 1;
-/** Up to this many times of day are listed one by one. */
+/** Up to this many times of day are listed individually. */
 export const mostTimes = 6;
 
-/** "at 00:00 on weekdays, Asia/Shanghai" */
+/** For example "at 00:00 on weekdays, Asia/Shanghai". */
 export function cronWords(f: CronFields, zone: string): string {
   const time = timeWords(f);
   const days = dayWords(f, time.startsWith("at ") && !/ of every (hour|minute)$/.test(time));
@@ -36,7 +36,7 @@ export function cronWords(f: CronFields, zone: string): string {
   return `${[time, days, years].filter((part) => part !== "").join(" ")}, ${zone}`;
 }
 
-/** "every 5 minutes"; "5 minutes after the end of the last run" */
+/** For example "every 5 minutes", or "5 minutes after the end of the last run". */
 export function everyWords(everyMs: number, mode: "rate" | "delay"): string {
   const units = [
     [604_800_000, "week"],
@@ -94,7 +94,7 @@ function timeWords(f: CronFields): string {
 
 const ofEveryHour = (base: string) => (base.endsWith(" of every minute") ? base : `${base} of every hour`);
 
-/** The frequency within the next larger unit: "every 5 minutes", "at minutes 5 and 17". */
+/** The frequency within the next larger unit, such as "every 5 minutes" or "at minutes 5 and 17". */
 function pulse(values: readonly number[], unit: string): string {
   if (values.length === 60) return `every ${unit}`;
   const step = values.length > 2 ? progression(values, 60) : null;
@@ -104,7 +104,7 @@ function pulse(values: readonly number[], unit: string): string {
   return step.even && start === 0 ? `every ${step.by} ${unit}s` : `every ${step.by} ${unit}s from ${unit} ${start}`;
 }
 
-/** "minute 5", "minutes 5 and 17", "hours 9 to 17", "every second hour from 1" */
+/** For example "minute 5", "minutes 5 and 17", "hours 9 to 17" or "every second hour from 1". */
 function named(values: readonly number[], unit: string): string {
   const cycle = unit === "hour" ? 24 : 60;
   if (values.length === cycle) return `every ${unit}`;
@@ -116,10 +116,10 @@ function named(values: readonly number[], unit: string): string {
   return `${unit}s ${runs(values, (value) => `${value}`)}`;
 }
 
-/** @param pointed the time is a time of day, so that an unrestricted day must be named */
+/** @param pointed true if the time is a time of day, so that even an unrestricted day must be named */
 function dayWords(f: CronFields, pointed: boolean): string {
   const months = f.months === allMonths ? "" : runs(bits(f.months), (month) => monthNames[month] as string);
-  // If a match of either field is enough, a field that has all its days matches every day, whatever the other field has.
+  // If a match in either field is enough, a field with all its days matches every day, whatever the other field contains.
   const everyDay = f.either && (f.days === allDays || f.weekdays === allWeekdays);
   const anyDay = everyDay || f.days === allDays;
   const anyWeekday = everyDay || f.weekdays === allWeekdays;
@@ -134,7 +134,7 @@ function dayWords(f: CronFields, pointed: boolean): string {
     : `on ${days}, only on ${weekdays}`;
 }
 
-/** "1 January", "day 1 of the month", "days 1 and 15 of June and July", "the last day of the month" */
+/** For example "1 January", "day 1 of the month", "days 1 and 15 of June and July" or "the last day of the month". */
 function dateWords(f: CronFields, months: string): string {
   const days = bits(f.days);
   const special: string[] = [];
@@ -155,7 +155,7 @@ function dateWords(f: CronFields, months: string): string {
   return `${list([...plain, ...special])} of ${months === "" ? "the month" : months}`;
 }
 
-/** "weekdays", "Mondays and Fridays", "the last Friday of the month" */
+/** For example "weekdays", "Mondays and Fridays" or "the last Friday of the month". */
 function weekdayWords(f: CronFields, months: string): string {
   const days = bits(f.weekdays);
   const plain: string[] = [];
@@ -190,7 +190,7 @@ export function list(items: readonly string[]): string {
   return `${items.slice(0, -1).join(", ")} and ${items[items.length - 1]}`;
 }
 
-/** "1, 5 and 10 to 14": three or more in a row become a range. */
+/** For example "1, 5 and 10 to 14": three or more consecutive values become a range. */
 export function runs(values: readonly number[], name: (value: number) => string): string {
   const items: string[] = [];
   for (let i = 0; i < values.length; ) {
@@ -203,7 +203,7 @@ export function runs(values: readonly number[], name: (value: number) => string)
   return list(items);
 }
 
-/** First and last of values that follow one another, perhaps around the end of the cycle; null when they do not. */
+/** The first and the last of consecutive values, which may wrap around the end of the cycle; null if the values are not consecutive. */
 function wrapped(values: readonly number[], cycle: number): [number, number] | null {
   if (values.length === 0 || values.length === cycle) return null;
   const starts = values.filter((value) => !values.includes((value + cycle - 1) % cycle));
@@ -212,7 +212,7 @@ function wrapped(values: readonly number[], cycle: number): [number, number] | n
   return [start, (start + values.length - 1) % cycle];
 }
 
-/** Values one step > 1 apart through the whole cycle, as a/n gives them; `even`: the step also fits around its end. */
+/** Values that are one step > 1 apart through the whole cycle, as written by a/n. `even`: the step also fits around the cycle's end. */
 function progression(values: readonly number[], cycle: number): { by: number; even: boolean } | null {
   const by = (values[1] ?? 0) - (values[0] ?? 0);
   if (by < 2) return null;
@@ -224,7 +224,7 @@ function progression(values: readonly number[], cycle: number): { by: number; ev
 
 const isPlain = (values: readonly number[]) => values[0] === 0 && (progression(values, 60)?.even ?? false);
 
-/** "3rd" */
+/** For example "3rd". */
 export function nth(n: number): string {
   const tail = n % 100 >= 11 && n % 100 <= 13 ? "th" : (["th", "st", "nd", "rd"][n % 10] ?? "th");
   return `${n}${tail}`;

@@ -1,4 +1,4 @@
-/** carillon/schedule: the schedules, zones and calendars that the planner computes with; pure, also for browsers. */
+/** carillon/schedule: the schedules, zones and calendars with which the planner computes; pure, also for browsers. */
 export { type Calendar, type CalendarRule, instantAt, localDayOf, runDays } from "./calendar.ts";
 export type { CronFields } from "./cron.ts";
 export { parseCron } from "./cron-parse.ts";

@@ -1,6 +1,6 @@
 import type { Schedule } from "./schedule.ts";
 
-/** The same slots with another judgement. */
+/** The same slots with another `judge`. */
 export const judgedSchedule = (base: Schedule, judge: NonNullable<Schedule["judge"]>): Schedule => ({
   next: (afterMs) => base.next(afterMs),
   previous: (beforeMs) => base.previous(beforeMs),
@@ -10,7 +10,7 @@ export const judgedSchedule = (base: Schedule, judge: NonNullable<Schedule["judg
 });
 
 /**
- * The same slots, without those whose nominal times are all in the ledger already: they ran, or were skipped or missed, before an edit
+ * The same slots, without those whose nominal times are all in the ledger already: these ran, were skipped or were missed before an edit
  * moved them to their present slots.
  */
 export function withoutAccounted(base: Schedule, accountedMs: readonly number[]): Schedule {

@@ -1,8 +1,8 @@
 /**
- * Times of day on some days of every n-th day, week, month or year.
+ * Times of day on certain days of every n-th day, week, month or year.
  *
- * The search computes the period that holds a local time and goes on from there, n periods at a time. It reads no period
- * between the anchor and that time, and it ends at the last year.
+ * The search computes which period contains a local time and continues from there, n periods at a time. It reads no period between the
+ * anchor and that time, and it ends at the last year.
  */
 import { dayMs, dayOf, firstDay, type LocalTimes, lastDay, lowerBound, mod, weekdayOf } from "./local-times.ts";
 
@@ -10,26 +10,26 @@ export type PeriodUnit = "day" | "week" | "month" | "year";
 
 export interface Periods {
   unit: PeriodUnit;
-  /** Each n-th period has times. */
+  /** Every `count`-th period has times. */
   count: number;
-  /** A day of any period that has times. */
+  /** A day in any period that has times. */
   anchorDay: number;
   /** The weekday on which a week begins; 0 is Monday. */
   weekStart: number;
 }
 
-/** The days of a period that have times, ascending. @param first its first day @param end the day after its last */
+/** Returns the days of a period that have times, ascending. @param first its first day @param end the day after its last day */
 export type DaysOf = (first: number, end: number) => number[];
 
 export class PeriodicTimes implements LocalTimes {
   readonly #periods: Periods;
   readonly #anchor: number;
   readonly #daysOf: DaysOf;
-  /** Seconds of a day, ascending; at least one. */
+  /** Times of day in seconds, ascending; at least one. */
   readonly #times: readonly number[];
-  /** Which of a period's times are kept: 1 is the first, −1 the last. null: all. */
+  /** Which of a period's times are kept: 1 is the first, −1 the last. null: all are kept. */
   readonly #positions: readonly number[] | null;
-  // Cache of the period read last: consecutive slots mostly share it.
+  // Cache of the last period that was read, because consecutive slots are mostly in the same period.
   #read = Number.NaN;
   #days: number[] = [];
   #picked: number[] = [];
@@ -127,5 +127,5 @@ export class PeriodicTimes implements LocalTimes {
   }
 }
 
-/** 1970-01-05 */
+/** Monday, 5 January 1970. */
 const mondayOfEpoch = 4 - weekdayOf(4);

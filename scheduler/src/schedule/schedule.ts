@@ -1,9 +1,9 @@
 /**
- * When a task is due: a cron in a zone, an interval of elapsed time or of the calendar, a recurrence rule, one moment, or never
- * by itself.
+ * When a task is due: by a cron in a zone, an interval of elapsed time or of the calendar, a recurrence rule, at one moment, or only by
+ * hand.
  *
- * A `ScheduleSpec` is plain JSON, kept in the store and compared as such. A `Schedule` is its compiled form; equal specs share one, which
- * is garbage-collected when unused. All times are epoch milliseconds.
+ * A `ScheduleSpec` is plain JSON, stored and compared as such. A `Schedule` is its compiled form; equal specs share one, which is
+ * garbage-collected when unused. All times are epoch milliseconds.
  */
 
 import { type Duration, parseDuration } from "../base/duration.ts";
@@ -75,18 +75,18 @@ export type ScheduleSpec =
       expression: string;
       /** A name of the IANA time zone database. */
       zone: string;
-      /** For a local time that does not exist: no slot, or one later by the gap's length. */
+      /** For a local time that does not exist: no slot, or a slot that is later by the gap's length. */
       gap: GapPolicy;
-      /** For a local time that exists twice. */
+      /** For a local time that exists twice: which of the two instants have slots. */
       overlap: FoldPolicy;
     } & Jitter &
       Bounds)
   | ({
       type: "every";
       everyMs: number;
-      /** rate: slots at anchor + k × period. delay: one period after the end of the last run. */
+      /** rate: slots at anchor + k × period. delay: one slot, a period after the end of the last run. */
       mode: "rate" | "delay";
-      /** Any slot of a fixed rate; without it, the epoch. */
+      /** Any slot of a fixed rate; absent: the epoch. */
       anchorMs?: number;
     } & Jitter &
       Bounds)
@@ -98,9 +98,9 @@ export type ScheduleSpec =
 export interface CronOptions extends BoundOptions, JitterOptions {
   /** Default "UTC". */
   zone?: string;
-  /** Default: "skip" when the cron covers all 24 hours (it is about elapsed time), else "shift". */
+  /** For a local time that does not exist. Default: "skip" if the cron covers all 24 hours (it is about elapsed time), else "shift". */
   gap?: GapPolicy;
-  /** Default: "both" when the cron covers all 24 hours, else "first". */
+  /** For a local time that exists twice. Default: "both" if the cron covers all 24 hours, else "first". */
   overlap?: FoldPolicy;
 }
 
@@ -119,7 +119,7 @@ export interface EveryOptions extends BoundOptions, JitterOptions {
    * This option and those below go with periods such as "2 weeks" and "3 months" alone.
    */
   on?: number | string | (number | string)[];
-  /** Times of day. Default: that of `from`, else "00:00". */
+  /** Times of day. Default: the time of `from`, else "00:00". */
   at?: string | string[];
   /** Default "UTC". */
   zone?: string;
@@ -190,7 +190,7 @@ export function rrule(rule: string, options: RuleOptions = {}): ScheduleSpec {
   });
 }
 
-/** @param time a text is ISO 8601 with an offset or Z. @throws SCHEDULE_INVALID, SLOT_TOO_FAR */
+/** @param time a string must be ISO 8601 with an offset or Z @throws SCHEDULE_INVALID, SLOT_TOO_FAR */
 export function at(time: Date | number | string): ScheduleSpec {
   return validateSchedule({ type: "at", atMs: instantOf(time, "at") });
 }
@@ -265,25 +265,30 @@ export function validateSchedule(value: unknown): ScheduleSpec {
 }
 
 export interface Schedule {
-  /** The first slot strictly after, or null: never again. */
+  /** Returns the first slot strictly after `afterMs`; null: there is none. */
   next(afterMs: number): number | null;
-  /** The last slot strictly before, or null: none since 1970. A fixed delay has none, its slots depend on runs. */
+  /**
+   * Returns the last slot strictly before `beforeMs`; null: there is none since 1970. A fixed delay has none, because its slots depend on
+   * runs.
+   */
   previous(beforeMs: number): number | null;
-  /** "at 00:00 on weekdays, Asia/Shanghai" */
+  /** The schedule in words, such as "at 00:00 on weekdays, Asia/Shanghai". */
   words(): string;
-  /** The judgement of a calendar or a blackout on a slot that would be due at `dueMs`; undefined, or no method: the slot runs then. */
+  /**
+   * Returns how a calendar or a blackout changes a slot that would be due at `dueMs`; undefined, or no method: the slot runs at that time.
+   */
   judge?(slotMs: number, dueMs: number): Judgement | undefined;
-  /** The times of the task's own schedule that a calendar moves to this slot; no method: the slot's time alone. */
+  /** Returns the times of the task's own schedule that a calendar moves to this slot; no method: only the slot's own time. */
   nominalTimes?(slotMs: number): number[];
 }
 
 export interface Judgement {
   dueMs: number;
-  /** The reason why it does not run at all. */
+  /** The reason why the slot does not run at all. */
   skipped?: string;
-  /** No slot between this one and this instant runs either; undefined: the slots that follow have not been judged. */
+  /** The slots between this one and this instant do not run either; undefined: the following slots have not been judged. */
   untilMs?: number;
-  /** The reason for its time. */
+  /** The reason why the slot runs at another time. */
   note?: string;
 }
 
@@ -347,7 +352,7 @@ const never: Schedule = { next: () => null, previous: () => null, words: () => "
 
 const compiled = new Map<string, WeakRef<Schedule>>();
 const collected = new FinalizationRegistry<string>((key) => {
-  // Another one may have been compiled under the same key since.
+  // Another schedule may have been compiled under the same key since.
   if (compiled.get(key)?.deref() === undefined) compiled.delete(key);
 });
 
@@ -389,7 +394,7 @@ function unbounded(spec: Exclude<ScheduleSpec, { type: "manual" }>): Schedule {
   }
 }
 
-/** The key holds every field that decides the slots; jitter does not. */
+/** The key contains every field that decides the slots; jitter is not among them. */
 function keyOf(spec: Exclude<ScheduleSpec, { type: "manual" }>): string {
   switch (spec.type) {
     case "cron":
@@ -406,7 +411,7 @@ function keyOf(spec: Exclude<ScheduleSpec, { type: "manual" }>): string {
   }
 }
 
-/** A newer Carillon may have stored the spec. If it were read as another kind, its task would never fire again. */
+/** The error for a spec that a newer Carillon may have stored. If the spec were read as another kind, its task might never fire again. */
 const unknownKind = (spec: never): CarillonError =>
   new CarillonError(
     "SCHEDULE_INVALID",
@@ -416,14 +421,16 @@ const unknownKind = (spec: never): CarillonError =>
     },
   );
 
-/** The next `count` slots, ascending; fewer when there are no more, one for a fixed delay: the rest depend on its runs. */
+/**
+ * Returns the next `count` slots, ascending; fewer if there are no more, and one for a fixed delay, whose later slots depend on its runs.
+ */
 export function nextSlots(spec: ScheduleSpec, afterMs: number, count: number): number[] {
   const schedule = compileSchedule(spec);
   const most = spec.type === "every" && spec.mode === "delay" ? Math.min(count, 1) : count;
   return collect((from) => schedule.next(from), afterMs, most);
 }
 
-/** The last `count` slots, latest first. */
+/** Returns the last `count` slots, latest first. */
 export function previousSlots(spec: ScheduleSpec, beforeMs: number, count: number): number[] {
   const schedule = compileSchedule(spec);
   return collect((from) => schedule.previous(from), beforeMs, count);
@@ -439,7 +446,7 @@ function collect(step: (from: number) => number | null, from: number, count: num
 
 export const jitterMsOf = (spec: ScheduleSpec): number => ("jitterMs" in spec ? (spec.jitterMs ?? 0) : 0);
 
-/** The zone of its local times; null: it has none, such as an interval of elapsed time. */
+/** The zone of the schedule's local times; null: it has none, as for an interval of elapsed time. */
 export const zoneNameOf = (spec: ScheduleSpec): string | null => ("zone" in spec ? spec.zone : null);
 
 /**
@@ -456,7 +463,7 @@ export function dueOf(spec: ScheduleSpec, seed: number, slotMs: number): number 
 
 const allHours = 2 ** 24 - 1;
 
-/** Earlier times are past for every cron. A constant, not the current day, so that all nodes decide alike. */
+/** Years before this one count as past for every cron. A constant and not the current year, so that all nodes decide alike. */
 const firstToCome = 2026;
 
 /**
@@ -475,7 +482,7 @@ function refuseNever(parsed: Cron, text: string, zone: string, gap: GapPolicy, o
   }
 }
 
-/** @throws SCHEDULE_INVALID when its bounds leave it none */
+/** @throws SCHEDULE_INVALID when the bounds leave no slot */
 function withSlots<Spec extends ScheduleSpec & Bounds>(spec: Spec): Spec {
   if (spec.untilMs === undefined || compileSchedule(spec).next((spec.fromMs ?? 0) - 1) !== null) return spec;
   throw wrong(

@@ -12,16 +12,16 @@ import { zoneName } from "./zone.ts";
 import { inZones, ownZones, type ZonesInForce } from "./zone-rules.ts";
 
 export interface CalendarOptions {
-  /** The name under which `carillon calendars set` stored it. */
+  /** The name with which `carillon calendars set` stored the calendar. */
   name: string;
   /** Default "working-days". */
   on?: "working-days" | "holidays";
-  /** Treatment of a slot on another day; default "skip". */
+  /** What happens to a slot on another day; default "skip". */
   otherwise?: "skip" | "next" | "previous";
 }
 
 export type BlackoutOptions = {
-  /** "22:00", or a moment with an offset such as "2026-12-24T12:00:00Z". */
+  /** A time of day such as "22:00", or a moment with an offset such as "2026-12-24T12:00:00Z". */
   from: string;
   to: string;
   /** Zone of the local times; default UTC. */
@@ -33,9 +33,9 @@ export type BlackoutOptions = {
 };
 
 export interface SlotRuleOptions {
-  /** The days that it runs on, by a stored calendar; null: none. */
+  /** The days on which the task runs, by a stored calendar; null: no calendar. */
   calendar?: CalendarOptions | null;
-  /** Times in which its slots do not start. */
+  /** Times in which the task's slots do not start. */
   blackout?: BlackoutOptions[] | null;
 }
 
@@ -45,10 +45,12 @@ export interface SlotRules {
   blackout?: BlackoutWindow[];
 }
 
-/** Days of the calendar on which a task runs, and the treatment of a slot on another day; the first of each is the default. */
+/**
+ * The days of the calendar on which a task runs, and what happens to a slot on another day; the first value of each list is the default.
+ */
 export const calendarDays = ["working-days", "holidays"] as const;
 export const calendarMoves = ["skip", "next", "previous"] as const;
-/** The treatment of a slot in a blackout; the first is the default. */
+/** What happens to a slot in a blackout; the first value is the default. */
 export const blackoutEnds = ["skip", "delay"] as const;
 
 /** @throws TASK_INVALID, ZONE_UNKNOWN */
@@ -178,7 +180,7 @@ function blackedOutSchedule(base: Schedule, windows: readonly BlackoutWindow[], 
     if (before?.skipped !== undefined) return before;
     const after = blackedOut(windows, dueMs, steps);
     if (after?.skipped !== undefined) {
-      // Later slots may be due earlier than this one, and those just before the end after it.
+      // Later slots may be due earlier than this one, so slots just before the end may be due after it.
       const { untilMs } = dueMs === slotMs ? after : (blackedOut(windows, slotMs, steps) ?? {});
       return { ...after, untilMs: untilMs === undefined ? undefined : untilMs - jitterMs };
     }
@@ -205,15 +207,15 @@ export function plannedSchedule(
   return accountedMs.length > 0 ? withoutAccounted(ruled, accountedMs) : ruled;
 }
 
-/** A task's schedule and rules, and its calendar's days. */
+/** A task's schedule and rules, and the days of its calendar. */
 export interface Ruled {
   definition: { schedule: ScheduleSpec } & SlotRules;
   calendar: Calendar | undefined;
-  /** The zone rules that both are compiled by; absent: this process's own. */
+  /** The zone rules by which both are compiled; absent: this process's own. */
   zones?: ZonesInForce;
 }
 
-/** A task's schedule and rules by the zone rules in force. */
+/** A task's schedule and rules, compiled by the zone rules in force. */
 export function ruledIn(definition: Ruled["definition"], calendar: Calendar | undefined, zones: ZonesInForce): Ruled {
   const zone = calendar && zones.named(calendar.zone);
   return {
@@ -224,22 +226,22 @@ export function ruledIn(definition: Ruled["definition"], calendar: Calendar | un
 }
 
 /**
- * Nominal times after `nowMs` whose slots a change of the task or its calendar moves to before it. The planner begins at `nowMs`, so it
- * leaves them out.
+ * Nominal times after `nowMs` whose slots a change of the task or its calendar moves to before `nowMs`. The planner begins at `nowMs`, so
+ * it does not plan them.
  */
 export function slotsPassed(ruled: Ruled, nowMs: number): number[] {
   return movingOf(ruled)?.passedBy(nowMs, slotsMovedMax) ?? [];
 }
 
-/** Nominal times up to `nowMs` whose slots are put off until after it. The newest `slotsMovedMax`. */
+/** Nominal times up to `nowMs` whose slots are postponed until after `nowMs`; only the newest `slotsMovedMax`. */
 export function slotsPutOff(ruled: Ruled, nowMs: number): number[] {
   return movingOf(ruled)?.putOff(nowMs, slotsMovedMax) ?? [];
 }
 
 /**
- * Nominal times of slots that had been put off to a later day, and that a change moves back to their own time, which has passed, or
- * removes. Before the change the planner had left them for later, and after it begins at `nowMs`.
- * @param moved of nominal times before, those after: see zone-rules.ts
+ * Nominal times of slots that had been postponed to a later day, and that a change moves back to their own time, which has passed, or
+ * removes. Before the change the planner had left them for later; after the change it begins at `nowMs` and misses them.
+ * @param moved maps nominal times before the change to those after it: see zone-rules.ts
  */
 export function slotsPutBack(
   before: Ruled,
@@ -251,7 +253,7 @@ export function slotsPutBack(
   return slotsPutOff(before, nowMs).filter((atMs) => (placeOf(moved.get(atMs) ?? atMs) ?? nowMs) <= nowMs);
 }
 
-/** Returns the time of the slot of a nominal time; null: the schedule does not have it. */
+/** Returns a function from a nominal time to its slot's time; null: the schedule does not have the nominal time. */
 export function placesOf(ruled: Ruled): (nominalMs: number) => number | null {
   const plain = compileSchedule(ruled.definition.schedule);
   const moving = movingOf(ruled);

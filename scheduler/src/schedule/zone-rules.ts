@@ -1,16 +1,16 @@
 /**
  * The rules by which a cluster plans in a zone. Each version of the time zone database may change them, and processes may have different
- * versions, so the store keeps the rules that are in force, and every process plans by those: see docs/time-zones.md.
+ * versions. So the store keeps the rules that are in force, and every process plans by those: see docs/time-zones.md.
  */
 import type { BlackoutWindow } from "./blackout.ts";
 import { compileSchedule, type Schedule, type ScheduleSpec, zoneNameOf } from "./schedule.ts";
 import { type Zone, type ZoneRules, zoneOf } from "./zone.ts";
 
-/** Rules are kept from some years back, for queries about the past, to many years ahead. */
+/** Rules are stored from some years back, for queries about the past, to many years ahead. */
 const yearsBack = 2;
 const yearsAhead = 20;
 
-/** A zone's rules by this process's own database. @throws ZONE_UNKNOWN */
+/** A zone's rules in this process's own database. @throws ZONE_UNKNOWN */
 export function ownRules(name: string, nowMs: number): ZoneRules {
   const year = new Date(nowMs).getUTCFullYear();
   return zoneOf(name).rules(Date.UTC(year - yearsBack, 0, 1), Date.UTC(year + yearsAhead, 0, 1));
@@ -32,10 +32,10 @@ export interface ZonesInForce {
   named(zone: string): string;
 }
 
-/** Each zone has the rules of this process. */
+/** Used where each zone has the rules of this process. */
 export const ownZones: ZonesInForce = { named: (zone) => zone };
 
-/** A definition's schedule and blackouts by the rules in force: for compiling, not for showing. */
+/** A definition's schedule and blackouts with the zones of the rules in force: for compiling, not for display. */
 export function inZones<T extends { schedule: ScheduleSpec; blackout?: BlackoutWindow[] }>(
   definition: T,
   zones: ZonesInForce,
@@ -54,7 +54,7 @@ export function inZones<T extends { schedule: ScheduleSpec; blackout?: BlackoutW
   };
 }
 
-/** Names of the zones that a definition and its calendar use; UTC is none: its rules never change. */
+/** The names of the zones that a definition and its calendar use, except UTC, whose rules never change. */
 export function zonesUsed(
   definition: { schedule: ScheduleSpec; blackout?: BlackoutWindow[] },
   calendar: { zone: string } | undefined,
@@ -70,14 +70,16 @@ export interface MovedTime {
   isMs: number;
 }
 
-/** Offsets are compared this far on either side of the span: no two rules are further apart. */
+/** Offsets are compared up to this far before and after the span, because no two rules differ by more. */
 const apartMs = 26 * 3_600_000;
 const timesMax = 10_000;
 
 /**
- * Times of a span and a day on either side whose local time the schedule has by both rules, but at different instants: a run of one is a
- * run of the other. An instant that the schedule has by both, such as a full hour's, is one slot, whatever its local time.
- * @param was the schedule by the rules before @param is the same by the rules in force now
+ * Times in a span, and up to a day before and after it, whose local time the schedule has by both rules but at different instants: a run at
+ * one instant counts as a run at the other. An instant that the schedule has by both rules, such as a full hour's, is one slot, whatever
+ * its local time.
+ * @param was the schedule by the former rules
+ * @param is the schedule by the rules in force now
  */
 export function movedTimes(was: ScheduleSpec, is: ScheduleSpec, span: { fromMs: number; toMs: number }): MovedTime[] {
   const [before, after] = [zoneIn(was), zoneIn(is)];
@@ -104,7 +106,7 @@ const zoneIn = (spec: ScheduleSpec): Zone | null => {
 
 const has = (schedule: Schedule, atMs: number) => schedule.next(atMs - 1) === atMs;
 
-/** The largest difference of the offsets, and the first instant at which they differ. */
+/** Returns the largest difference of the offsets, and the first instant at which they differ. */
 function difference(a: Zone, b: Zone, fromMs: number, toMs: number): { apart: number; sinceMs: number } {
   const changes = [a, b].flatMap((zone) => Array.from(zone.transitions(fromMs, toMs), ({ from }) => from));
   const differing = [fromMs, ...changes.sort((x, y) => x - y)]
@@ -114,8 +116,7 @@ function difference(a: Zone, b: Zone, fromMs: number, toMs: number): { apart: nu
 }
 
 /**
- * The newest times of a schedule in a span, by their local times. Two times with the same local time, where clocks go back, have separate
- * keys.
+ * The newest times of a schedule in a span, by local time. Two times with the same local time, where clocks go back, have separate keys.
  */
 function localTimes(schedule: Schedule, zone: Zone, fromMs: number, toMs: number): Map<string, number> {
   const times: number[] = [];

@@ -25,7 +25,7 @@ describe("spans of offset", () => {
     zone.at(ms("2026-06-01T00:00Z"));
     const format = Intl.DateTimeFormat;
     let left = 700;
-    // Enough for some years: the search ends among its transitions.
+    // This number of calls is enough for some years, so the search is cut off among its transitions.
     Intl.DateTimeFormat = function formatter(...given: ConstructorParameters<typeof format>) {
       const inner = new format(...given);
       return {
@@ -58,7 +58,7 @@ describe("spans of offset", () => {
     expect(of("Antarctica/Troll", "2024-01-01T00:00Z", "2025-01-01T00:00Z").map(([, minutes]) => minutes)).toEqual([
       120, -120,
     ]);
-    // Twelve days apart, and summer time interrupted for Ramadan.
+    // Transitions that are twelve days apart, and a summer time that was interrupted for Ramadan.
     expect(of("America/Argentina/Tucuman", "2004-05-01T00:00Z", "2004-07-01T00:00Z")).toEqual([
       ["2004-06-01T03:00Z", -60],
       ["2004-06-13T04:00Z", 60],

@@ -1,31 +1,33 @@
 /**
- * A time zone as spans of constant UTC offset. The offsets come from the runtime (Intl), which takes about 2 µs and some
- * garbage per call, so each offset is read once: a zone's spans are found a year at a time, when first needed, kept as a few numbers, and
- * shared by every schedule in that zone. The formatter itself (tens of kilobytes) is not kept.
+ * A time zone as spans of constant UTC offset. The offsets come from the runtime (Intl), where each call takes about 2 µs and makes some
+ * garbage, so each offset is read once: a zone's spans are found a year at a time when first needed, stored as a few numbers, and shared by
+ * every schedule in that zone. The formatter itself (tens of kilobytes) is not kept.
  */
 import { CarillonError } from "../base/errors.ts";
 import { limits } from "../base/limits.ts";
 import { editDistance } from "../base/nearest.ts";
 
-/** Instants are epoch milliseconds; local time is the instant plus `offset`, also as if epoch milliseconds. */
+/** Instants are epoch milliseconds; a local time is the instant plus `offset`, written as if it were epoch milliseconds. */
 export interface Span {
   readonly from: number;
   /** The first instant after the span. */
   readonly to: number;
   readonly offset: number;
-  /** The change of offset at `from`: above 0, local time jumped over a gap; below 0, it went back; 0, not a transition. */
+  /**
+   * The change of offset at `from`. Above 0: local time jumped forward over a gap; below 0: it went back; 0: `from` is not a transition.
+   */
   readonly entered: number;
   /** The same at `to`. */
   readonly left: number;
 }
 
-/** A zone's offsets in a time, as a version of the time zone database has them. */
+/** A zone's offsets in a range of time, as a version of the time zone database has them. */
 export interface ZoneRules {
-  /** Epoch milliseconds, ascending: the begin of the time, then each change in it. */
+  /** Epoch milliseconds, ascending: the beginning of the range, then each change in it. */
   startsMs: number[];
   /** The offset from each start on: the amount to add to an instant to get local time. */
   offsetsMs: number[];
-  /** The end of the time. */
+  /** The end of the range. */
   toMs: number;
 }
 
@@ -50,7 +52,7 @@ export const endOfTime = Date.UTC(limits.lastYear + 1, 0, 1);
 interface Searched {
   from: number;
   to: number;
-  /** Start of each span; the first one's is the edge of the search. */
+  /** Start of each span; the start of the first span is the edge of the search. */
   starts: readonly number[];
   offsets: readonly number[];
   spans: readonly Span[];
@@ -58,7 +60,7 @@ interface Searched {
 
 export class Zone {
   readonly name: string;
-  /** Rules that replace the runtime's in the time that they cover. */
+  /** Rules that replace the runtime's in the range of time that they cover. */
   readonly #rules: ZoneRules | undefined;
   #searched: Searched | undefined;
   #recent: Span | undefined;
@@ -68,7 +70,7 @@ export class Zone {
     this.#rules = rules;
   }
 
-  /** The span that contains the instant. `from` and `to` may also be the present ends of the search. */
+  /** Returns the span that contains the instant. `from` and `to` may also be the present ends of the search. */
   at(instant: number): Span {
     const recent = this.#recent;
     if (recent !== undefined && instant >= recent.from && instant < recent.to) return recent;
@@ -84,17 +86,17 @@ export class Zone {
     return this.#recent;
   }
 
-  /** The spans that begin in (from, to), each with a transition. */
+  /** Yields the spans that begin in (from, to), each with a transition. */
   *transitions(from: number, to: number): Generator<Span> {
     for (let span = this.at(from); span.to < to; ) {
       const at = span.to;
       span = this.at(at);
-      // A boundary that is only the present end of the search is no transition: the span began long before.
+      // A boundary that is only the present end of the search is not a transition, because the span began long before.
       if (span.from === at && span.entered !== 0) yield span;
     }
   }
 
-  /** Its rules in [fromMs, toMs). */
+  /** The zone's rules in [fromMs, toMs). */
   rules(fromMs: number, toMs: number): ZoneRules {
     const changes = [...this.transitions(fromMs, toMs)];
     return {
@@ -115,7 +117,7 @@ export class Zone {
     };
   }
 
-  /** Stores its result in one assignment: a search may be cut off anywhere (see base/cut-off.ts). */
+  /** Stores the result in one assignment, because a search may be cut off at any point (see base/cut-off.ts). */
   #search(instant: number): Searched {
     const year = new Date(instant).getUTCFullYear();
     const from = Date.UTC(year, 0, 1) - marginMs;
@@ -128,7 +130,7 @@ export class Zone {
     if (from < knownFrom) {
       const [earlier, offsetsBefore] = [[from], [offsetAt(from)]];
       findTransitions(offsetAt, from, knownFrom, earlier, offsetsBefore);
-      // The old first entry was the edge of the search, not a transition; the new last one runs on through it.
+      // The old first entry was the edge of the search, not a transition; the new last span continues through it.
       starts = earlier.concat(starts.slice(1));
       offsets = offsetsBefore.concat(offsets.slice(1));
     }
@@ -151,7 +153,7 @@ export class Zone {
   }
 }
 
-/** Appends to `starts` and `offsets`, whose last entry holds at `from`, every transition in (from, to]. */
+/** Appends every transition in (from, to] to `starts` and `offsets`, whose last entry is valid at `from`. */
 function findTransitions(
   offsetAt: (instant: number) => number,
   from: number,
@@ -180,7 +182,10 @@ function findTransitions(
   }
 }
 
-/** Formats few fields, because each one costs: the day of the month is enough to find out on which side of midnight the local time is. */
+/**
+ * Formats few fields, because each field costs time: the day of the month is enough to find out on which side of midnight the local time
+ * is.
+ */
 function offsetReader(zone: string): (instant: number) => number {
   const format = new Intl.DateTimeFormat("en-US", {
     timeZone: zone,
@@ -214,7 +219,7 @@ export function zoneOf(value: unknown): Zone {
   const name = zoneName(value);
   let zone = zones.get(name);
   if (zone === undefined) {
-    // Only names that passed the check get here, so the map is as small as the zone database.
+    // Only names that passed the check are added, so the map is never larger than the zone database.
     zone = new Zone(name);
     zones.set(name, zone);
   }
@@ -222,8 +227,8 @@ export function zoneOf(value: unknown): Zone {
 }
 
 /**
- * Registers a zone that has other rules than the runtime's.
- * @returns the name under which `zoneOf` returns it, in this process alone: such as "Africa/Casablanca@3"
+ * Registers a zone whose rules differ from the runtime's.
+ * @returns the name under which `zoneOf` returns this zone, in this process only, such as "Africa/Casablanca@3"
  */
 export function ruledZone(value: string, rules: ZoneRules): string {
   const name = zoneName(value);
@@ -237,16 +242,16 @@ export function ruledZone(value: string, rules: ZoneRules): string {
   return ruled;
 }
 
-/** Names by zone and rules: one for each version of the zone database that changed the rules. */
+/** The registered names, by zone and rules: one for each version of the zone database that changed the rules. */
 const ruledNames = new Map<string, string>();
 
 /**
- * The name as the zone database spells it. Links (US/Pacific) stay as given: their targets depend on the runtime's version, and nodes of
- * one cluster may differ in that.
+ * The name in the spelling of the zone database. Links (US/Pacific) stay as given, because their targets depend on the runtime's version,
+ * which may differ between the nodes of a cluster.
  * @throws ZONE_UNKNOWN
  */
 export function zoneName(value: unknown): string {
-  // A call of Intl takes 0.1 ms; thousands of tasks use few zones.
+  // A call of Intl takes 0.1 ms, and thousands of tasks use few zones, so known names skip it.
   if (typeof value === "string" && zones.has(value)) return value;
   if (typeof value !== "string" || !/^[A-Za-z][\w+\-/]{0,63}$/.test(value)) throw unknownZone(value);
   let canonical: string;
@@ -262,7 +267,7 @@ export function zoneName(value: unknown): string {
   return Intl.supportedValuesOf("timeZone").find((name) => name.toLowerCase() === lower) ?? linkCase(value);
 }
 
-/** "us/pacific" and "US/Pacific" are one link: spelt alike, they share one table. */
+/** Spells a link in one way, so that "us/pacific" and "US/Pacific", which are the same link, share one table. */
 function linkCase(link: string): string {
   if (!link.includes("/")) return link.toUpperCase();
   return link
@@ -278,7 +283,7 @@ function unknownZone(value: unknown): CarillonError {
   });
 }
 
-/** The last unknown name and its hint, which takes a millisecond to find: thousands of stored tasks may name the same zone. */
+/** The last unknown name and its hint, because finding a hint takes a millisecond and thousands of stored tasks may name the same zone. */
 let lastHint = { value: "", hint: "" };
 
 function hintOf(value: string): string {
@@ -297,7 +302,7 @@ function zoneHint(value: string): string {
   const wanted = value.slice(0, 64).toLowerCase().replace(/\s+/g, "_");
   const city = wanted.slice(wanted.lastIndexOf("/") + 1);
   let best = "";
-  // A third of the letters may be wrong: "local" is no misspelt Oral.
+  // At most a third of the letters may differ, so that "local" is not taken for a misspelt Oral.
   let least = Math.min(3, Math.floor(city.length / 3)) + 1;
   for (const name of Intl.supportedValuesOf("timeZone")) {
     const lower = name.toLowerCase();

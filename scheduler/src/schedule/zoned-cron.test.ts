@@ -1,7 +1,7 @@
 /**
- * Transitions of 2000–2040 and random weeks against the brute force of test/support/cron-oracle.ts. The suite samples zones
- * and transitions; CARILLON_TEST_LONG=1 takes every transition of every zone and looks for transitions more closely. Then
- * CARILLON_ORACLE_ROUNDS (default 1) multiplies the expressions per transition and week.
+ * Compares slots at transitions of 2000–2040 and in random weeks with the brute force of test/support/cron-oracle.ts. By default zones and
+ * transitions are sampled; CARILLON_TEST_LONG=1 takes every transition of every zone and searches for transitions at shorter steps. In that
+ * case CARILLON_ORACLE_ROUNDS (default 1) multiplies the number of expressions per transition and week.
  */
 import { describe, expect, it } from "vitest";
 import {
@@ -33,7 +33,7 @@ const overlaps: readonly Overlap[] = ["first", "last", "both"];
 const step = long ? 6 * hourMs : 2 * dayMs;
 const transitions = new Map(zones.map((zone) => [zone, transitionsOf(zone, from, to, step)]));
 
-/** Null when an expression is refused as never matching, which the oracle must confirm for its window. */
+/** Null if an expression is refused because it never matches, which the oracle must confirm for its window. */
 function parsed(expression: Expression, localTimes: readonly number[]) {
   try {
     return parseCron(expression.text);
@@ -52,7 +52,8 @@ function compare(zone: string, window: Window, expression: Expression): number {
   const cron = parsed(expression, localTimes);
   if (cron === null) return 0;
   let compared = 0;
-  // All six policies; for the dense expressions (every second of hours) one policy in turn, or they take all the time.
+  // All six policies; for dense expressions (every second of several hours) only one policy in turn, because they would take most of the
+  // time.
   const only = localTimes.length > 120 ? turn++ % 6 : -1;
   for (const [i, gap] of gaps.entries()) {
     for (const [j, overlap] of overlaps.entries()) {
@@ -98,14 +99,14 @@ describe("cron in zones against the oracle", () => {
         seen++;
         const known = changes.size;
         changes.add(`${at} ${before} ${after}`);
-        // A change that another zone usually makes at the same moment: compared in every fourth of the others.
+        // A change that another zone has already been compared for, usually at the same moment: only a quarter of these are compared.
         if (!long && changes.size === known && chance() < 0.75) continue;
         const change = Math.abs(after - before);
         const window = new Window(zone, list, at - change - hourMs, at + change + hourMs);
         for (let round = 0; round < multiple; round++) {
           const aim = at + (chance() < 0.5 ? before : after) + Math.floor((chance() - 0.5) * 2.2 * change);
           let expression = randomExpression(chance, localOf(aim));
-          // Few with many seconds: thousands of slots alike would take most of the time.
+          // Expressions with many seconds are rare, because thousands of similar slots would take most of the time.
           if (expression.seconds.length > 4 && chance() < 0.9) expression = randomExpression(chance, localOf(aim));
           compared += compare(zone, window, expression);
         }
@@ -115,7 +116,7 @@ describe("cron in zones against the oracle", () => {
       process.stderr.write(
         `${seen} transitions, ${changes.size} of them different, ${zones.length} zones, ${compared} slots, seed ${seed}\n`,
       );
-    // 418 zones and about 13,000 transitions in the runtimes of 2026: far fewer would mean that nothing was compared.
+    // The runtimes of 2026 have 418 zones and about 13,000 transitions; a far lower number would mean that almost nothing was compared.
     expect(seen).toBeGreaterThan(rounds(700, 8_000));
     expect(changes.size).toBeGreaterThan(rounds(500, 2_000));
     expect(compared).toBeGreaterThan(seen);

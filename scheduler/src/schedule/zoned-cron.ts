@@ -1,13 +1,13 @@
 /**
- * The local times of a cron, a rule or a calendar interval → instants, by the task's policy for daylight saving.
+ * Converts the local times of a cron, a rule or a calendar interval to instants, by the task's policy for daylight saving.
  *
- * A local time that exists once is one instant. One that was skipped (a gap) is no instant, or with `shift` the instant
- * that the offset before the gap gives, which is later by the gap's length; where that coincides with another slot the
- * two are one. One that exists twice (an overlap) is its first instant, its last, or both.
+ * A local time that exists once has one instant. A local time that is skipped (a gap) has no instant, or with `shift` the instant by the
+ * offset before the gap, which is later by the gap's length; if another slot is at that instant, the two are one slot. A local time that
+ * exists twice (an overlap) has its first instant, its last, or both.
  *
- * So within one span of constant offset the slots are the matches of local time, less the stretch at its start or end
- * that an overlap's policy suppresses, plus, after a gap, the matches within it. The walk goes from span to span; where
- * the next match is far away it jumps there instead.
+ * So within one span of constant offset the slots are the matches of local time, minus the part at its start or end that the policy for
+ * overlaps suppresses, plus, after a gap, the matches within the gap. The search goes from span to span; where the next match is far away,
+ * it jumps there.
  */
 import type { LocalTimes } from "./local-times.ts";
 import { endOfTime, type Zone } from "./zone.ts";
@@ -46,7 +46,8 @@ export function nextInZone(
       if (shifted < Math.min(span.from + span.entered, span.to)) best = Math.min(best, shifted);
     }
     if (best < endOfTime) return best;
-    // Right after a short rest of a span an overlap may repeat local times already passed, so only a long one may jump.
+    // After a short remaining part of a span, an overlap may repeat local times that were already passed, so the search may jump only over
+    // a long one.
     const far = local - leewayMs;
     at = span.to - at >= leewayMs && far > span.to ? far : span.to;
   }

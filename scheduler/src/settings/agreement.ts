@@ -3,11 +3,11 @@ import type { SessionIdentity } from "../cluster/session-store.ts";
 import { isLoopback } from "./address.ts";
 import { beatMsOf } from "./settings.ts";
 
-/** The leader plans again when less than this part of the horizon is left. */
+/** The leader plans again when less than this share of the horizon is left. */
 export const refill = 0.75;
-/** At the start, a greater difference between this machine's clock and the store's is logged. */
+/** A larger difference between this machine's clock and the store's is logged at the start. */
 const clockBoundMs = 5_000;
-/** At the start, a greater uncertainty about the store's time is logged. */
+/** A larger uncertainty about the store's time is logged at the start. */
 const uncertainMs = 1_000;
 
 export type Told = Pick<SessionIdentity, "node" | "role" | "host" | "timeoutMs" | "settings">;
@@ -16,30 +16,28 @@ export type Told = Pick<SessionIdentity, "node" | "role" | "host" | "timeoutMs" 
 export interface Disagreement {
   code: "SETTINGS_DIFFER" | "NODE_ADDRESS_TAKEN";
   setting: "retention" | "sessionTimeout" | "address";
-  /** Names both nodes and both values. */
+  /** The conflict in words, with both nodes and both values. */
   found: string;
   advice: string;
-  /** True if the second process must not run beside the first. */
+  /** True if the later process must not run beside the earlier one. */
   refused: boolean;
 }
 
 /**
- * Compares a process's settings with those of a process that was there before. Most settings are each process's own: a session is judged
- * by the timeout in its own row, `claimAhead` and `concurrency` concern one worker. Three are not:
- *
- * - an address leads to one process. An address that leads every machine to itself (localhost) is another one on each host, and does not
- *   lead to a process on another host: a later process with such an address is refused, an earlier one is logged.
- * - retention: the leader drops what is older than its own retention, so the shortest retention of the scheduler nodes holds for all. A
- *   process that would drop what the others keep is refused, since dropped data cannot be restored; for a process that would keep more, a
- *   log line says that it will not.
- * - the leader's horizon must last until its death was noticed and another node has planned: its own timeout and a beat of the other. If
- *   it is shorter, the catch-up planner still plans every slot, so this is logged and not refused.
- *
- * The latter two concern processes that may lead: a worker or an observer plans nothing and drops nothing.
+ * Compares a process's settings with those of a process that started before it. Most settings concern one process only: a session is judged
+ * by the timeout in its own row, and `claimAhead` and `concurrency` concern one worker. Three settings concern several processes:
+ * - The address must lead to one process. An address that leads every machine to itself (localhost) means another process on each host, so
+ *   it does not lead to a process on another host: a later process with such an address is refused, an earlier one is logged.
+ * - Retention: the leader drops data older than its own retention, so the shortest retention of the scheduler nodes applies to all. A
+ *   process that would drop data that the others keep is refused, because dropped data cannot be restored; for a process that would keep
+ *   data longer, a log line says that this has no effect.
+ * - The leader's horizon must last until its death has been noticed and another node has planned: its own timeout and a beat of the other
+ *   node. If it is shorter, the catch-up planner still plans every slot, so this is logged and not refused.
+ * The last two concern only processes that may lead: a worker or an observer plans nothing and drops nothing.
  */
 export function disagreements(elder: Told, other: Told): Disagreement[] {
   const found: Disagreement[] = addresses(elder, other);
-  // A process of a version that did not report settings yet: they are unknown.
+  // A process of an old version reports no settings, so they are unknown.
   if (!elder.settings || !other.settings || !mayLead(elder) || !mayLead(other)) return found;
   const [kept, wanted] = [elder.settings.retentionMs, other.settings.retentionMs];
   if (kept !== wanted) {
@@ -106,8 +104,8 @@ function addresses(elder: Told, other: Told): Disagreement[] {
 }
 
 /**
- * Problems of this machine's wall clock, which decides nothing, but its logs are read beside those of other machines. @returns lines to
- * log
+ * Problems of this machine's wall clock. The clock decides nothing, but logs with its times are read beside those of other machines.
+ * @returns lines to log
  */
 export function clockTroubles({ wallOffsetMs, errorMs }: { wallOffsetMs: number; errorMs: number }): string[] {
   const seconds = (ms: number) => `${(Math.abs(ms) / 1_000).toFixed(1)} s`;

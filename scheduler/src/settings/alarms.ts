@@ -14,9 +14,9 @@ export interface WebhookChannel {
 }
 
 export interface MailChannel {
-  /** smtp://user:password@host:587, smtps://… */
+  /** The mail server, as smtp://user:password@host:587 or smtps://… */
   smtp: string;
-  /** Send no password before STARTTLS; default true where `smtp` has one and leads to another machine. */
+  /** Send no password before STARTTLS; default true if `smtp` contains a password and leads to another machine. */
   requireTls?: boolean;
   from: string;
   to: string | string[];
@@ -25,7 +25,7 @@ export interface MailChannel {
 export type ChannelOptions = WebhookChannel | MailChannel;
 
 export interface AlarmOptions {
-  /** Channels by name; give every node of a cluster the same ones. */
+  /** The channels by name; every node of a cluster must be given the same ones. */
   channels: Record<string, ChannelOptions>;
   /** The channels of each rule's messages; default: every rule to every channel. [] turns a rule off. */
   rules?: Partial<Record<AlarmRule, string[]>>;
@@ -39,7 +39,7 @@ export interface AlarmOptions {
   stuck?: Duration;
   /** Raised when the cluster has no leader for this long; default 30 s. */
   leaderless?: Duration;
-  /** The shortest time between two messages of one rule, and how long all must be well before "cleared" is sent; default 1 min. */
+  /** The shortest time between two messages of one rule, and how long nothing may be wrong before "cleared" is sent; default 1 min. */
   summary?: Duration;
 }
 

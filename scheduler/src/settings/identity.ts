@@ -6,8 +6,8 @@ import type { Release } from "../task/release.ts";
 import type { Settings } from "./settings.ts";
 
 /**
- * The facts about itself that a process registers when it joins. @param groups the groups whose tasks its worker runs @param coordination
- * the service's URL
+ * The facts that a process registers about itself when it joins. @param groups the groups whose tasks its worker runs @param coordination
+ * the URL of the coordination service
  */
 export function identityOf(
   settings: Settings,

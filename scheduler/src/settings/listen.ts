@@ -16,8 +16,8 @@ export function parseListen(text: string): { host: string; port: number } {
 }
 
 /**
- * Keys and payloads travel unencrypted. So an address that other machines can reach is accepted only if the operator states that a proxy
- * ends TLS before it. @throws OPTION_INVALID
+ * Keys and payloads travel unencrypted here. An address that other machines can reach is therefore accepted only if the operator states
+ * that a proxy in front of it terminates TLS. @throws OPTION_INVALID
  */
 export function checkListen(text: string, behindProxy: boolean): void {
   const { host, port } = parseListen(text);

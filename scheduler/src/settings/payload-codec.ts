@@ -2,7 +2,7 @@ import { CarillonError } from "../base/errors.ts";
 
 /** Encodes payloads and results on their way to the store, for example encrypts them. Both directions may be asynchronous. */
 export interface PayloadCodec {
-  /** @param text JSON @param of the name of the run's task @returns a text from which `decode` makes the same JSON, in any process */
+  /** @param text JSON @param of the name of the run's task @returns a text from which `decode` restores the same JSON in any process */
   encode(text: string, of: { task: string }): string | Promise<string>;
   decode(encoded: string, of: { task: string }): string | Promise<string>;
 }

@@ -7,13 +7,13 @@ import { checkNames } from "../base/nearest.ts";
 export interface PayloadStore {
   /** Resolves once the text is durable. */
   put(key: string, text: string): Promise<void>;
-  /** @returns null: there is no such key */
+  /** @returns null: the key does not exist */
   get(key: string): Promise<string | null>;
 }
 
 export interface PayloadOptions {
   store: PayloadStore;
-  /** Values of more bytes are kept there: a number, or a text such as "64kB". Default "64kB". */
+  /** Values with more bytes are kept in `store`: a number, or a text such as "64kB". Default "64kB". */
   over?: number | string;
 }
 

@@ -11,9 +11,9 @@ export const plainWords = (hosts: readonly string[]): string =>
   `the store at ${hosts.join(", ")} is reached without TLS: whoever is on the way can read and change payloads, results and statements`;
 
 /**
- * The other machines that a store's URL leads to without TLS, unless sslmode=disable states that this is intended.
- * @param environment the driver's variables apply where the URL sets nothing
- * @param evenIfIntended also those for which sslmode=disable is set
+ * The other machines that a store's URL leads to without TLS, except if sslmode=disable states that this is intended.
+ * @param environment the driver's variables, which apply if the URL sets nothing
+ * @param evenIfIntended true: includes machines for which sslmode=disable is set
  */
 export function plainHosts(text: string, environment: Environment, evenIfIntended = false): string[] {
   const { url, hosts } = parseStoreUrl(text);

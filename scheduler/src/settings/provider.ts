@@ -1,4 +1,4 @@
-/** Single sign-on by a provider that speaks OpenID Connect: a node's settings for it, and the roles that its claims grant. */
+/** Single sign-on through an OpenID Connect provider: a node's settings for it, and the roles that its claims grant. */
 import { type Grant, hasRole, type Role, roles } from "../access/access.ts";
 import { CarillonError } from "../base/errors.ts";
 import type { Json } from "../base/json.ts";
@@ -9,7 +9,7 @@ import { meant } from "../base/nearest.ts";
 export interface ProviderRule {
   /** The claim's name, such as "groups". */
   claim: string;
-  /** The value that the claim must equal or contain; without it, the claim must be true, a text or a list that is not empty. */
+  /** The value that the claim must equal or contain. Without it, the claim must be true, or a text or list that is not empty. */
   has?: string;
   role: Role;
   /** The namespaces that the role applies to; default: all. */
@@ -23,13 +23,13 @@ export interface ProviderOptions {
   clientSecret: string;
   /** This server's URL for browsers, such as https://carillon.example.com: the provider sends them to /v1/sign-in/provided there. */
   url: string;
-  /** The provider's name on the sign-in page; default its host. */
+  /** The provider's name on the sign-in page; default: its host. */
   label?: string;
-  /** The claim that names the user; default "preferred_username". */
+  /** The claim that has the user's name; default "preferred_username". */
   name?: string;
-  /** Scopes beside openid; default "profile" and "email". */
+  /** Scopes in addition to openid; default "profile" and "email". */
   scopes?: string[];
-  /** Rules that grant roles: all that match count. A user whom no rule matches is not admitted. */
+  /** Rules that grant roles; all matching rules apply. A user whom no rule matches is not admitted. */
   rules: ProviderRule[];
 }
 
@@ -78,7 +78,7 @@ function checkedRule(rule: ProviderRule): ProviderSettings["rules"][number] {
   if (has !== null && typeof has !== "string") throw wrong(`the rule for ${claim} has no text to compare with`);
   if (!roles.includes(role)) throw wrong(`the rule for ${claim} has no role`, `Give one of ${roles.join(", ")}.`);
   if (where === undefined) return { claim, has, role, in: null };
-  // A hole in a list is no text either.
+  // `Array.from` turns a hole in the list into undefined, which is refused below.
   const namespaces = Array.isArray(where) ? Array.from(where) : [where];
   if (namespaces.some((one) => typeof one !== "string")) throw wrong(`the rule for ${claim} is in no namespaces`);
   return { claim, has, role, in: namespaces.map(checkNamespace) };
@@ -96,8 +96,8 @@ function addressOf(what: string, text: string): URL {
 export const isThisMachine = ({ hostname }: URL): boolean => /^(?:127(?:\.\d+){3}|\[::1\]|localhost)$/.test(hostname);
 
 /**
- * Removes an e-mail address that the provider has not verified: a provider may let a user claim any address, so no rule or name may rely
- * on it.
+ * Removes an e-mail address that the provider has not verified. A provider may let users enter any address, so no rule or name may rely on
+ * an unverified one.
  */
 export function verifiedOnly(claims: Record<string, Json | undefined>): Record<string, Json | undefined> {
   if (claims.email_verified === true) return claims;
@@ -105,7 +105,7 @@ export function verifiedOnly(claims: Record<string, Json | undefined>): Record<s
   return others;
 }
 
-/** The roles that a provider's claims grant; null: none, so the user is not admitted. */
+/** The roles that a provider's claims grant; null: there is none, so the user is not admitted. */
 export function rightsOf(
   { rules }: Pick<ProviderSettings, "rules">,
   claims: Record<string, Json | undefined>,

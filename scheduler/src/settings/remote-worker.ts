@@ -13,14 +13,14 @@ import { Preset } from "./preset.ts";
 import { isThisMachine } from "./this-machine.ts";
 
 export interface RemoteWorkerOptions {
-  /** The servers' URL, or several of one cluster; if one does not answer, the next is tried. */
+  /** The URL of a server, or of several servers of one cluster; if one does not answer, the next is tried. */
   server?: string | readonly string[];
   /**
-   * Send the key to servers of other machines by http://, where anyone on the network path can read it; default false: they must be
-   * https://. For a network that you trust.
+   * Send the key to servers on other machines by http://, so that anyone on the network path can read it; for a trusted network. Default
+   * false: their URLs must be https://.
    */
   plainHttp?: boolean;
-  /** A worker key, from `carillon keys create`; else CARILLON_WORKER_KEY. */
+  /** A worker key, from `carillon keys create`; default: CARILLON_WORKER_KEY. */
   key?: string;
   /** The groups whose tasks this worker runs; default: all that the key allows. */
   groups?: readonly string[];
@@ -32,18 +32,18 @@ export interface RemoteWorkerOptions {
   concurrency?: number;
   /** How long before its due time a run may be claimed; default 1 s. */
   claimAhead?: Duration;
-  /** A worker that is silent for this long is taken for dead; default 6 s, at most a minute. */
+  /** A worker that is silent for this long is presumed dead; default 6 s, at most a minute. */
   sessionTimeout?: Duration;
-  /** How long a computing handler may block the event loop before this process is taken for dead; default 1 min. */
+  /** How long a computing handler may block the event loop before this process is presumed dead; default 1 min. */
   standstill?: Duration;
   /** How long `stop` waits for running handlers before it aborts them; default 30 s. */
   drain?: Duration;
   /**
-   * Stop on SIGTERM and SIGINT; default true. The process ends by the signal once everything in it has stopped, at once by a second
-   * signal; if the program listens to the signal itself, the program ends the process.
+   * Stop on SIGTERM and SIGINT; default true. The signal ends the process once everything in it has stopped; a second signal ends it at
+   * once. If the program itself listens to the signal, the program must end the process.
    */
   handleSignals?: boolean;
-  /** Reject when no server answers, instead of waiting for one; default false. */
+  /** Reject `start` if no server answers, instead of waiting for one; default false. */
   failFast?: boolean;
   /** Encodes results and decodes payloads, such as by encryption: the servers never see the keys. See docs/runs.md. Default: none. */
   codec?: PayloadCodec;
@@ -70,7 +70,7 @@ export interface RemoteWorkerSettings {
   payloads: PayloadSettings | null;
 }
 
-/** The preset of every HTTP worker. */
+/** The preset for every HTTP worker. */
 export const workerPreset = new Preset<RemoteWorkerOptions>();
 
 const optionKinds: Record<keyof RemoteWorkerOptions, OptionKind> = {
@@ -94,7 +94,7 @@ const optionKinds: Record<keyof RemoteWorkerOptions, OptionKind> = {
 
 const wrong = (what: string, hint: string) => new CarillonError("OPTION_INVALID", what, { hint });
 
-/** @throws OPTION_INVALID, DURATION_INVALID, TASK_INVALID for a name, KEY_UNKNOWN for a text that is no key */
+/** @throws OPTION_INVALID, DURATION_INVALID; TASK_INVALID for a name; KEY_UNKNOWN for a text that is no worker key */
 export function workerSettingsOf(options: RemoteWorkerOptions): RemoteWorkerSettings {
   checkKinds(options, optionKinds);
   const servers = [options.server ?? []].flat().flatMap((text) => text.split(",").map((url) => url.trim()));

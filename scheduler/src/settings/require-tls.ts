@@ -11,8 +11,8 @@ interface Reached {
 }
 
 /**
- * With `requireTls`: a node that would reach the store, the coordination service, a webhook or a mail server of another machine without TLS
- * does not start.
+ * Checks `requireTls`: a node does not start if it would reach the store, the coordination service, a webhook or a mail server on another
+ * machine without TLS.
  * @throws OPTION_INVALID
  */
 export function checkTls(
@@ -36,7 +36,7 @@ export function checkTls(
     );
   for (const [name, channel] of Object.entries(alarms?.channels ?? {})) {
     const { protocol, hostname, password } = new URL("webhook" in channel ? channel.webhook : channel.smtp);
-    // A mail server that is given a password is asked for STARTTLS unless the channel says otherwise.
+    // STARTTLS is required of a mail server that is given a password, unless the channel says otherwise.
     const isPlain =
       "webhook" in channel ? protocol === "http:" : protocol === "smtp:" && !(channel.requireTls ?? password !== "");
     if (isPlain && !isThisMachine(hostname)) refuse(`alarms.channels.${name}`, [hostname]);

@@ -24,13 +24,13 @@ export interface CommandOptions {
   /** Programs that tasks may run: absolute paths, or names looked up in the system's own folders. */
   allow?: string[];
   /**
-   * Variables that tasks may set for these programs, beside LANG, LC_*, TZ, SHELL and PATH: names, or beginnings such as "APP_*". Default:
+   * Variables that tasks may set for these programs, beside LANG, LC_*, TZ, SHELL and PATH: names, or prefixes such as "APP_*". Default:
    * none.
    */
   allowEnv?: string[];
-  /** Lets an allowed shell take a command line. */
+  /** True: an allowed shell may run, and with it any command line. Default false. */
   shell?: boolean;
-  /** Runs nothing, and writes to the run's log what it would run. */
+  /** True: commands are not run; the run's log shows what would be run. Default false. */
   rehearse?: boolean;
 }
 
@@ -40,136 +40,147 @@ export interface HttpTaskOptions {
    * addresses are allowed only if they are listed as addresses. Default: none.
    */
   allow?: string[];
-  /** The secret that signs requests, for all hosts or by host. A receiver that can verify can also sign. Default: unsigned. */
+  /**
+   * The secret that signs requests, for all hosts or by host. A receiver that can verify a signature can also forge it. Default: unsigned.
+   */
   secret?: string | Record<string, string>;
-  /** By namespace: the secret that signs the requests of its tasks to every host, in place of `secret`. */
+  /** By namespace: the secret that signs its tasks' requests to every host, instead of `secret`. */
   namespaceSecrets?: Record<string, string>;
-  /** Also sends `Carillon-Signature`, for receivers that verify nothing else. It does not cover method, URL and task. Default true. */
+  /** Also send `Carillon-Signature`, for receivers that can verify nothing else. It does not cover method, URL and task. Default true. */
   legacySignature?: boolean;
 }
 
 export interface CarillonOptions {
   /**
-   * A postgres:// URL, or "embedded": a private PostgreSQL in `directory`. Default: the embedded one. If NODE_ENV is "production", `store`
-   * or `directory` must be given. `undefined` is refused: it most likely comes from a variable that is not set.
+   * A postgres:// URL, or "embedded": a private PostgreSQL in `directory`. Default: the embedded one; but if NODE_ENV is "production",
+   * `store` or `directory` must be given. An explicit `undefined` is refused, because it most likely comes from a variable that is not set.
    */
   store?: string;
   /**
-   * Where the process listens for signals by LISTEN: a postgres:// URL that leads to the server itself. For a store behind a pooler in
-   * transaction mode; without it, signals are polled there, up to 150 ms late. Default: `store`.
+   * The postgres:// URL, leading to the server itself, through which the process listens for signals (LISTEN). Needed for a store behind a
+   * pooler in transaction mode; without it, signals are polled there, up to 150 ms late. Default: `store`.
    */
   listenUrl?: string;
-  /** The most connections to the store, 2 to 200, beside the one that listens; default 8. */
+  /** The most connections to the store, 2 to 200, not counting the one that listens for signals; default 8. */
   connections?: number;
   /**
-   * A further coordination provider: zookeeper://host:2181,host:2181/path or redis://host:6379. Every node of a cluster must give the same
-   * one. Default: the store alone.
+   * An additional coordination provider: zookeeper://host:2181,host:2181/path or redis://host:6379. Every node of a cluster must use the
+   * same one. Default: only the store.
    */
   coordination?: string;
   /**
-   * Refuse to start if the store, the coordination service, a webhook or a mail server of another machine would be reached without TLS.
-   * Default false: a warning at the start.
+   * Refuse to start if the store, the coordination service, a webhook or a mail server on another machine would be reached without TLS.
+   * Default false: only a warning at the start.
    */
   requireTls?: boolean;
   /** The folder of the embedded store; default ".carillon". */
   directory?: string;
-  /** Make the embedded store where there is none; default true, where NODE_ENV is "production" false. Never where there was one. */
+  /**
+   * Create the embedded store if it does not exist; default true, but false if NODE_ENV is "production". A store that was lost is never
+   * replaced.
+   */
   createStore?: boolean;
   /** The PostgreSQL schema that holds everything; default "carillon". */
   schema?: string;
-  /** This process's name in the cluster; default a made one. */
+  /** This process's name in the cluster; default: a random name. */
   name?: string;
   /**
-   * Where the others reach this process: "host:port", an IPv6 address in brackets. Two live processes with one address
-   * are refused. Default: nowhere.
+   * The address at which other processes reach this one: "host:port", an IPv6 address in brackets. Two live processes with the same address
+   * are refused. Default: none.
    */
   address?: string;
-  /** Plan slots and look after the cluster; default true. */
+  /** Plan slots and run the cluster's services; default true. */
   scheduler?: boolean;
-  /** As a scheduler never lead, only step in where the leader left something out; default false. */
+  /** A scheduler that never leads, and only catches up on what the leader missed; default false. */
   observer?: boolean;
-  /** Run tasks; default true. */
+  /** Run tasks in this process; default true. */
   worker?: boolean;
-  /** The groups whose tasks are run here; default: those of the tasks defined here. */
+  /** The groups whose tasks this process runs; default: those of the tasks defined here. */
   groups?: string[];
-  /** Properties of this process, such as { zone: "eu-1" }: a task with `labels` runs only where all of them are. `carillon nodes` shows them. */
+  /**
+   * Properties of this process, such as { zone: "eu-1" }: a task with `labels` runs only on workers that have all of them. `carillon nodes`
+   * shows them.
+   */
   labels?: Record<string, string>;
-  /** Handlers at work at once; default 100. */
+  /** The number of handlers that run at once; default 100. */
   concurrency?: number;
   /** How long ended runs, slots and logs are kept; default 30 days. */
   retention?: Duration;
-  /** How far ahead slots are accepted; default 15 s, at least two session timeouts. */
+  /** How far ahead slots are planned; default 15 s, at least two session timeouts. */
   horizon?: Duration;
-  /** How long before its time a run may be claimed; default 1 s. */
+  /** How long before its due time a run may be claimed; default 1 s. */
   claimAhead?: Duration;
-  /** A process silent for this long is taken for dead; default 6 s. */
+  /** A process that is silent for this long is presumed dead; default 6 s. */
   sessionTimeout?: Duration;
-  /** How long the event loop may stand still under a handler that computes before this process is taken for dead; default 1 min. */
+  /** How long a computing handler may block the event loop before this process is presumed dead; default 1 min. */
   standstill?: Duration;
-  /** How long `stop` waits for running handlers before it aborts them; it is over 500 ms later, whatever hangs. Default 30 s. */
+  /** How long `stop` waits for running handlers before it aborts them; `stop` ends at most 500 ms later, whatever hangs. Default 30 s. */
   drain?: Duration;
   /**
-   * Stop on SIGTERM and SIGINT; default true. The process ends by the signal once all in it have stopped, at once by a second
-   * one; where the program listens to the signal itself, it is the program that ends the process.
+   * Stop on SIGTERM and SIGINT; default true. The signal ends the process once everything in it has stopped; a second signal ends it at
+   * once. If the program itself listens to the signal, the program must end the process.
    */
   handleSignals?: boolean;
   /**
-   * Define a task again to replace its handler and options, as a development server does that loads modules again after an edit: runs that
-   * begin from then on have the new handler. Default false: a second definition is refused with TASK_DUPLICATE.
+   * Allow a task to be defined again, which replaces its handler and options. For a development server that reloads modules after an edit:
+   * runs that begin from then on use the new handler. Default false: a second definition is refused with TASK_DUPLICATE.
    */
   hotReload?: boolean;
   /**
-   * Which release of your program this is: "2026-11-26.3", a build's number, a commit. A process that restarts in a roll-out does not
-   * put back the definitions of an older one; a whole number decides by itself which is newer. Default: the version in your package.json.
+   * The release of your program: "2026-11-26.3", a build number, a commit. A process that restarts during a roll-out does not restore the
+   * definitions of an older release; if releases are whole numbers, the larger one is newer. Default: the version in your package.json.
    */
   release?: string;
-  /** So long the newest release's definitions stay after the last of its processes has gone; default 1 min. See docs/releases.md. */
+  /** How long the newest release's definitions stay after the last of its processes has gone; default 1 min. See docs/releases.md. */
   releaseGrace?: Duration;
   /**
-   * What a scheduler does where cluster time is behind what it has been, as after a store's clock was set back: "wait" until it has come to
-   * where it was, which is the default, or "refuse" to start. See docs/coordination-faults.md.
+   * What a scheduler does if cluster time is behind its former maximum, for instance after the store's clock was set back. "wait": plan
+   * nothing until cluster time has passed that maximum (default). "refuse": do not start. See docs/coordination-faults.md.
    */
   clockBack?: ClockBack;
-  /** Bring an older schema to this version; default true. false: `carillon migrate` is a step of its own. */
+  /** Migrate an older schema to this version at the start; default true. false: run `carillon migrate` as a separate step. */
   migrate?: boolean;
-  /** Reject when the store is away, instead of waiting for it; default false. */
+  /** Reject `start` if the store is unreachable, instead of waiting for it; default false. */
   failFast?: boolean;
   commands?: CommandOptions;
   httpTasks?: HttpTaskOptions;
   /**
-   * The keys that seal and open tasks' secrets: base64 of 32 bytes, or "file:PATH" of a file with one key a line. The first key seals; the
-   * other keys still open. Default: the comma-separated keys in CARILLON_SECRET_KEYS. Without keys there are no secrets.
+   * The keys that seal and open tasks' secrets: base64 of 32 bytes, or "file:PATH" for a file with one key per line. The first key seals;
+   * the other keys can still open. Default: the comma-separated keys in CARILLON_SECRET_KEYS. Without keys secrets are not available.
    */
   secretKeys?: string | string[];
-  /** Where remote workers reach this scheduler: "host:port". Default: nowhere. */
+  /** The address at which this scheduler serves remote workers, the API and the console: "host:port". Default: none. */
   listen?: string;
-  /** A proxy in front of it ends TLS. Without this, it listens only at this machine's own addresses. */
+  /** True if a proxy in front of this process terminates TLS. Otherwise it listens only at this machine's own addresses. */
   behindProxy?: boolean;
-  /** Addresses of proxies whose `X-Forwarded-For` and `X-Forwarded-Host` count: "10.0.3.7", "10.0.3.0/24". Default: this machine's own. */
+  /**
+   * Addresses of proxies whose `X-Forwarded-For` and `X-Forwarded-Host` are trusted: "10.0.3.7", "10.0.3.0/24". Default: this machine's
+   * own.
+   */
   trustedProxies?: string[];
-  /** Counts and times the work of this process, for `metrics()`; default: true if `listen` is given. */
+  /** Count and time the work of this process, for `metrics()`; default: true if `listen` is given. */
   metrics?: boolean;
   /** The receivers of alarms; see docs/alarms.md. Default: only the log. */
   alarms?: AlarmOptions;
   /**
-   * The password of the first user, `admin`, or "file:PATH". It is used while there are no users. Default: a random one, shown on the
-   * terminal from which the process was started; without a terminal no user is made. See docs/access.md.
+   * The password of the first user, `admin`, or "file:PATH". It is used only while there are no users. Default: a random password, shown on
+   * the terminal from which the process was started; without a terminal no user is created. See docs/access.md.
    */
   adminPassword?: string;
-  /** A sorted file of SHA-1 hashes of breached passwords, which users cannot choose. See docs/sign-in.md. Default: none. */
+  /** The path of a sorted file of SHA-1 hashes of breached passwords, which users cannot choose. See docs/sign-in.md. Default: none. */
   breachedPasswords?: string;
-  /** The identity provider that signs users in, beside passwords; see docs/sign-in.md. Default: none. */
+  /** The identity provider that can sign users in, in addition to passwords; see docs/sign-in.md. Default: none. */
   provider?: ProviderOptions;
   /**
-   * The users that must have a second factor beside the password. Such a user without one must add it before anything else. Default
-   * "nobody": each user may choose. The same on every node that listens.
+   * Which users must have a second factor in addition to the password. Such a user must add a second factor before any other call. Default
+   * "nobody": each user may choose. Must be the same on every node that listens.
    */
   requireSecondFactor?: FactorChoice;
-  /** How long a sign-in with a password or by the provider lasts in a browser; default 1 day. The same on every node that listens. */
+  /** How long a sign-in by password or provider lasts in a browser; default 1 day. Must be the same on every node that listens. */
   signInLasts?: Duration;
   /** A sign-in that is unused for this long ends earlier; default 4 h. */
   signInIdle?: Duration;
-  /** Encodes payloads and results before they are stored, such as by encryption; see docs/runs.md. Default: none. */
+  /** Encodes payloads and results before they are stored, for example encrypts them; see docs/runs.md. Default: none. */
   codec?: PayloadCodec;
   /** Keeps large payloads and results outside the store; see docs/runs.md. Default: none. */
   payloads?: PayloadOptions;
@@ -208,7 +219,7 @@ export interface Settings {
   listen: string | null;
   behindProxy: boolean;
   adminPassword: string | null;
-  /** The path of a file. */
+  /** The path of a file of hashes; null: none. */
   breachedPasswords: string | null;
   trustedProxies: readonly string[];
   metrics: boolean;
@@ -221,26 +232,26 @@ export interface Settings {
 
 export interface SignInSettings {
   lastsMs: number;
-  /** The longest time without a use. */
+  /** A sign-in ends after this long without use, in milliseconds. */
   idleMs: number;
   factorOf: FactorChoice;
 }
 
-/** The settings of every Carillon. */
+/** The preset for every Carillon. */
 export const carillonPreset = new Preset<CarillonOptions>();
 
-/** The value of `store` for a private PostgreSQL. */
+/** The value of the option `store` that selects a private, embedded PostgreSQL. */
 export const embeddedStore = "embedded";
 
 const shortestTimeoutMs = 1_500;
 /** Uses within one minute count as one use, so a shorter limit would end a sign-in that is in use. */
 const shortestSignInMs = 120_000;
-/** The longest interval, whatever the timeout: a beat also brings the changes of which a signal was lost. */
+/** The longest interval of beats, whatever the timeout: a beat also returns changes whose signal was lost. */
 export const longestBeatMs = 5_000;
-/** Leaves two seconds from a beat until trust ends: enough to repeat a beat that failed. */
+/** Leaves about two seconds from a beat to the end of trust: enough to repeat a failed beat. */
 const spareMs = 2_500;
 
-/** The interval of a process's beats: half of its timeout, or longer if enough of the timeout is left. */
+/** The interval of a process's beats: half of its timeout, or longer if enough of the timeout remains. */
 export const beatMsOf = (sessionTimeoutMs: number): number =>
   Math.min(Math.max(sessionTimeoutMs / 2, sessionTimeoutMs - spareMs), longestBeatMs);
 
@@ -268,7 +279,7 @@ export function settingsOf(options: CarillonOptions): Settings {
     concurrency: wholeNumber("concurrency", options.concurrency ?? 100, 1, 10_000),
     connections: wholeNumber("connections", options.connections ?? 8, 2, 200),
     keepMs: parseDuration(options.retention ?? "30d", "retention", 3_600_000),
-    // An election takes up to a beat and a timeout, below 1.6 timeouts. The leader plans further once a quarter of the horizon is used.
+    // An election takes up to a beat and a timeout, less than 1.6 timeouts. The leader plans again once a quarter of the horizon is used.
     horizonMs: parseDuration(
       options.horizon ?? Math.max(15_000, 2.5 * sessionTimeoutMs),
       "horizon",
@@ -277,7 +288,7 @@ export function settingsOf(options: CarillonOptions): Settings {
     claimAheadMs: parseDuration(options.claimAhead ?? 1_000, "claimAhead", 0),
     sessionTimeoutMs,
     beatMs: beatMsOf(sessionTimeoutMs),
-    // A living leader plans within some ten milliseconds of a signal. If several processes plan at once, it does no harm.
+    // A live leader plans within about ten milliseconds of a signal. If several processes plan at once, it does no harm.
     rescueGraceMs: 50,
     standstillMs: parseDuration(options.standstill ?? "1m", "standstill", 0),
     drainMs: parseDuration(options.drain ?? "30s", "drain", 0),
@@ -342,7 +353,7 @@ function checkedFactor(given: FactorChoice): FactorChoice {
   });
 }
 
-/** The release is in each session's row, and is shown beside each process. @throws OPTION_INVALID */
+/** The release is in each session's row and is shown for each process, so it must be short. @throws OPTION_INVALID */
 function checkedRelease(release: string): string {
   if (/^[\x21-\x7e]{1,100}$/.test(release)) return release;
   throw new CarillonError("OPTION_INVALID", `release cannot be ${shownValue(release)}`, {
@@ -363,7 +374,7 @@ function wholeNumber(option: "concurrency" | "connections", given: number, least
 /** @throws OPTION_INVALID */
 function checkStoreUrl(option: "store" | "listenUrl", text: string | undefined, otherwise: string): void {
   if (text === undefined || (option === "store" && text === embeddedStore)) return;
-  // libpq allows a user without a host, and several hosts, which the URL standard does not.
+  // libpq allows a user without a host, and several hosts; the URL standard allows neither.
   const url = parseStoreUrl(text, option).url.replace("@/", "@localhost/");
   if (/^postgres(ql)?:\/\//.test(url) && URL.canParse(url)) return;
   throw new CarillonError("OPTION_INVALID", `${option} must be a postgres:// URL`, {
@@ -375,7 +386,7 @@ function checkStoreUrl(option: "store" | "listenUrl", text: string | undefined, 
 const mostLabels = 32;
 const longestLabel = 200;
 
-/** Labels are in each session's row, so they stay small. */
+/** Labels are in each session's row, so they must be small. */
 function checkedLabels(labels: Record<string, string>): Record<string, string> {
   const wrong = (what: string) =>
     new CarillonError("OPTION_INVALID", `labels cannot be so: ${what}`, {

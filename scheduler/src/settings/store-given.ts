@@ -1,13 +1,13 @@
 import { CarillonError } from "../base/errors.ts";
 
-/** The usual names of a variable with the store's URL, the most usual first. */
+/** The usual names of a variable with the store's URL, the most usual name first. */
 const usualNames = ["DATABASE_URL", "CARILLON_STORE", "POSTGRES_URL", "PG_URL"];
 
 const askEmbedded = 'store: "embedded" asks for a private PostgreSQL in this folder.';
 
 /**
- * Without this check, a variable that is not set would give each machine a private database of its own. Omitting `store` means that
- * database, except in production. @throws OPTION_INVALID
+ * Refuses an omitted store in production: without this check, a variable that is not set would give each machine a private database.
+ * Elsewhere, omitting `store` means that private database. @throws OPTION_INVALID
  */
 export function checkStoreGiven(options: { store?: string; directory?: string }): void {
   if (options.store !== undefined) return;
@@ -19,7 +19,7 @@ export function checkStoreGiven(options: { store?: string; directory?: string })
   });
 }
 
-/** `store: undefined` names no store, probably by mistake: it is refused even where `store` may be omitted. @throws OPTION_INVALID */
+/** `store: undefined` is probably a mistake, so it is refused even where `store` may be omitted. @throws OPTION_INVALID */
 export function checkStoreDefined(options: { store?: string }): void {
   if (options.store !== undefined || !Object.hasOwn(options, "store")) return;
   const [name] = variablesWithStore(process.env);

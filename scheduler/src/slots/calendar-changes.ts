@@ -28,7 +28,7 @@ import type { HistoryStore } from "./history-store.ts";
 /** The result for one nominal time of a task's own schedule. */
 export interface Placed {
   slotMs: number;
-  /** null: it does not run; the note gives the reason. */
+  /** null: the slot does not run; the note gives the reason. */
   dueMs: number | null;
   note: string;
 }
@@ -41,10 +41,10 @@ export interface SlotChange {
 
 export interface TaskChanges {
   task: string;
-  /** The first of them, by their nominal times. */
+  /** The first changes, by their nominal times. */
   changes: SlotChange[];
   total: number;
-  /** The search ended early: there are at least `total`. */
+  /** True if the search ended early: there are at least `total` changes. */
   isCut: boolean;
   /** The nominal times of all changes. */
   nominalMs: number[];
@@ -57,7 +57,7 @@ export interface CalendarComparison {
   removed: string[];
   /** Tasks with a slot that changes. */
   tasks: TaskChanges[];
-  /** Tasks that use the calendar and were not looked at, since there are too many. */
+  /** Number of tasks that use the calendar and were not examined, because there are too many. */
   tasksLeft: number;
 }
 
@@ -69,7 +69,8 @@ interface Version {
 }
 
 /**
- * @param given the version that would be stored @param sees whether the caller may see a task
+ * @param given the version that would be stored
+ * @param sees returns whether the caller may see a task
  * @throws CALENDAR_UNKNOWN, CALENDAR_INVALID, ZONE_UNKNOWN
  */
 export async function compareCalendar(
@@ -90,11 +91,11 @@ export async function compareCalendar(
   for (const record of records.sort((a, b) => (a.name < b.name ? -1 : 1))) {
     const next = { name, version: present.version + 1, ...content };
     let found = slotChanges(record, present, next, nowMs);
-    // A nominal time that ran, was skipped or was missed already runs by neither version.
+    // A nominal time that already ran, was skipped or was missed does not run by either version.
     const accounted = await store.history.accounted(record.taskId, found.nominalMs, nowMs);
     if (accounted.size > 0) found = slotChanges(record, present, next, nowMs, accounted);
     if (found.total > 0) tasks.push({ task: record.name, ...found });
-    // A task may take some milliseconds; other requests go between two of them.
+    // Computing a task may take some milliseconds, so other requests are served between two tasks.
     await pause(clock, 0);
   }
   return {
@@ -108,7 +109,8 @@ export async function compareCalendar(
 }
 
 /**
- * Slots of a year ahead that move, or become skipped or no longer skipped. @param accounted nominal times that are in the ledger already
+ * Returns the slots of the next year that move, or that become skipped or no longer skipped.
+ * @param accounted nominal times that are in the ledger already
  */
 export function slotChanges(
   record: Pick<TaskRecord, "definition" | "taskId">,
@@ -123,7 +125,7 @@ export function slotChanges(
   const base = compileSchedule(schedule);
   const [before, after] = [was, is].map((calendar) => versionOf(record, base, rule, calendar)) as [Version, Version];
   const isOneZone = was.zone === is.zone;
-  // A slot of some days ago may have been moved to a later time than now.
+  // A slot of some days ago may have been moved to a time that is still to come.
   let at = nowMs - (rule.otherwise === "next" ? (movedDaysMax + 1) * dayMs : 0);
   const untilMs = nowMs + limits.comparedDays * dayMs;
   let looked = 0;
@@ -162,7 +164,7 @@ function versionOf(
   };
 }
 
-/** The day on which the slots of a day run; null: they are skipped. */
+/** Returns the day to which the slots of `day` move; null: they are skipped. */
 function targetOf({ days, rule: { otherwise } }: Version, day: number): number | null {
   if (days.allows(day)) return day;
   return otherwise === "skip" ? null : movedTo(days, day, otherwise === "next" ? 1 : -1);
@@ -178,7 +180,7 @@ function placed(
   return skipped === undefined ? { slotMs, dueMs, note } : { slotMs, dueMs: null, note: `skipped: ${skipped}` };
 }
 
-/** A slot that the new version moves to before now does not run: the store accounts for it when the version is stored. */
+/** A slot that the new version would move to a time before now does not run: the store accounts for it when the version is stored. */
 function passed(place: Placed, nominalMs: number, nowMs: number): Placed {
   if (place.slotMs > nowMs) return place;
   const note = nominalMs > nowMs ? "skipped: moved to a time that has passed" : "missed: its own time has passed";

@@ -1,11 +1,11 @@
-/** The coming slots of a task, predicted as its planner will judge them. */
+/** Predicts the coming slots of a task as its planner will compute them. */
 import { dueOf, type Judgement, type Schedule } from "../schedule/schedule.ts";
 import { endOfTime } from "../schedule/zone.ts";
 import type { TaskDefinition } from "../task/task.ts";
 
 export interface ComingTask {
   definition: Pick<TaskDefinition, "schedule">;
-  /** The schedule as it is planned: under its calendar and its blackouts. */
+  /** The schedule as it is planned: with its calendar and blackouts applied. */
   schedule: Schedule;
   /** The seed of the jitter: the task's number; null: not known yet. */
   seed: number | null;
@@ -15,16 +15,16 @@ export interface ComingTask {
 export const pauseEnd = ({ paused }: { paused?: { untilMs: number | null } | null | undefined }): number =>
   paused?.untilMs ?? 0;
 
-/** At most this many slots that will be skipped are passed over; slots that one judgement covers count as one. */
+/** The most skipped slots that the search passes over; slots that share one judgement count as one. */
 const lookedPast = 2_000;
 
-/** When a slot is due, and how its calendar and blackouts change that. */
+/** Returns when a slot is due, and how its calendar and blackouts change that. */
 export function judgedSlot({ definition, schedule, seed }: ComingTask, slotMs: number): Judgement {
   const dueMs = seed === null ? slotMs : dueOf(definition.schedule, seed, slotMs);
   return schedule.judge?.(slotMs, dueMs) ?? { dueMs };
 }
 
-/** The next slots that will run; only one for a fixed delay, since later slots depend on its runs. */
+/** Returns the next slots that will run; only one for a fixed delay, because its later slots depend on its runs. */
 export function comingSlots(task: ComingTask, afterMs: number, count: number): number[] {
   const { definition, schedule } = task;
   const most =

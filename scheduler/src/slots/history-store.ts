@@ -6,7 +6,7 @@ export interface SlotRecord {
   reason: string | null;
   term: number | null;
   acceptedMs: number;
-  /** The times of the task's own schedule that a calendar moved to this slot; null: its own time only. */
+  /** The nominal times of the task's own schedule that a calendar moved to this slot; null: only the slot's own time. */
   nominalMs: number[] | null;
 }
 
@@ -21,10 +21,10 @@ export interface SlotRange {
 
 export interface HistoryStore {
   /**
-   * Creates partitions for `daysAhead` days (default 7), drops those wholly older than `keepMs`; null drops none. A role that may not do so
-   * logs which are missing.
-   * @returns names
-   * @throws STORE_PARTITIONS: today's are missing, and this role may not make them
+   * Creates partitions for `daysAhead` days (default 7), and drops partitions that are wholly older than `keepMs`; null drops none. If the
+   * role may not create partitions, the missing ones are logged.
+   * @returns the names of the partitions
+   * @throws STORE_PARTITIONS: today's partitions are missing, and this role may not create them
    */
   rotate(nowMs: number, keepMs: number | null, daysAhead?: number): Promise<{ created: string[]; dropped: string[] }>;
   slots(
@@ -33,6 +33,6 @@ export interface HistoryStore {
     toMs: number,
     limit: number,
   ): Promise<{ slots: SlotRecord[]; ranges: SlotRange[] }>;
-  /** Returns those of a task's nominal times that have an entry in the ledger which an edit at `editedMs` leaves as it is. */
+  /** Returns those of a task's nominal times that are in the ledger and stay there after an edit at `editedMs`. */
   accounted(taskId: number, nominalMs: readonly number[], editedMs: number): Promise<Set<number>>;
 }

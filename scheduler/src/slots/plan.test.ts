@@ -67,7 +67,7 @@ describe("planning", () => {
   });
 
   describe("misfire", () => {
-    // Ten minutes away, half a minute past a slot.
+    // The process was away for ten minutes; now is half a minute past a slot.
     const nowMs = start + 10 * minute + 30_000;
     const away = (misfire: TaskOptions["misfire"], now = nowMs) =>
       plan(every("1m"), { misfire }, start, now, now + 1_000);

@@ -5,52 +5,52 @@ import type { TaskDefinition } from "../task/task.ts";
 export interface PlannedSlot {
   slotMs: number;
   dueMs: number;
-  /** The times of the task's own schedule that this slot stands for; absent: its own time only. */
+  /** The times of the task's own schedule that this slot stands for; absent: only its own time. */
   nominalMs?: number[];
-  /** The reason if it is recorded and not run: its calendar, or a blackout. */
+  /** If the slot is recorded and not run, the reason: its calendar, or a blackout. */
   skipped?: string;
-  /** The reason for its time. */
+  /** The reason why the slot runs at another time. */
   note?: string;
 }
 
 /**
- * Slots recorded as missed, as one range, both ends included. The version of the task and the range determine the set: the times of its own
- * schedule, before any change by its calendar. Only the newest `countLimit` missed slots are counted; `count` is null for the range before
- * them.
+ * Slots recorded as missed, as one range, both ends included. The task's version and the range determine the set: the times of the task's
+ * own schedule in the range, before any change by its calendar. Only the newest `countLimit` missed slots are counted; `count` is null for
+ * the range before them.
  */
 export interface MissedRange {
   fromMs: number;
   toMs: number;
   count: number | null;
   reason: string;
-  /** For a task with a calendar or blackouts: the range covers the slots in it that they exclude. Default: missed. */
+  /** For a task with a calendar or blackouts: the range covers the slots that these exclude. Default: missed. */
   outcome?: "skipped";
 }
 
 export interface PlanStep {
   slots: PlannedSlot[];
   missed: MissedRange[];
-  /** The first slot this step leaves open; null when none will ever come, or only after a run has ended. */
+  /** The first slot that this step leaves open; null if there will never be one, or only after a run has ended. */
   nextSlotMs: number | null;
 }
 
-/** The input of a step: slots from `nextSlotMs` up to `untilMs`, at `nowMs`. */
+/** The input of a step: plan the slots from `nextSlotMs` up to `untilMs`, at the time `nowMs`. */
 export interface PlanSpan {
   nextSlotMs: number;
   nowMs: number;
   untilMs: number;
 }
 
-/** A step accepts at most this many slots of one task; the rest follows in the next step. */
+/** A step accepts at most this many slots of one task; the next step continues. */
 export const slotsPerStep = 1_000;
 const countLimit = 10_000;
-/** The reason for a missed slot that the policy would have run, had it not been later than `within`. */
+/** The reason recorded for a missed slot that the policy would have run if the slot had not been later than `within`. */
 export const tooLateReason = "misfire: later than within";
 
 /**
- * Decides the fate of a task's slots from `nextSlotMs` up to `untilMs`: pure, so that the leader, a catch-up planner and a test that asks
- * "what would have been" agree. A slot not accepted within the misfire time of its nominal time falls to the misfire policy; every other
- * one is accepted.
+ * Decides what happens to a task's slots from `nextSlotMs` up to `untilMs`. A pure function, so that the leader, a catch-up planner and a
+ * simulation agree. A slot that was not accepted within the misfire time after its nominal time is handled by the misfire policy; every
+ * other slot is accepted.
  */
 export function planTask(
   definition: TaskDefinition,
@@ -61,7 +61,7 @@ export function planTask(
   const step: PlanStep = { slots: [], missed: [], nextSlotMs };
   if (definition.schedule.type === "every" && definition.schedule.mode === "delay") {
     if (nextSlotMs > untilMs) return step;
-    // The slot exists only because the last run ended, so there is exactly one, and it is never missed, only late.
+    // This slot exists only because the last run ended, so there is exactly one, and it can be late but never missed.
     const slot = planned(nextSlotMs);
     // A skipped slot has no run whose end the next slot could follow, so the next slot follows the skipped one.
     return { slots: [slot], missed: [], nextSlotMs: slot.skipped === undefined ? null : schedule.next(nextSlotMs) };
@@ -83,11 +83,11 @@ export function planTask(
     return { slotMs, ...judged, nominalMs };
   }
 
-  /** Applies the misfire policy to overdue slots; returns the first slot that it leaves to normal planning. */
+  /** Applies the misfire policy to overdue slots. Returns the first slot that is left to normal planning. */
   function catchUp(firstMs: number): number | null {
     const { policy, cap, perSecond, withinMs } = definition.misfire;
     const oldestMs = withinMs === undefined ? firstMs : Math.max(firstMs, nowMs - withinMs);
-    // `skip` gives up only late slots; the other policies take every slot up to now into the one catch-up.
+    // `skip` gives up only late slots; the other policies handle every slot up to now in this one catch-up.
     const lastMs = Math.max(firstMs, schedule.previous(policy === "skip" ? lateBefore : nowMs + 1) ?? firstMs);
     const keep = policy === "skip" ? 0 : policy === "fire_once" ? 1 : cap;
     const reason = policy === "all" ? "misfire: all, over its cap" : `misfire: ${policy}`;
@@ -95,7 +95,7 @@ export function planTask(
       const judge = (slotMs: number) => planned(slotMs, Math.max(slotMs, nowMs));
       const late = catchUpJudged(definition, schedule, { firstMs, oldestMs, lastMs, keep, reason }, judge);
       late.kept.forEach((slot, place) => {
-        // Judged again at its start: the last of many may come due in a blackout.
+        // Judged again for the time at which it starts, because the last of many slots may become due during a blackout.
         if (perSecond === null) step.slots.push(slot);
         else step.slots.push(planned(slot.slotMs, Math.round(nowMs + (place * 1_000) / perSecond)));
       });
@@ -122,14 +122,14 @@ export function planTask(
   }
 }
 
-/** One catch-up examines at most this many slots; earlier ones are recorded as one range, without a count. */
+/** The most slots that one catch-up examines; earlier slots are recorded as one range, without a count. */
 const judgedMost = 10_000;
-/** More skipped slots than this are recorded as a range. */
+/** If more slots than this are skipped, they are recorded as a range. */
 const skippedSingly = 500;
 
 /**
  * The catch-up of a task whose calendar or blackouts exclude slots: excluded slots are recorded as skipped. Of the other slots from
- * `oldestMs` on, the newest `keep` are kept; the rest is missed.
+ * `oldestMs` on, the newest `keep` slots run; the rest is missed.
  */
 function catchUpJudged(
   definition: TaskDefinition,
@@ -177,7 +177,7 @@ function catchUpJudged(
 
 const nominalTimesOf = ({ slotMs, nominalMs }: PlannedSlot): number[] => nominalMs ?? [slotMs];
 
-/** Groups nominal times of a task's schedule into ranges; the schedule has no other times within a range. */
+/** Groups nominal times of a task's schedule into ranges, such that the schedule has no other times within a range. */
 export function nominalRanges(spec: ScheduleSpec, nominalMs: readonly number[], reason: string): MissedRange[] {
   const schedule = compileSchedule(spec);
   const ranges: MissedRange[] = [];
@@ -192,8 +192,8 @@ export function nominalRanges(spec: ScheduleSpec, nominalMs: readonly number[], 
 }
 
 /**
- * Missed slots from one time to another. If there are more than `countLimit`, the newest `countLimit` are a range of their own with a
- * count: counters and alarms use only ranges with a count.
+ * Returns the missed slots from one time to another as ranges. If there are more than `countLimit`, the newest `countLimit` are a range of
+ * their own with a count, because counters and alarms use only ranges with a count.
  */
 export function missedRanges(schedule: Schedule, fromMs: number, toMs: number, reason: string): MissedRange[] {
   const count = countSlots(schedule, fromMs, toMs);

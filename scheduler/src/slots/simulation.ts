@@ -1,4 +1,7 @@
-/** The slots of all tasks in a range of time, from their definitions alone, in order, with the minutes in which many coincide. */
+/**
+ * Lists the slots of all tasks in a range of time, in order and computed only from their definitions, with the minutes in which many slots
+ * coincide.
+ */
 
 import { CarillonError } from "../base/errors.ts";
 import { limits } from "../base/limits.ts";
@@ -15,7 +18,7 @@ export interface SimulatedTask {
   /** Slots before the end of its pause do not fire. */
   paused?: { untilMs: number | null } | null | undefined;
   calendar?: Calendar | undefined;
-  /** Nominal times to come that are in the ledger already: see TaskRecord. */
+  /** Nominal times to come that are already in the ledger: see TaskRecord. */
   accountedMs?: readonly number[] | undefined;
   /** The zone rules by which the task is planned: see TaskRecord. */
   zones?: ZonesInForce | undefined;
@@ -24,19 +27,19 @@ export interface SimulatedTask {
 export interface SimulatedFire {
   atMs: number;
   task: string;
-  /** The same task's slot before this one; null: none in the range. */
+  /** The same task's slot before this one; null: there is none in the range. */
   previousMs: number | null;
   /** The reason why it is skipped or delayed: calendar and blackout. */
   rule: string;
   skipped: boolean;
 }
 
-/** Local times that a change of clocks skips, if the task skips them too. */
+/** Local times that a change of clocks skips, if the task's policy skips them too. */
 export interface LostTimes {
   /** The time at which the clocks change. */
   atMs: number;
   task: string;
-  /** "02:30" */
+  /** Such as "02:30". */
   local: string;
   count: number;
 }
@@ -58,7 +61,7 @@ export interface Simulation {
   collisions: Collision[];
 }
 
-/** @throws OPTION_INVALID for more slots than limits.simulatedSlots */
+/** @throws OPTION_INVALID if there are more slots than limits.simulatedSlots */
 export function simulate(tasks: readonly SimulatedTask[], fromMs: number, toMs: number, show: number): Simulation {
   const slots: { atMs: number; task: number; previousMs: number | null }[] = [];
   const schedules = tasks.map(({ definition, calendar, accountedMs, zones }) =>
@@ -109,7 +112,7 @@ const nameOf = (tasks: readonly SimulatedTask[], at: number) => (tasks[at] as Si
 function lostTimes(task: string, spec: ScheduleSpec, fromMs: number, toMs: number): LostTimes[] {
   if (!("zone" in spec) || spec.gap !== "skip") return [];
   const zone = zoneOf(spec.zone);
-  // In UTC every local time exists, so with UTC the schedule also has the times that the zone skips.
+  // In UTC every local time exists, so the schedule in UTC also has the times that the zone skips.
   const named = compileSchedule({ ...spec, zone: "UTC" });
   const lost: LostTimes[] = [];
   for (const span of zone.transitions(fromMs, toMs)) {

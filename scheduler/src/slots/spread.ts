@@ -1,23 +1,23 @@
 /**
- * Suggests a better spread of a fleet's slots: which crons to move later by how many minutes, so that the fullest minutes become less full;
- * and the effect of jitter on all of them instead. Greedy, minute by minute from the fullest: no move makes another minute as full as the
- * one that it empties.
+ * Suggests how to spread a fleet's slots better: which crons to move later, and by how many minutes, so that the fullest minutes become
+ * less full; and, as an alternative, the effect of jitter on all crons. The algorithm is greedy, minute by minute from the fullest: no move
+ * makes another minute as full as the minute that it empties.
  */
 import { parseCron } from "../schedule/cron-parse.ts";
 import type { Timeline, TimelineTask } from "./timeline.ts";
 
 export interface Move {
   task: TimelineTask;
-  /** Later. */
+  /** How many minutes later. */
   minutes: number;
   expression: string;
   becomes: string;
 }
 
 export interface Spread {
-  /** The most runs that become due in one minute. */
+  /** The most runs that become due in one minute, before and after the moves. */
   peak: { before: number; after: number };
-  /** Minutes that are fuller now than the fullest would be then. */
+  /** Number of minutes that are fuller now than the fullest minute would be after the moves. */
   fuller: number;
   moves: Move[];
   /** The alternative of a random delay within `minutes` for every movable cron: `peak` is the highest load of a minute on average. */
@@ -27,7 +27,7 @@ export interface Spread {
 /** A cron that fires more often than this on average is never moved: it has no minute of its own. */
 const oftenMinutes = 15;
 const candidatesMost = 60;
-/** Number of full minutes without a possible move after which the search ends. */
+/** The search ends after this many full minutes from which no cron can be moved. */
 const givenMost = 50;
 const jitters = [2, 5, 10, 15];
 
@@ -36,7 +36,7 @@ interface Movable {
   minutes: readonly number[];
 }
 
-/** @param within how many minutes later a task may be set */
+/** @param within the most minutes by which a task may be moved later */
 export function suggestSpread(line: Timeline, { within, most }: { within: number; most: number }): Spread {
   const load = [...line.fires];
   const movable = new Map<number, Movable[]>();
@@ -98,7 +98,7 @@ function bestOf(candidates: Movable[], load: number[], peak: number, within: num
   return best;
 }
 
-/** Not Math.max over all of them: there are more than may be arguments. */
+/** Uses reduce instead of Math.max(...values), because there are more values than a call can have arguments. */
 const highest = (values: readonly number[]): number => values.reduce((a, b) => Math.max(a, b), 0);
 
 function fullest(load: readonly number[], given: ReadonlySet<number>): number | null {
@@ -120,8 +120,8 @@ function jittered(fires: readonly number[], still: readonly number[], minutes: n
 }
 
 /**
- * The same cron `minutes` later; null if the shifted minutes do not fit in the same hours. "0,30 8 * * *" by 5 is "5,35 8 * * *", and 0/15
- * is 5/15: each value of the minutes' field moves, none past the hour.
+ * The same cron `minutes` later; null if the shifted minutes would leave the hour. "0,30 8 * * *" by 5 is "5,35 8 * * *", and 0/15 becomes
+ * 5/15: each value in the field of minutes moves.
  */
 export function shifted(expression: string, minutes: number): string | null {
   const fields = expression.trim().split(/\s+/);
@@ -131,11 +131,11 @@ export function shifted(expression: string, minutes: number): string | null {
   const parts = field.split(",").map((part) => shiftedPart(part, minutes));
   if (parts.includes(null)) return null;
   const text = fields.with(at, parts.join(",")).join(" ");
-  // The final check, whatever the text: its minutes must be the old ones, each `minutes` later.
+  // A final check of the text: its minutes must be the old ones, each `minutes` later.
   return minutesOf(expression) << BigInt(minutes) === minutesOf(text) ? text : null;
 }
 
-/** Bit n: minute n. */
+/** A bit set of the cron's minutes: bit n is set for minute n. */
 function minutesOf(expression: string): bigint {
   const { minutesLow, minutesHigh } = parseCron(expression).fields;
   return BigInt(minutesLow) | (BigInt(minutesHigh) << 30n);

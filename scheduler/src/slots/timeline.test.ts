@@ -60,7 +60,7 @@ describe("a timeline", () => {
     expect(line.counted).toEqual({ foretold: 4, paused: 1, unforeseen: 2, left: 0 });
     for (const day of [0, 1, 2]) expect(line.tasks[at(3, 0, day)]).toBe(4);
     expect(line.tasks[at(3, 1)]).toBe(1);
-    // Two of c, one of a and b each, and every 7 s of the epoch.
+    // Expected fires: two of c, one each of a and b, and one every 7 s since the epoch.
     const beats = Array.from({ length: 60 }, (_, s) => (fromMs / 1_000 + at(3, 0) * 60 + s) % 7).filter((s) => s === 0);
     expect(line.fires[at(3, 0)]).toBe(4 + beats.length);
     expect(line.fires.reduce((a, b) => a + b)).toBe(
@@ -140,13 +140,13 @@ describe("a spread", () => {
     const tasks = Array.from({ length: 12 }, (_, n) => taskOf(`t${n}`, { schedule: cron("0 3 * * *") }));
     const line = await lineOf([...tasks, taskOf("fixed", { schedule: every("1h") })]);
     const { peak, fuller, moves, jitter } = suggestSpread(line, { within: 6, most: 20 });
-    // Thirteen at one minute; seven minutes to be in.
+    // Thirteen runs are due in one minute; seven minutes are available to spread them.
     expect(peak).toEqual({ before: 13, after: 2 });
     expect(fuller).toBe(3);
     expect(new Set(moves.map(({ task }) => task.name)).size).toBe(moves.length);
     for (const { minutes, becomes } of moves) expect(becomes).toBe(`${minutes} 3 * * *`);
     expect(Math.max(...moves.map(({ minutes }) => minutes))).toBeLessThanOrEqual(6);
-    // The prediction is right: with the moves made, the timeline has the same figures.
+    // Checks the prediction: after the moves, the timeline has the predicted figures.
     const moved = tasks.map((task) => {
       const move = moves.find((one) => one.task === task);
       return move ? taskOf(task.name, { schedule: cron(move.becomes) }) : task;

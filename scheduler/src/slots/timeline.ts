@@ -1,9 +1,8 @@
 /**
- * The slots of a whole fleet, minute by minute, over the coming days, predicted from the definitions as the planner will judge them.
- *
- * The work is bounded: tasks with the same schedule are computed once, and a period below a minute is counted without its slots. A task is
- * left out, and reported as such, if it fires more often than twice a minute by a cron, or once limits.timelineSlots slots were examined.
- * Tasks without predictable slots (a fixed delay, a task after others, a manual one) are only counted.
+ * Predicts the slots of a whole fleet, minute by minute, over the coming days, from the definitions as the planner will apply them. The
+ * work is bounded: tasks with the same schedule are computed once, and for a period below a minute slots are counted without being listed.
+ * A task is left out, and reported as left out, if a cron makes it fire more often than twice a minute, or once limits.timelineSlots slots
+ * were examined. Tasks without predictable slots (a fixed delay, a task after others, a manual one) are only counted.
  */
 
 import { limits } from "../base/limits.ts";
@@ -22,11 +21,11 @@ export interface TimelineTask {
   version: number;
   /** The seed of the jitter: the task's number. */
   seed: number;
-  /** The end of the pause; null: it lasts until the task is resumed. */
+  /** `untilMs`: the end of the pause; null: the pause lasts until the task is resumed. */
   paused: { untilMs: number | null } | null;
   definition: TaskDefinition;
   calendar?: Calendar | undefined;
-  /** Nominal times to come that are in the ledger already: see TaskRecord. */
+  /** Nominal times to come that are already in the ledger: see TaskRecord. */
   accountedMs?: readonly number[] | undefined;
   /** The zone rules by which the task is planned: see TaskRecord. */
   zones?: ZonesInForce | undefined;
@@ -50,7 +49,7 @@ interface Steady {
 export interface ClockChange {
   atMs: number;
   zone: string;
-  /** Above 0: clocks go forward. */
+  /** Above 0: the clocks go forward. */
   byMinutes: number;
   /** Number of tasks whose schedules use this zone. */
   tasks: number;
@@ -58,9 +57,9 @@ export interface ClockChange {
 
 export interface Timeline {
   fromMs: number;
-  /** Due runs of each minute. */
+  /** Number of runs that become due in each minute. */
   fires: number[];
-  /** Tasks that they are of. */
+  /** Number of tasks that these runs belong to. */
   tasks: number[];
   rhythms: Rhythm[];
   steady: Steady[];
@@ -68,12 +67,12 @@ export interface Timeline {
   counted: { foretold: number; paused: number; unforeseen: number; left: number };
 }
 
-/** Number of slots that are examined before other work gets a turn. */
+/** Number of slots that are examined before other work of the process gets a turn. */
 const stride = 500;
-/** The most fires per minute of one schedule, on average, so that it does not use up the budget of the others. */
+/** The most fires per minute, on average, of one schedule, so that a single schedule does not use up the budget of the others. */
 const mostAMinute = 2;
 
-/** @param fromMs a whole minute @param breathe yields to other work */
+/** @param fromMs the start, a whole minute @param breathe lets other work of the process run */
 export async function foretell(
   tasks: readonly TimelineTask[],
   fromMs: number,
@@ -134,7 +133,7 @@ export async function foretell(
       line.counted.left += group.length;
       continue;
     }
-    // Jitter and calendars may put a later slot before an earlier one.
+    // Jitter and calendars may move a later slot before an earlier one.
     found.sort((a, b) => a - b);
     add(line, { tasks: group, minutes: found });
   }
@@ -152,7 +151,7 @@ function readable({ definition, calendar, accountedMs, zones }: TimelineTask): S
   }
 }
 
-/** Tasks with the same key fire at the same times; jitter is drawn for each task separately. */
+/** Returns a key that is equal for tasks that fire at the same times; jitter is drawn for each task separately. */
 function rhythmKey(task: TimelineTask): string {
   const { schedule, calendar, blackout } = inZones(task.definition, task.zones ?? ownZones);
   const own = jitterMsOf(task.definition.schedule) > 0 ? task.seed : null;
@@ -161,7 +160,7 @@ function rhythmKey(task: TimelineTask): string {
   return JSON.stringify([schedule, calendar ?? null, version, blackout ?? null, own, accounted, pauseEnd(task)]);
 }
 
-/** When the slot is due; null if it will be skipped. */
+/** Returns when the slot is due; null if it will be skipped. */
 function judge({ definition, seed }: TimelineTask, schedule: Schedule, slotMs: number): number | null {
   const dueMs = dueOf(definition.schedule, seed, slotMs);
   const judged = schedule.judge?.(slotMs, dueMs);
@@ -172,7 +171,7 @@ function judge({ definition, seed }: TimelineTask, schedule: Schedule, slotMs: n
 function steadyOf(task: TimelineTask, planned: Schedule): Omit<Steady, "task"> | null {
   const { schedule } = task.definition;
   if (schedule.type !== "every" || schedule.everyMs > minuteMs || planned.judge) return null;
-  // A bounded schedule fires in some minutes and not in others.
+  // A schedule with bounds fires in some minutes and not in others.
   if (schedule.fromMs !== undefined || schedule.untilMs !== undefined || schedule.times !== undefined) return null;
   return { everyMs: schedule.everyMs, anchorMs: schedule.anchorMs ?? 0, sinceMs: pauseEnd(task) };
 }
@@ -187,7 +186,7 @@ function addSteady(line: Timeline, steady: Steady): void {
   }
 }
 
-/** Slots in [atMs, atMs + spanMs). */
+/** The number of slots in [atMs, atMs + spanMs). */
 function firesOf({ everyMs, anchorMs, sinceMs }: Steady, atMs: number, spanMs: number): number {
   const fromMs = Math.max(atMs, sinceMs);
   const fires = Math.ceil((atMs + spanMs - anchorMs) / everyMs) - Math.ceil((fromMs - anchorMs) / everyMs);
@@ -216,7 +215,7 @@ const changesOf = (zone: string, tasks: number, fromMs: number, toMs: number): C
 export interface FiringTask {
   task: TimelineTask;
   fires: number;
-  /** The minute of its first. */
+  /** The minute of the first fire. */
   firstMs: number;
 }
 

@@ -1,14 +1,14 @@
 /** The state of a request that came with an idempotency key. */
 export type Beginning =
-  /** This caller is to carry out the request, for the first time or because its earlier caller is gone. */
+  /** This caller must carry out the request: it is the first caller, or the earlier caller is gone. */
   | { kind: "begun"; token: string; runIds: number[] }
   | { kind: "answered"; status: number; answer: unknown; version: number | null }
   | { kind: "busy" }
   | { kind: "mismatch" };
 
 /**
- * The part of the store's port that makes a repeated request one request. The numbers of runs are drawn with the key, so that the caller
- * who continues after a crash finds the runs that were made.
+ * The part of the store's port that makes repetitions of a request take effect only once. The numbers of runs are drawn together with the
+ * key, so that a caller that continues after a crash finds the runs that were made.
  */
 export interface AnswerStore {
   /**
@@ -25,7 +25,7 @@ export interface AnswerStore {
     token: string,
     answer: { status: number; answer: unknown; version: number | null },
   ): Promise<void>;
-  /** Nothing was done: the key is free again. */
+  /** Called when the request had no effect: frees the key. */
   forget(who: string, key: string, token: string): Promise<void>;
   /**
    * Marks a request whose outcome is unknown: the next caller with the key continues it at once.

@@ -25,7 +25,10 @@ export interface RunBrowse {
   match?: RunMatch;
 }
 
-/** `next`: the position after which the list goes on; null: it is over. Fewer runs than the limit may come with a `next`. */
+/**
+ * `next`: the position after which the list goes on; null: the list has ended. A page may have a `next` although it has fewer runs than the
+ * limit.
+ */
 export interface RunPage {
   runs: RunRecord[];
   next: RunPlace | null;
@@ -55,8 +58,8 @@ export interface LogPlace {
 export type PlacedLine = LogLine & { lies: string };
 
 /**
- * How far a log was read in the order of arrival. All lines visible to the snapshot `seen` were read (null: none). Of the lines visible only
- * to the later snapshot `reading`, those up to `place` were read; null: no later snapshot has been begun.
+ * How far a log was read in the order in which its lines arrived. All lines visible to the snapshot `seen` were read (null: none). Of the
+ * lines visible only to the later snapshot `reading`, those up to `place` were read; null: no later snapshot has been begun.
  */
 export interface LogRead {
   seen: string | null;
@@ -64,11 +67,11 @@ export interface LogRead {
   place: LogPlace | null;
 }
 
-/** Which part of a log is read; without it the whole log, the oldest line first. */
+/** Which part of a log is read; default: the whole log, oldest line first. */
 export interface LogLook {
-  /** The newest first; positions then mean the lines before one. */
+  /** True: newest lines first; a position then means the lines before it. */
   newest?: boolean;
-  /** Omits lines of a lower level. */
+  /** Omits lines below this level. */
   level?: LogLine["level"];
   /** Only lines that contain this text in message or fields; A to Z match a to z. */
   find?: string;
@@ -79,25 +82,29 @@ export interface WorkerRecord extends Member {
 }
 
 /**
- * The part of the store's port that lists are read with: each page starts from a key's position, never from a number of rows to skip, so
- * that a page costs the same at any position and any list length.
+ * The part of the store's port for reading lists: each page starts from a key's position, never from a number of rows to skip, so that a
+ * page costs the same at any position and any list length.
  */
 export interface BrowseStore {
   tasks(browse: TaskBrowse): Promise<TaskRecord[]>;
   /** Tasks that fire, ordered by their next slot that is not planned yet. */
   comingTasks(namespaces: readonly string[] | null, limit: number): Promise<TaskRecord[]>;
-  /** Newest first. @param beforeVersion exclusive */
+  /** Newest first. @param beforeVersion exclusive upper bound */
   versions(taskId: number, beforeVersion: number, limit: number): Promise<VersionRecord[]>;
-  /** Those of these versions that exist. */
+  /** Returns those of these versions that exist. */
   versionsAt(taskId: number, versions: number[]): Promise<VersionRecord[]>;
   slots(taskId: number, fromMs: number, beforeMs: number, limit: number): Promise<SlotRecord[]>;
   /**
-   * Omits payload, progress and result; errors have only code and message. Labels have an index. A source, a key, or a group or namespace of
-   * many tasks has none: then a call reads a limited number of runs, and returns those of them that match.
+   * Returns a page of runs, without payload, progress and result; errors have only code and message. Labels have an index. A source, a key,
+   * or a group or namespace of many tasks has none: in that case a call reads a limited number of runs, and returns those of them that
+   * match.
    * @throws OPTION_INVALID for a key without a task
    */
   runs(browse: RunBrowse): Promise<RunPage>;
-  /** Many runs at once, by number, each at its index with its related data; null: no such run. @param relativesMost the limit per run */
+  /**
+   * Returns many runs at once by number, each at its index and with its related data; null: no such run. @param relativesMost the limit per
+   * run
+   */
   whole(runIds: number[], relativesMost: number): Promise<(WholeRun | null)[]>;
   /** @returns also the snapshot with which the lines were read: `arrived` continues after it */
   logs(
@@ -106,7 +113,9 @@ export interface BrowseStore {
     limit: number,
     look?: LogLook,
   ): Promise<{ lines: PlacedLine[]; seen: string }>;
-  /** The lines not read yet, and the snapshot that contains them: lines of one snapshot by time, those of a later one after them. */
+  /**
+   * Returns the lines not read yet, and the snapshot that contains them: lines of one snapshot ordered by time, then those of a later one.
+   */
   arrived(runId: number, read: LogRead, limit: number): Promise<{ lines: PlacedLine[]; reading: string }>;
   letters(
     filter: OperationFilter,
@@ -123,10 +132,10 @@ export interface BrowseStore {
 
 export interface WholeRun {
   run: RunRecord;
-  /** The attempts that did not end the run. */
+  /** The attempts that failed or were postponed without ending the run. */
   attempts: AttemptRecord[];
   relatives: Relative[];
-  /** Verdicts that came too late. */
+  /** Verdicts that arrived too late. */
   late: LateResult[];
   letter: Pick<DeadLetter, "fingerprint" | "state" | "redrivenBy"> | null;
   /** The dead letter that this run redrives. */

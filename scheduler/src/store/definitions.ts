@@ -11,7 +11,7 @@ export interface KnownTask {
   readonly taskId: number;
   readonly version: number;
   readonly definition: TaskDefinition;
-  /** @throws ZONE_UNKNOWN and the like, where another process has newer data than this one */
+  /** @throws ZONE_UNKNOWN and similar errors if another process has newer data (such as a newer tzdata) than this one */
   readonly schedule: Schedule;
 }
 
@@ -47,7 +47,7 @@ class Known implements KnownTask {
  */
 export class Definitions {
   readonly #tasks: Pick<TaskStore, "byIds">;
-  /** Entries used since the last change of generations, and those of the generation before. */
+  /** Entries used since the generations last changed; `#old` has those of the generation before. */
   #young = new Map<number, KnownTask>();
   #old = new Map<number, KnownTask>();
 
@@ -58,7 +58,7 @@ export class Definitions {
     this.#kept = kept;
   }
 
-  /** Reads, in one statement, the definitions that are not cached or older than the version wanted. */
+  /** Reads, in one statement, the definitions that are not cached, or that are cached in an older version than the wanted one. */
   async ensure(wanted: { taskId: number; version: number }[]): Promise<void> {
     const missing = new Set<number>();
     for (const { taskId, version } of wanted) {
@@ -72,12 +72,12 @@ export class Definitions {
     return this.#young.size + this.#old.size;
   }
 
-  /** Reads again the changed tasks that are cached in an older version; the others are read on first use. */
+  /** Reads again those of the changed tasks that are cached in an older version; other tasks are read on first use. */
   async follow(changed: { taskId: number; version: number }[]): Promise<void> {
     await this.ensure(changed.filter(({ taskId }) => this.#young.has(taskId) || this.#old.has(taskId)));
   }
 
-  /** The store was restored to an earlier state, and has older versions than some cached ones. */
+  /** Empties the cache: the store was restored to an earlier state, and has older versions than some cached ones. */
   forget(): void {
     this.#young = new Map();
     this.#old = new Map();
@@ -91,7 +91,7 @@ export class Definitions {
     return known;
   }
 
-  /** The newest cached version; undefined before `ensure`, and long after it. */
+  /** The newest cached version; undefined before `ensure` has read it, or if it was not used for long and was dropped. */
   get(taskId: number): KnownTask | undefined {
     const young = this.#young.get(taskId);
     if (young) return young;

@@ -135,7 +135,7 @@ describe("enqueueing together", () => {
 
     it("tells who waits behind a statement that no run was made, and makes none later", async () => {
       const { clock, enqueuer, signals } = away();
-      void enqueuer.add(write(1)).catch(() => undefined); // it is never answered here
+      void enqueuer.add(write(1)).catch(() => undefined); // this test's store never answers
       await turn();
       const behind = enqueuer.add(write(2), { timeoutMs: 50 });
       const told = expect(behind).rejects.toMatchObject({ code: "ENQUEUE_TIMEOUT", message: /no run was made/ });

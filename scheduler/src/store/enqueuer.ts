@@ -3,18 +3,18 @@ import { CarillonError } from "../base/errors.ts";
 import type { Enqueued, EnqueueWrite } from "../run/run-record.ts";
 
 const runsPerStatement = 2_000;
-/** The wait of a caller that sets no timeout. */
+/** The time limit, in ms, for a caller that sets no timeout. */
 export const enqueueTimeoutMs = 30_000;
 
 export interface Patience {
   /** Default 30 s; Infinity waits until the store answers. */
   timeoutMs?: number | undefined;
-  /** The call is rejected with its reason. */
+  /** When it aborts, the call rejects with its reason. */
   signal?: AbortSignal | undefined;
 }
 
 /**
- * As `RunStore.enqueue`, which describes `drawn`.
+ * Sends a batch, like `RunStore.enqueue`, which describes `drawn`.
  * @param signal aborted once no caller waits any more; the next failure then ends the statement
  */
 export type SendEnqueues = (writes: EnqueueWrite[], drawn: number[], signal: AbortSignal) => Promise<Enqueued[]>;
@@ -23,11 +23,11 @@ interface Waiting<Answer> {
   write: EnqueueWrite;
   resolve: (answer: Answer) => void;
   reject: (error: unknown) => void;
-  /** By the monotonic clock, in whole milliseconds. */
+  /** When the caller's timeout ends, by the monotonic clock in whole milliseconds. */
   untilMono: number;
-  /** The statement that it travels in; undefined: it has not been sent. */
+  /** The statement in which this enqueue is sent; undefined: it has not been sent. */
   flight: Flight<Answer> | undefined;
-  /** Its caller has its result. */
+  /** True once its caller has a result. */
   over: boolean;
 }
 
@@ -38,13 +38,13 @@ interface Flight<Answer> {
   abandon: AbortController;
 }
 
-/** Two statements at once if many enqueues wait: one is on its way while the other is being written. */
+/** If many enqueues wait, at most two statements are under way at once, so that one is sent while the server executes the other. */
 const flightsMost = 2;
 const apartAtLeast = 250;
 
 /**
- * Enqueues that arrive while statements are under way travel together in the next statement. Each caller waits until its own timeout. While
- * the store is away, a statement is repeated for as long as at least one caller waits.
+ * Collects enqueues: those that arrive while statements are under way are sent together in the next statement. Each caller waits until its
+ * own timeout. While the store is away, a statement is repeated for as long as at least one caller waits.
  */
 export class Enqueuer<Answer extends Enqueued = Enqueued> {
   readonly #send: SendEnqueues;
@@ -58,11 +58,14 @@ export class Enqueuer<Answer extends Enqueued = Enqueued> {
   /** Enqueues that have not been sent. `#givenUp` counts those among them that were given up. */
   #waiting: Waiting<Answer>[] = [];
   #givenUp = 0;
-  /** Per caller with a signal: removes the listener from its signal. */
+  /** For each caller with a signal: the function that removes the listener from the signal. */
   readonly #heard = new Map<Waiting<Answer>, () => void>();
   #launching = false;
 
-  /** @param answered makes the callers' results. It is applied here, since a further promise per caller would cost as much as all else */
+  /**
+   * @param answered makes the callers' results. It is applied here, because one more promise per caller would cost as much as everything
+   * else
+   */
   constructor(send: SendEnqueues, clock: Clock, answered = (enqueued: Enqueued) => enqueued as Answer) {
     this.#send = send;
     this.#clock = clock;
@@ -72,7 +75,7 @@ export class Enqueuer<Answer extends Enqueued = Enqueued> {
   /** @throws ENQUEUE_TIMEOUT, STOPPED, the signal's reason */
   add(write: EnqueueWrite, patience?: Patience): Promise<Answer> {
     return new Promise((resolve, reject) => {
-      // A whole number, and few fields. With a fraction and two more fields, a process that enqueues fast took 60 MB and a tenth of
+      // A whole number and few fields: with fractions and two more fields, a process that enqueues fast took 60 MB of memory and a tenth of
       // processor time more.
       const untilMono = Math.ceil(this.#clock.monotonic()) + (patience?.timeoutMs ?? enqueueTimeoutMs);
       const one: Waiting<Answer> = { write, resolve, reject, untilMono, flight: undefined, over: false };
@@ -87,7 +90,7 @@ export class Enqueuer<Answer extends Enqueued = Enqueued> {
     });
   }
 
-  /** Together with all enqueues of this turn of the event loop. */
+  /** Sends the waiting enqueues at the end of this turn of the event loop, so that they share a statement. */
   #launchSoon(): void {
     this.#launching = true;
     queueMicrotask(() => {
@@ -142,7 +145,7 @@ export class Enqueuer<Answer extends Enqueued = Enqueued> {
     else if (flight.waiting === 0) flight.abandon.abort();
   }
 
-  /** An enqueue that was not yet sent was given up. Such enqueues are removed in bulk, since each removal scans the whole list. */
+  /** Notes that an unsent enqueue was given up. Such enqueues are removed in bulk, because each removal scans the whole list. */
   #leaveOut(): void {
     this.#givenUp++;
     if (this.#givenUp * 2 >= this.#waiting.length) this.#dropGivenUp();
@@ -171,7 +174,7 @@ export class Enqueuer<Answer extends Enqueued = Enqueued> {
   #launch(): void {
     this.#dropGivenUp();
     while (this.#waiting.length > 0 && this.#flights.size < flightsMost) {
-      // The first of two writes with one key makes the run, so they must not overtake each other.
+      // The first of two writes with one key makes the run, so writes with keys are never in two statements at once.
       const apart = this.#waiting.length >= apartAtLeast && !this.#waiting.some(({ write }) => write.key !== null);
       if (this.#flights.size > 0 && !apart) return;
       const size = apart && this.#flights.size === 0 ? Math.ceil(this.#waiting.length / flightsMost) : runsPerStatement;
@@ -204,14 +207,15 @@ export class Enqueuer<Answer extends Enqueued = Enqueued> {
         this.#over(only);
         return only.reject(error);
       }
-      // One of the enqueues is at fault, so each is sent alone and gets its own result. Each keeps its number: its run may exist already.
+      // One of the enqueues is at fault, so each is sent alone and gets its own result. Each keeps its drawn number, because its run may
+      // exist already.
       for (const [place, one] of batch.entries())
         if (!one.over) await this.#try([one], signal, drawn.slice(place, place + 1));
     }
   }
 }
 
-/** @param sent whether the store may have received it */
+/** @param sent true if the store may have received the enqueue */
 export const enqueueTimedOut = (sent: boolean): CarillonError =>
   givenUp("ENQUEUE_TIMEOUT", sent, "the store did not answer in time");
 

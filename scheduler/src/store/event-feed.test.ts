@@ -69,7 +69,7 @@ it("one that does not keep up goes on by itself behind its last event, and joins
   const feed = feedOn(recorded);
   const [slow, quick] = [feed.follow(filter, place, over.signal), feed.follow(filter, place, over.signal)];
   const [one, other] = [take(slow, 1), take(quick, 1)];
-  // Both have joined once the reads go on without them.
+  // Both followers have joined once later reads are made without reads of their own.
   while (recorded.read.length < 4) await new Promise((resolve) => setTimeout(resolve, 10));
   recorded.add(1);
   expect([await one, await other]).toEqual([[1], [1]]);

@@ -14,9 +14,12 @@ import {
 export const pollMs = 250;
 const storeAwayMs = 500;
 export const eventsPerRead = 500;
-/** A follower with more events than this waiting reads by itself what comes then. */
+/** A follower with more waiting events than this leaves the shared read and reads by itself. */
 const waitingMost = 1_000;
-/** Events that a process wants are recorded for so long after its last request, and requested again when a sixth of it is over. */
+/**
+ * The store records events of the wanted types for this long after a process's last request; the process repeats its request when a sixth
+ * of the time is over.
+ */
 const wantedMs = 3_600_000;
 const wantAgainMs = wantedMs / 6;
 
@@ -24,7 +27,7 @@ export interface EventFilter {
   types: readonly EventType[];
   task?: string | undefined;
   namespace?: string | undefined;
-  /** Further limits the tasks. */
+  /** A further condition on the task's name. */
   has?: ((task: string) => boolean) | undefined;
 }
 
@@ -38,10 +41,10 @@ export interface EventFeedOptions {
 
 interface Follower {
   filter: EventFilter;
-  /** Shows the events that it has received before it joined. */
+  /** The snapshot that shows the events that the follower received before it joined. */
   seen: string;
   waiting: StoredEvent[];
-  /** It does not keep up: it is to read by itself, from its last event on. */
+  /** True if the follower does not keep up: it must read by itself, from its last event on. */
   left: boolean;
   wake: () => void;
 }
@@ -55,15 +58,16 @@ export const isMatch = ({ types, task, namespace, has }: EventFilter, event: Sto
 export const tasksOf = ({ task }: EventFilter) => (task === undefined ? null : [task]);
 
 /**
- * The events of the cluster, for all followers in this process. The store is read by one statement for all of them, and not at all without
- * followers. A follower from an earlier place, or one that does not keep up, reads by itself until it has come to the others' place.
+ * The events of the cluster, for all followers in this process. One statement reads the store for all of them; without followers nothing is
+ * read. A follower that starts from an earlier place, or that does not keep up, reads by itself until it has reached the place of the
+ * others.
  */
 export class EventFeed {
   readonly #options: EventFeedOptions;
   readonly #followers = new Set<Follower>();
   #place: EventPlace | undefined;
   #reading: Promise<void> | undefined;
-  /** Reads follow one another: a follower joins between two of them. */
+  /** The last read under way. Reads run one after the other; a follower joins between two of them. */
   #turn: Promise<unknown> = Promise.resolve();
 
   constructor(options: EventFeedOptions) {
@@ -71,8 +75,8 @@ export class EventFeed {
   }
 
   /**
-   * Has the events recorded from now on. @param after a place to go on from @returns the place to follow from
-   * @throws CURSOR_GONE: not all events behind that place are there; STORE_…
+   * Makes the store record the events from now on. @param after a place to continue from @returns the place to follow from
+   * @throws CURSOR_GONE: not all events after that place are in the store; STORE_…
    */
   async open({ types }: EventFilter, after: EventPlace | null): Promise<EventPlace> {
     const { events, now } = this.#options;
@@ -89,7 +93,7 @@ export class EventFeed {
     );
   }
 
-  /** Each event behind the place, at least once, until the signal aborts. Waits while the store is away. */
+  /** Yields each event after the place, at least once, until the signal aborts. Waits while the store is away. */
   async *follow(filter: EventFilter, from: EventPlace, signal: AbortSignal): AsyncGenerator<StoredEvent> {
     const follower: Follower = { filter, seen: "", waiting: [], left: true, wake: () => undefined };
     const onAbort = () => follower.wake();
@@ -121,14 +125,14 @@ export class EventFeed {
     }
   }
 
-  /** Reads on for this follower alone; at the end it joins the others. @returns null: the store is away */
+  /** Reads for this follower alone; at the end the follower joins the others. @returns null: the store is away */
   async #catchUp(follower: Follower, place: EventPlace) {
     const { events, now } = this.#options;
     const { filter } = follower;
     try {
       const page = await events.read(place, { types: filter.types, tasks: tasksOf(filter) }, eventsPerRead, now());
       if (page.whole && place.reading === null) {
-        // This read took its snapshot after the others' last read, whose snapshot shows nothing that this one's does not.
+        // This read took its snapshot after the others' last read, so their snapshot shows nothing that this one does not show.
         this.#place = this.#followers.size === 0 ? page.place : this.#place;
         follower.left = false;
         follower.seen = page.place.seen;
@@ -144,11 +148,11 @@ export class EventFeed {
 
   async #takeTurn<T>(work: () => Promise<T>): Promise<T> {
     const turn = this.#turn.then(work, work);
-    this.#turn = turn.catch(() => undefined); // its own caller has the error
+    this.#turn = turn.catch(() => undefined); // the caller of this turn receives the error
     return turn;
   }
 
-  /** Reads for all followers until there are none. */
+  /** Reads for all followers, as long as there are followers. */
   async #readOn(): Promise<void> {
     const { clock, log } = this.#options;
     let wantedMono = clock.monotonic();
@@ -179,7 +183,7 @@ export class EventFeed {
       ? null
       : [...new Set(filters.flatMap((one) => tasksOf(one) ?? []))];
     const page = await events.read(this.#place as EventPlace, { types: this.#types(), tasks }, eventsPerRead, now());
-    // The numbers of transactions in snapshots from before a recovery may have been given out again.
+    // After a recovery, transaction numbers may be given out a second time, so snapshots from before it are not comparable.
     const wentBack = page.place.recovery !== this.#place?.recovery;
     this.#place = page.place;
     for (const follower of this.#followers) {

@@ -7,18 +7,18 @@ export const eventTypes = ["run.succeeded", "run.failed", "run.cancelled", "run.
 export type EventType = (typeof eventTypes)[number];
 
 /**
- * A place in the stream of events: the snapshot of the last finished read, and how far the read after it has come. An event that was
- * committed after a snapshot is not visible in it, however old its number and its time.
+ * A place in the stream of events: the snapshot of the last finished read, and how far the following read has come. An event that was
+ * committed after a snapshot was taken is not visible in it, however low its number or early its time.
  */
 export interface EventPlace {
-  /** The number of the store's last recovery: snapshots from before it say nothing about what was committed after it. */
+  /** The number of the store's last recovery. Snapshots from before that recovery do not show which later events are new. */
   recovery: number;
   /** The time of `seen`. */
   ms: number;
   seen: string;
   /** null: the last read was finished. */
   reading: { snapshot: string; ms: number; xid: string; id: string } | null;
-  /** Events of runs that ended before this time are passed over. 0: none. */
+  /** Events of runs that ended before this time are skipped. 0: none are skipped. */
   floorMs: number;
 }
 
@@ -27,15 +27,15 @@ export interface StoredEvent {
   runId: number;
   task: string;
   attempt: number;
-  /** When the run, or the try, ended. */
+  /** When the run or the attempt ended. */
   atMs: number;
   slotMs: number | null;
   key: string | null;
   result: Json;
   error: Json;
-  /** The transaction that recorded it. */
+  /** The number of the transaction that recorded the event. */
   xid: string;
-  /** Directly behind this event. */
+  /** The place directly after this event. */
   place: EventPlace;
 }
 
@@ -47,24 +47,24 @@ export interface EventMatch {
 
 export interface EventPage {
   events: StoredEvent[];
-  /** Behind all of them. */
+  /** The place after all of these events. */
   place: EventPlace;
-  /** Nothing more was committed by the beginning of the read. */
+  /** True if the page contains everything that was committed when the read began. */
   whole: boolean;
 }
 
-/** Where a named consumer is. `epoch` counts its servers: an older one moves it no more. */
+/** The place of a named consumer. `epoch` counts the servers that have served it: a server with an older epoch can no longer move it. */
 export interface ConsumerPlace {
   epoch: number;
   place: EventPlace;
 }
 
-/** What happened to runs, recorded by the statements that end or retry them, for the types that are wanted. */
+/** Events about runs, recorded by the statements that end or retry runs, for the types that a process wants. */
 export interface EventStore {
   /**
-   * Has events of these types recorded at least until then. Safe to repeat.
-   * @param after null: the place that is returned is now; ends that begin after this call are behind it
-   * @returns `whole`: all events of these types behind the place were recorded
+   * Makes the store record events of these types at least until the given time. Repeatable.
+   * @param after null: the returned place is the present; runs that end after this call began come after it
+   * @returns `whole`: all events of these types after the place were recorded
    */
   want(
     types: readonly EventType[],
@@ -73,15 +73,17 @@ export interface EventStore {
     nowMs: number,
   ): Promise<{ place: EventPlace; whole: boolean }>;
   read(after: EventPlace, match: EventMatch, limit: number, nowMs: number): Promise<EventPage>;
-  /** Makes the consumer, unless it is there; either way it is kept until then. Safe to repeat. */
+  /** Creates the consumer if it does not exist; in both cases it is kept until the given time. Repeatable. */
   enrol(name: string, place: EventPlace, untilMs: number): Promise<void>;
-  /** Begins to serve a consumer. A repetition is another server. @returns null: there is none of this name */
+  /**
+   * Begins to serve a consumer. Each call, even a repeated one, counts as another server. @returns null: there is no consumer of this name
+   */
   serve(name: string): Promise<ConsumerPlace | null>;
-  /** Safe to repeat. @returns false: another one serves it now, or it was forgotten */
+  /** Moves the consumer. Repeatable. @returns false: another server serves it now, or it was deleted */
   move(name: string, epoch: number, place: EventPlace, untilMs: number): Promise<boolean>;
   /**
-   * The same in one transaction with the work. After a lost reply, `serve` tells whether it was committed.
-   * @throws what the work throws; the transaction is then rolled back
+   * The same, in one transaction with the caller's work. After a lost reply, `serve` shows whether it was committed.
+   * @throws the errors of the work; the transaction is then rolled back
    */
   moveWith(
     name: string,
@@ -90,11 +92,11 @@ export interface EventStore {
     untilMs: number,
     work: (client: SqlClient) => Promise<void>,
   ): Promise<boolean>;
-  /** @returns whether there was one */
+  /** @returns whether the consumer existed */
   forget(name: string): Promise<boolean>;
 }
 
-/** As a text without spaces, for clients: they only keep it. */
+/** Writes a place as a text without spaces, for clients, which store it without reading it. */
 export function cursorOf({ recovery, ms, seen, reading, floorMs }: EventPlace): string {
   const { snapshot, ms: readMs, xid, id } = reading ?? { snapshot: "", ms: "", xid: "", id: "" };
   return [recovery, ms, floorMs, seen, snapshot, readMs, xid, id].join("~");
@@ -116,7 +118,7 @@ export function placeOfCursor(cursor: unknown): EventPlace {
   return { recovery: Number(recovery), ms: Number(ms), floorMs: Number(floorMs), seen, reading };
 }
 
-/** Whether the store takes the text as a snapshot. */
+/** True if PostgreSQL accepts the text as a snapshot. */
 function isSnapshot(text: string): boolean {
   if (!snapshotShape.test(text)) return false;
   const [first = "", end = "", open = ""] = text.split(":");
@@ -129,7 +131,7 @@ function isSnapshot(text: string): boolean {
   return low > 0n && low <= high;
 }
 
-/** Whether the snapshot shows what this transaction committed. */
+/** True if the snapshot shows what this transaction committed. */
 export function isVisible(xid: string, snapshot: string): boolean {
   const [, end = "0", open = ""] = snapshot.split(":");
   return BigInt(xid) < BigInt(end) && !open.split(",").includes(xid);

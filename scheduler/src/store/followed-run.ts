@@ -6,23 +6,27 @@ import type { Store } from "./store.ts";
 
 const lookMs = 500;
 const linesPerLook = 1_000;
-/** A worker sends lines in batches: a run's last lines may arrive this long after its end. */
+/** A worker sends lines in batches, so a run's last lines may arrive this long after its end. */
 const lastLinesMs = 1_000;
-/** All lines of a run that ended longer ago, by any machine's clock, have arrived. */
+/** If a run ended longer ago than this, by any machine's clock, all its lines have arrived. */
 const endedLongAgoMs = 60_000;
 
 export const isEnd = (state: string): state is Outcome => (outcomes as readonly string[]).includes(state);
 
 export type Followed =
-  /** `read` resumes behind this line. */
+  /** `read`: the position after this line, from which reading can resume. */
   | { line: PlacedLine; read: LogRead }
-  /** The run as it is at a look, before the lines that came since the last one; an ended run after its lines, at the end. */
+  /**
+   * The run's state at a look, sent before the lines that arrived since the last look; an ended run is sent after its lines, as the last
+   * item.
+   */
   | { run: RunRecord };
 
 /**
  * Follows a run until its end. Lines come in the order in which they arrive in the store, which is not the order of their times. Each look
- * gives the lines that no earlier look could see, and resumes from where the last look stopped.
- * @param first the run as it is now @param from what was read before
+ * returns the lines that no earlier look could see, and resumes where the last look stopped.
+ * @param first the run as it is now
+ * @param from how much was read before
  */
 export async function* followed(
   { store, clock }: { store: Pick<Store, "browse" | "runs">; clock: Clock },
@@ -31,11 +35,11 @@ export async function* followed(
   signal: AbortSignal,
 ): AsyncGenerator<Followed> {
   let [run, { seen, reading, place }] = [first, from];
-  /** The snapshot that was begun before the reader broke off: there is a later one. */
+  /** If the earlier reader stopped while it read a snapshot, there is a later snapshot to read. */
   let resumed = reading !== null;
   let waited = false;
   while (!signal.aborted) {
-    // Read before the log.
+    // Determined before the log is read, so that no line of an ended run is missed.
     const ended = isEnd(run.state);
     if (!ended) yield { run };
     for (let whole = false; !whole; ) {

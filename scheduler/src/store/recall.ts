@@ -4,8 +4,9 @@ import type { RunStore } from "../run/run-store.ts";
 const lookMs = 10;
 
 /**
- * Waits for the workers' answers about recalled runs: each worker answers at once, or its session and grace period end and the run is taken
- * back. @returns the runs that had started
+ * Waits for the workers' answers about recalled runs. Each worker answers at once, or its session and grace period end and the run is taken
+ * back.
+ * @returns the runs that had started
  */
 export async function awaitRecall(runs: RunStore, clock: Clock, runIds: number[]): Promise<number[]> {
   let open = runIds;

@@ -3,7 +3,7 @@ import type { TaskStore } from "../task/task-store.ts";
 
 const readTogether = 500;
 
-/** The schedules of a task, in the order of their names, read from the store in batches as they are consumed. */
+/** Yields the schedules of a task, ordered by name. They are read from the store in batches as they are consumed. */
 export async function* everyScheduleOf(
   tasks: Pick<TaskStore, "schedulesOf">,
   of: string,

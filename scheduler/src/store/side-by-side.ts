@@ -1,6 +1,6 @@
 /**
  * Calls `each` with every item, in order, at most `most` at a time.
- * @throws the error of the first that failed; calls under way, and those after them, are made all the same
+ * @throws the error of the first call that failed; calls under way are not ended, and the remaining calls are still made
  */
 export async function sideBySide<Item>(
   items: readonly Item[],

@@ -1,47 +1,47 @@
 import type { Clock } from "../base/clock.ts";
 import { stepMs } from "../cluster/clock-votes.ts";
 
-/** Backward differences below a step are corrected at this rate, so that store time does not run backwards. */
+/** Backward corrections that are smaller than a step are applied at this rate, so that store time does not run backwards. */
 const slewRate = 0.05;
-/** Quartz drifts by up to 0.1 ms a second, which makes an old sample less precise. */
+/** Quartz clocks drift by up to 0.1 ms per second, so the error of a sample grows with its age. */
 const driftRate = 0.0001;
-/** Timers are set again if the time they were set by was further behind than this. */
+/** Timers are set again if the time by which they were set was behind by more than this many ms. */
 const tellMs = 0.2;
-/** A sample older than this is less precise than a new one would be. */
+/** A sample older than this many ms is less precise than a new one would be. */
 const sharpForMs = 3_000;
 
-/** The store's clock as the store reports it to processes that judge its steps. */
+/** The store's clock, as the store reports it to processes that judge its steps. */
 export interface StoreReading {
   /** Cluster time, epoch milliseconds: the store's clock plus `shiftMs`. */
   ms: number;
   /** The shift that the cluster adds to the store's clock; 0 unless that clock stepped and its new time is not adopted. */
   shiftMs: number;
-  /** Rises with each change of `shiftMs`: the step that comes with a new number is one that the cluster decided. */
+  /** Rises with each change of `shiftMs`: a step that comes with a new number was decided by the cluster. */
   number: number;
 }
 
 /** A step of the store's clock that this process has seen and that the cluster has not judged yet. */
 export interface HeldStep {
-  /** By how much cluster time would jump if this process followed it; positive: forward. */
+  /** By how many ms cluster time would jump if this process followed the step; positive: forward. */
   stepMs: number;
   /** How far `stepMs` may be too low, ms. */
   errorMs: number;
-  /** The `number` of the readings that showed it. */
+  /** The `number` of the readings that showed the step. */
   number: number;
-  /** When this process saw the step, by this machine's monotonic clock. It distinguishes one step from the next. */
+  /** When this process saw the step, by this machine's monotonic clock; this time identifies the step. */
   sinceMono: number;
 }
 
 /**
- * Cluster time as this process knows it: this machine's monotonic clock plus an offset that round trips bound, so a step
- * of the local wall clock changes nothing. The store read its clock somewhere within a round trip, so each sample gives two
- * bounds of the offset, and the samples together the narrowest pair that all of them allow. `now` is the lower one: the store's
- * clock shows at least that, so nothing that waits for a time begins before it. The middle of a round trip, which one
- * would expect to be nearer, began runs a millisecond early, and five on a busy machine.
+ * Cluster time as this process knows it: this machine's monotonic clock plus an offset that is bounded by round trips, so a step of the
+ * local wall clock changes nothing. The store read its clock at some moment within a round trip, so each sample gives two bounds of the
+ * offset, and the samples together give the narrowest bounds that all of them allow. `now` uses the lower bound: the store's clock shows at
+ * least that, so nothing that waits for a time begins too early. The middle of a round trip, which seems the better estimate, made runs
+ * begin a millisecond early, and five on a busy machine.
  *
- * A step of the store's own clock by more than 500 ms is not followed: `now` goes on by the monotonic clock (`held` describes the
- * step) until a reading comes with a higher number, readings agree again, or `follow` is called. `ClockWatch` decides which.
- * Readings that are plain numbers are followed at once: they come from a server, which has judged them.
+ * A step of the store's own clock by more than 500 ms is not followed: `now` goes on by the monotonic clock (`held` describes the step)
+ * until a reading comes with a higher number, readings agree again, or `follow` is called. `ClockWatch` decides which. Readings that are
+ * plain numbers are followed at once, because they come from a server, which has judged them.
  */
 export class StoreClock {
   readonly #clock: Clock;
@@ -54,7 +54,7 @@ export class StoreClock {
   #sharpening: { ask: () => Promise<number | StoreReading>; atMono: number } | undefined;
   #stepped: (() => void)[] = [];
   #number = Number.NEGATIVE_INFINITY;
-  /** When the first reading with `#number` came. */
+  /** When the first reading with `#number` arrived. */
   #numberedAt = Number.NEGATIVE_INFINITY;
   #held: { least: number; most: number; sinceMono: number } | undefined;
   readonly #holding: (() => void)[] = [];
@@ -70,17 +70,17 @@ export class StoreClock {
     return this.at(this.#clock.monotonic());
   }
 
-  /** The time that it shows when this machine's monotonic clock shows `mono`, which is now or a moment ago. */
+  /** The cluster time at which this machine's monotonic clock shows `mono`, which is now or a moment ago. */
   at(mono: number): number {
     return mono + this.#slewed(mono);
   }
 
-  /** How far `now` may be behind. */
+  /** How far `now` may be behind the true value, ms. */
   get errorMs(): number {
     return this.#most - this.#least;
   }
 
-  /** How far this machine's wall clock is from the store's; positive when the store is ahead. */
+  /** How far this machine's wall clock is from the store's, ms; positive when the store is ahead. */
   get wallOffsetMs(): number {
     return this.now() - this.#clock.wall();
   }
@@ -107,7 +107,7 @@ export class StoreClock {
     return { stepMs: least - this.#offset, errorMs: most - least, number: this.#number, sinceMono };
   }
 
-  /** Follows the step if it is held still: it was this machine's monotonic clock that stood still or ran wrong. */
+  /** Follows the step if it is still held: this machine's monotonic clock was wrong, or stood still. */
   follow({ sinceMono }: HeldStep): void {
     if (this.#held?.sinceMono !== sinceMono) return;
     const { least, most } = this.#held;
@@ -129,21 +129,22 @@ export class StoreClock {
   }
 
   /**
-   * Called before starting something to the millisecond: ensures that there is a precise sample. Samples of heartbeats are not precise:
-   * their answers wait until their writes are on disk. A process that starts no runs never sends this query.
+   * Called before runs are started to the millisecond: ensures that there is a precise sample. Samples of heartbeats are not precise,
+   * because a heartbeat's answer waits until its write is on disk. A process that starts no runs never sends this query.
    */
   sharpen(): void {
     const sharpening = this.#sharpening;
     const mono = this.#clock.monotonic();
     if (!sharpening || mono - sharpening.atMono < sharpForMs) return;
     sharpening.atMono = mono;
-    // Without an answer the clock stays as imprecise as it is; callers that need the store for more than its time report its failure.
+    // Without an answer the clock stays as imprecise as it is; an unreachable store is reported by the callers that need more than its
+    // time.
     this.ask(sharpening.ask).catch(() => undefined);
   }
 
   /**
    * @param beganMono monotonic time before the request
-   * @param reading the store's clock in the answer; a number: epoch milliseconds, followed whatever they are
+   * @param reading the store's clock in the answer; a plain number is epoch milliseconds, and is always followed
    * @param endedMono monotonic time after the answer
    */
   sample(beganMono: number, reading: number | StoreReading, endedMono: number): void {
@@ -154,7 +155,7 @@ export class StoreClock {
     const driftMs = first ? 0 : (endedMono - this.#sampledAt) * driftRate;
     const [knownLeast, knownMost] = [this.#least - driftMs, this.#most + driftMs];
     if (told && !first && told.number <= this.#number) {
-      // Requested before the shift changed and answered after it: the reading is of the former shift.
+      // Requested before the shift changed and answered after that, so the reading uses the former shift.
       if (told.number < this.#number && beganMono <= this.#numberedAt) return;
       // An imprecise reading that is also consistent with the held step does not end it.
       const isHeld = this.#held && least <= this.#held.most && most >= this.#held.least;
@@ -167,12 +168,12 @@ export class StoreClock {
     this.#held = undefined;
     this.#slewed(this.#clock.monotonic());
     this.#sampledAt = endedMono;
-    // If the bounds contradict each other by less than a step, clocks drifted more than quartz does: the new ones are right.
+    // If the bounds contradict each other by less than a step, a clock drifted more than quartz does, and the new bounds are right.
     const agrees = least <= knownMost && most >= knownLeast;
     this.#least = agrees ? Math.max(least, knownLeast) : least;
     this.#most = agrees ? Math.min(most, knownMost) : most;
     const behindMs = this.#least - this.#offset;
-    // Forwards at once, since the store's clock is there already.
+    // Forward corrections apply at once, because the store's clock has already reached that time.
     if (behindMs > 0 || first || behindMs < -stepMs) this.#offset = this.#least;
     if (behindMs > tellMs || first || behindMs < -stepMs) for (const listener of this.#stepped) listener();
   }

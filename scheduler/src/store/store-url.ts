@@ -2,26 +2,26 @@ import { CarillonError } from "../base/errors.ts";
 
 /** One server that a store URL names. */
 export interface Host {
-  /** A name, an address without brackets, or the folder of a Unix socket. */
+  /** A name, an address without brackets, or the directory of a Unix socket. */
   readonly host: string;
   readonly port: number;
 }
 
 export interface StoreUrl {
-  /** One or more; the driver's own defaults and environment variables fill in where the URL names none. */
+  /** At least one host; the driver's own defaults and environment variables apply where the URL names none. */
   readonly hosts: readonly Host[];
-  /** The URL that the driver takes: with the first host alone, and without parameters that only Carillon reads. */
+  /** The URL for the driver: with only the first host, and without parameters that only Carillon reads. */
   readonly url: string;
 }
 
 const defaultPort = 5432;
-/** Every decision of a store is a write, so Carillon always connects to the server that accepts them. */
+/** Every decision of a store is a write, so Carillon always connects to the server that accepts writes, and accepts only these values. */
 const writing = new Set(["any", "read-write", "primary"]);
 
 /**
- * Reads `postgres://user@a:5432,b:5433/database?target_session_attrs=read-write`, the form of libpq: several hosts, each with a
- * port or the default; `?host=a,b&port=5432,5433` says the same.
- * @param option named in errors
+ * Reads `postgres://user@a:5432,b:5433/database?target_session_attrs=read-write`, the format of libpq: several hosts, each with a port or
+ * the default one; `?host=a,b&port=5432,5433` means the same.
+ * @param option the option's name in errors
  * @throws OPTION_INVALID with that path
  */
 export function parseStoreUrl(text: string, option = "store"): StoreUrl {
@@ -30,7 +30,7 @@ export function parseStoreUrl(text: string, option = "store"): StoreUrl {
   const form = "Give a URL such as postgres://user:password@host:5432/database; several hosts are separated by commas.";
   const [, scheme, user = "", authority = "", rest = ""] =
     /^(postgres(?:ql)?:\/\/)([^/?#@]*@)?([^/?#]*)([\s\S]*)$/.exec(text) ?? [];
-  // A socket's path, or a form that only the driver understands: left to the driver.
+  // A socket's path, or a form that only the driver understands, is passed to the driver unchanged.
   if (scheme === undefined) return { hosts: [], url: text };
   const [path = "", query = ""] = rest.split(/\?([\s\S]*)/);
   const parameters = new URLSearchParams(query);

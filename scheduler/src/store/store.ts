@@ -29,9 +29,9 @@ import type { FigureStore } from "./figures.ts";
 import type { StoreReading } from "./store-clock.ts";
 
 /**
- * The port of the store: the only truth, and the only authority over who may do what. Every time is epoch milliseconds by the store's clock
- * and arrives as an argument. Every method may reject with the STORE_… errors; each method that writes documents why it is safe to repeat
- * after a lost reply.
+ * The port of the store: the only source of truth, and the only authority over what each process may do. Every time is in epoch
+ * milliseconds by the store's clock and is passed as an argument. Every method may reject with the STORE_… errors; each method that writes
+ * documents why it is safe to repeat after a lost reply.
  */
 export interface Store {
   readonly sessions: SessionStore;
@@ -62,8 +62,8 @@ export interface Store {
   readonly quotas: QuotaStore;
   readonly answers: AnswerStore;
   readonly events: EventStore;
-  /** Cluster time by the store's clock, for sampling. */
+  /** Reads cluster time by the store's clock, as a sample. */
   clock(): Promise<StoreReading>;
-  /** @param withinMs for statements under way; after it they fail as if the store were away. Default 5 s */
+  /** @param withinMs how long statements under way may take; after that they fail as if the store were away. Default 5 s */
   close(withinMs?: number): Promise<void>;
 }

@@ -3,12 +3,14 @@ import type { RunStore } from "../run/run-store.ts";
 import type { StoreClock } from "./store-clock.ts";
 
 /**
- * The header with which a remote worker announces that it traces. It is a header, not a field, since an older server ignores unknown
- * headers. It is defined here, not in the protocol's contract, which a worker need not load with all its checks.
+ * The header with which a remote worker announces that it traces. It is a header and not a field, because an older server ignores unknown
+ * headers. It is defined here and not in the protocol's contract, because a worker need not load the contract with all its checks.
  */
 export const tracesHeader = "carillon-traces";
 
-/** A longer trace is split in two: runs due later than this are linked to the span that began them. */
+/**
+ * A longer trace is split in two: runs that are due later than this begin a trace of their own, with a link to the span that began them.
+ */
 const oneTraceMs = 60_000;
 
 /** The context that a run's spans continue: its parent and links, each as W3C's traceparent writes it. */
@@ -26,13 +28,13 @@ export interface RunSpan {
 
 /** Provides the origins of runs: the store, or for a remote worker its server. */
 export interface TraceSource {
-  /** Only runs that have an origin are in the result. */
+  /** The result contains only runs that have an origin. */
   tracesOf(runs: { runId: number; dueMs: number }[]): Promise<Map<number, RunTrace>>;
-  /** To be called before the runs that these spans begin are made. */
+  /** Called before the runs that these spans begin are made. */
   leave(spans: RunSpan[]): Promise<void>;
 }
 
-/** Makes the span of an enqueue, if the application traces. */
+/** Creates the span of an enqueue, if the application traces. */
 export interface EnqueueTracing {
   /**
    * @param task null: the runs belong to several tasks
@@ -59,7 +61,9 @@ export const storeTraces = (runs: Pick<RunStore, "origins" | "leaveSpans">, stor
   },
 });
 
-/** Pure. A run due soon after its only origin began it continues that trace; any other run begins a new trace, with links. */
+/**
+ * Pure function. A run that is due soon after its only origin began it continues that trace; any other run begins a new trace, with links.
+ */
 export function traceOf(origins: RunOrigin[], dueMs: number): RunTrace {
   const [only] = origins;
   if (only && origins.length === 1 && !only.apart && dueMs - only.createdMs <= oneTraceMs)
@@ -67,7 +71,7 @@ export function traceOf(origins: RunOrigin[], dueMs: number): RunTrace {
   return { parent: null, links: origins.map(({ context }) => context) };
 }
 
-/** A request's header, if it is valid. */
+/** Returns the header of a request, if it is valid. */
 export function traceparentOf(header: string | string[] | undefined): string | undefined {
   if (typeof header !== "string") return undefined;
   const [, version, ids, trace, span, flags] =

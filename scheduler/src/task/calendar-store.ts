@@ -18,8 +18,8 @@ export interface CalendarStore {
   /**
    * Stores the calendar, or its next version when it differs; the tasks that use it are replanned in the same transaction, as after an
    * edit. Repeatable: an equal calendar changes nothing. Names are stored beside the versions; a change of names makes no new version.
-   * @param expectedVersion refuse with CALENDAR_STALE unless this is the stored version; 0: unless there is none; default any
-   * @param mayShrink false: refuse a version that keeps fewer than half of the coming holidays
+   * @param expectedVersion rejects with CALENDAR_STALE unless this is the stored version; 0: unless there is none; default: any version
+   * @param mayShrink false: reject a version that keeps fewer than half of the coming holidays
    * @throws CALENDAR_INVALID, CALENDAR_STALE, CALENDAR_SHRINKS
    */
   set(

@@ -1,6 +1,8 @@
-/** A worker's limits on commands that no configuration lifts. Pure: importers report violations before there is a worker. */
+/**
+ * A worker's limits on commands that no configuration can lift. Pure functions, so that importers can report violations without a worker.
+ */
 
-/** Folders in which programs given without a path are looked up, in place of PATH of the worker's environment or the task's. */
+/** The folders in which a program given without a path is looked up, instead of PATH in the worker's or the task's environment. */
 export const fixedPath: readonly string[] = [
   "/usr/local/sbin",
   "/usr/local/bin",
@@ -16,16 +18,16 @@ const shells = new Set(
   ),
 );
 
-/** Judged by the name alone: a link of any other name may also lead to a shell. */
+/** Decided by the file name alone; a link with another name may still lead to a shell. */
 export const isShellName = (file: string): boolean => shells.has(file.slice(file.lastIndexOf("/") + 1));
 
-/** Values by which the C library opens no file: no locale with a path, no zone outside the system's folder of zones. */
+/** Values that make the C library open no file: no locale with a path, no zone outside the system's folder of zones. */
 const locale = /^[\w.@:+-]*$/;
 const zone = /^(?!\/)(?!.*\.\.)[\w+,./<>-]*$/;
 
 /**
- * The reason why a worker does not pass a task's variable to a program that is not a shell, unless the worker allows the name; undefined:
- * it is passed.
+ * Returns the reason why a worker does not pass this variable of a task to a program that is not a shell, unless the worker's configuration
+ * allows the name; undefined: the variable is passed.
  */
 export function whyRefused(name: string, value: string): string | undefined {
   if (/^(?:LANG|LANGUAGE|LC_[A-Z]+|TZ)$/.test(name))
@@ -40,7 +42,7 @@ export function whyRefused(name: string, value: string): string | undefined {
   return elsewhere === undefined ? undefined : `leads to ${JSON.stringify(elsewhere)}, not a system folder`;
 }
 
-/** A pattern of variables that a worker lets tasks set: a name, or a prefix and `*`. */
+/** True for a pattern of variables that a worker lets tasks set: a name, or a prefix and `*`. */
 export const isEnvPattern = (text: string): boolean => /^[A-Za-z_][A-Za-z0-9_]*\*?$/.test(text);
 
 export const allowsEnv = (patterns: readonly string[], name: string): boolean =>

@@ -5,10 +5,10 @@ import { count, inner, isObject, type Kind, object, text, wrong } from "./kinds/
 export interface CommandSpec {
   argv: string[];
   env?: Record<string, string>;
-  /** "~": the home of the account that it runs as, "/" where that does not exist. Default "/". */
+  /** The working folder. "~" is the home of the account that the command runs as, or "/" where that does not exist. Default "/". */
   cwd?: string;
   stdin?: string;
-  /** The account that the command belongs to, as a crontab names it. */
+  /** The account under which the command is meant to run, as a crontab names it. */
   user?: string;
   /** Exit codes that are a success; default [0]. */
   okExitCodes?: number[];
@@ -18,7 +18,7 @@ export interface CommandSpec {
 
 const mostWords = 1_000;
 const mostCodes = 256;
-/** Linux allows no longer argument: 128 KiB with the NUL at its end. */
+/** Linux allows no argument above 128 KiB, including the NUL at its end. */
 const word = text(131_071);
 
 const argv: Kind<string[]> = {

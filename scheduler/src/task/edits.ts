@@ -1,6 +1,6 @@
 /**
- * A manual edit overlays a task's definition. A definition in code is stored at every start of every process that has it, so an edit that
- * simply replaced it would be lost at the next start; and if the edited task ignored the code, later changes of the code would have no
+ * A manual edit overlays a task's definition. Every process stores the definitions in its code at every start, so an edit that simply
+ * replaced the definition would be lost at the next start; and if an edited task ignored the code, later changes of the code would have no
  * effect. So each edited part keeps the definer's value beneath it (`asDefined`), a new definition replaces that value and all the other
  * parts, and a revert restores it. A part whose two values are equal no longer counts as edited.
  */
@@ -23,11 +23,11 @@ import { checkParts, defineTask } from "./task.ts";
 
 export type { EditedParts, TaskPart } from "./options.ts";
 
-/** A part by the name of its option, or by its own. */
+/** Returns the part with this option name or part name. */
 export const partCalled = (name: string): TaskPart | undefined =>
   optionRow(name)?.part ?? optionRows.find(([, { part }]) => part === name)?.[1].part;
 
-/** Sorted, so that the order is the same for a new definition and for one from a store, which keeps keys in its own order. */
+/** The edited parts, sorted, so that the order is the same for a new definition and for one from a store, which orders keys differently. */
 export const editedParts = ({ asDefined = {} }: TaskDefinition): TaskPart[] =>
   Object.keys(asDefined).sort() as TaskPart[];
 
@@ -66,16 +66,16 @@ export function keepEdits(defined: TaskDefinition, present: TaskDefinition | und
 }
 
 /**
- * The result of storing a task's definition again as code would: parts that were edited by hand stay. A schedule of a task is replaced
- * instead: its definition is itself given by hand.
+ * Returns the result of storing a definition again as code would: parts that were edited by hand stay. The definition of a task's schedule
+ * is replaced instead, because that definition itself is given by hand.
  */
 export const saidAnew = (said: TaskDefinition, present: TaskDefinition | undefined): TaskDefinition =>
   said.of === undefined ? keepEdits(said, present) : said;
 
-/** The definition with no part edited, as its definer gives it. */
+/** The definition with all edits removed, as its definer gives it. */
 export const beneath = (definition: TaskDefinition): TaskDefinition => reverted(definition, editedParts(definition));
 
-/** The definition for a definer that gives `defined`: every part that differs counts as edited by hand. */
+/** Returns the definition as edits over `defined`: every part that differs counts as edited by hand. */
 export function laidOver(definition: TaskDefinition, defined: TaskDefinition): TaskDefinition {
   const parts = new Set(
     Object.keys({ ...definition, ...defined, asDefined: null }) as (TaskPart | "name" | "asDefined")[],
@@ -84,13 +84,13 @@ export function laidOver(definition: TaskDefinition, defined: TaskDefinition): T
   return over(definition, only(beneath(defined), names));
 }
 
-/** The definition with these parts as the definer gives them; other parts stay edited. */
+/** Returns the definition with these parts reset to the definer's values; other parts stay edited. */
 export function reverted(present: TaskDefinition, names: TaskPart[]): TaskDefinition {
   const beneath = only(present.asDefined ?? {}, names);
   return over({ ...present, ...beneath }, present.asDefined ?? {});
 }
 
-/** An earlier definition, laid over the present one as edits: a restart of the code does not undo it. */
+/** Lays an earlier definition over the present one as edits, so that a restart of the code does not undo it. */
 export function restored(present: TaskDefinition, once: TaskDefinition): TaskDefinition {
   const { asDefined: _, ...parts } = once;
   const names = [...new Set([...Object.keys(parts), ...absentParts])] as TaskPart[];

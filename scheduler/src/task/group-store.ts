@@ -4,10 +4,10 @@ import { limits } from "../base/limits.ts";
 
 /** The part of the store's port for groups: the state and the limit of each group as a whole. */
 export interface GroupStore {
-  /** Groups by name: each one that a task or a worker has named so far. */
+  /** Returns the groups by name: each group that a task or a worker has named so far. */
   list(nowMs: number): Promise<GroupRecord[]>;
   /**
-   * At most `most` runs of the group's tasks are claimed at once, by all workers together; null: no limit. Runs that are already claimed go
+   * Sets how many runs of the group's tasks all workers together may have claimed at once; null: no limit. Runs that are already claimed go
    * on, and count. Repeatable: an equal limit changes nothing. @throws GROUP_UNKNOWN
    */
   limit(name: string, most: number | null, change: Change): Promise<{ changed: boolean }>;
@@ -16,12 +16,12 @@ export interface GroupStore {
 export interface GroupRecord {
   name: string;
   tasks: number;
-  /** Live sessions that serve it. */
+  /** Number of live sessions that serve the group. */
   workers: number;
   limit: number | null;
-  /** Runs of its tasks that workers have claimed. */
+  /** Number of runs of its tasks that workers have claimed. */
   claimed: number;
-  /** Due runs that no worker has claimed; counted up to `waitingMost`. */
+  /** Number of due runs that no worker has claimed; counted up to `waitingMost`. */
   waiting: number;
   /** The limit's last change. */
   changed: { atMs: number; by: string; why: string } | null;

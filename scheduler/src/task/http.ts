@@ -6,22 +6,22 @@ import { limits } from "../base/limits.ts";
 import { choice, count, duration, inner, isObject, json, type Kind, object, wrong } from "./kinds/kinds.ts";
 import { checkSecretName, secretPlaces } from "./names.ts";
 
-/** A status, or a class of them such as "5xx". */
+/** A status code, or a class of them such as "5xx". */
 export type StatusPattern = number | `${1 | 2 | 3 | 4 | 5}xx`;
 
 export interface HttpOptions {
-  /** http: or https:, without user and password. */
+  /** An http: or https: URL without user and password. */
   url: string;
   /** Default POST. */
   method?: "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE";
   /**
-   * Sent to the URL's own origin only. The store holds them, readable for anyone who can read tasks: write {{secret:NAME}} for a secret
+   * Sent only to the URL's own origin. The store keeps them readable for everyone who can read tasks: write {{secret:NAME}} for a secret
    * value.
    */
   headers?: Record<string, string>;
-  /** A text is sent as it is, anything else as JSON. Default: the run's payload as JSON; GET, HEAD and DELETE send none. */
+  /** A string is sent unchanged, any other value as JSON. Default: the run's payload as JSON; GET, HEAD and DELETE send no body. */
   body?: unknown;
-  /** Timeout of one request, including its answer's body; default 30 s. */
+  /** The time limit of one request, including the body of its answer; default 30 s. */
   timeout?: Duration;
   /** Statuses that count as success; default ["2xx"]. */
   okStatuses?: StatusPattern[];
@@ -46,7 +46,7 @@ export interface HttpSpec {
 const methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"] as const;
 export const bodilessMethods: readonly string[] = ["GET", "HEAD", "DELETE"];
 const tokenPattern = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
-/** Headers that the worker sets: the request's framing, its target, and the data of the run. */
+/** Headers that the worker sets itself: the framing of the request, its target, and the data of the run. */
 const ownHeaders =
   /^(?:host|content-length|transfer-encoding|connection|keep-alive|upgrade|te|trailer|expect|accept-encoding|content-digest|signature|signature-input|proxy-.*|carillon-.*)$/i;
 /** Visible ASCII, spaces and tabs. */
@@ -93,7 +93,7 @@ const headers: Kind<Record<string, string>> = {
           ` cannot hold ${JSON.stringify(name)}`,
           "It is no header's name, or one that the worker sets.",
         );
-      // A line end here would begin another header, or another request, chosen by the task.
+      // A line break in a value would let the task begin another header, or another request.
       if (typeof value !== "string" || !headerValue.test(value) || value.length > limits.urlLength)
         throw wrong(place, `: the value of ${name} cannot be sent`, "Use printable ASCII on one line.");
       within(place.path, () => {

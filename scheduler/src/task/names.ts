@@ -14,7 +14,7 @@ export function checkName(what: string, name: unknown, longest: number): asserts
 
 const secretName = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$/;
 
-/** A secret in a header: {{secret:NAME}}. */
+/** The placeholder of a secret in a header: {{secret:NAME}}. */
 export const secretPlaces = /\{\{secret:([^{}]*)\}\}/g;
 
 /** @throws SECRET_INVALID, which never contains the value */

@@ -30,13 +30,13 @@ import {
   routeKind,
 } from "./policies.ts";
 
-/** A task as the store keeps it: plain JSON, complete, versioned. Absent parts are as usual. */
+/** A task as the store keeps it: plain JSON, complete, versioned. An absent part has its default. */
 export interface TaskDefinition extends SlotRules, PolicyParts {
   name: string;
   description: string;
   group: string;
   schedule: ScheduleSpec;
-  /** What a run of a slot gets as payload. */
+  /** The payload of the runs of slots. */
   slotPayload: Json;
   payloadSchema?: PayloadSchema;
   /** 0 (last) to 9 (first). */
@@ -46,25 +46,25 @@ export interface TaskDefinition extends SlotRules, PolicyParts {
   overlap: OverlapPolicy;
   misfire: MisfirePolicy;
   onWorkerLost: "retry" | "fail" | "ask";
-  /** Absent: as usual. */
+  /** Absent: the default. */
   workerLosses?: number;
-  /** Absent: failures pause nothing. */
+  /** Absent: failures do not pause the task. */
   pauseAfter?: number;
-  /** Absent: it is kept. */
+  /** Absent: the task is kept. */
   atEnd?: "alarm" | "remove";
   /** How long a claim outlives its worker's session, in case the worker comes back. */
   graceMs: number;
   command: CommandSpec | null;
   http?: HttpSpec;
-  /** Absent: all. Of runs that succeeded no row is kept: see docs/history.md. */
+  /** Absent: the rows of all ended runs are kept. `failures`: no row of a successful run is kept, see docs/history.md. */
   history?: "failures";
-  /** Absent: its runs have only the labels that they are given. */
+  /** Absent: its runs have only the labels given when they are enqueued. */
   runLabels?: Record<string, string>;
   /** The tasks whose ends make its runs; such a task has no schedule of its own. */
   after?: AfterSpec;
   /** The task whose schedule this is: see schedule-of.ts. */
   of?: string;
-  /** The values that the code, or another definition of the task, has for the parts that were edited by hand. See edits.ts. */
+  /** For the parts that were edited by hand: their values in the code, or in the task's other definition. See edits.ts. */
   asDefined?: EditedParts;
 }
 
@@ -157,26 +157,27 @@ export interface TaskOptions {
 }
 
 interface Row<Part extends TaskPart> {
-  /** Its name in a definition. */
+  /** The part's name in a definition. */
   part: Part;
   kind: Kind;
-  /** The default, as it would be given; null: none. */
+  /** The default, in the form of a given value; null: none. */
   usual: unknown;
   /**
-   * A definition omits the part if it has its default, so that definitions older than the option keep their text. Each new row needs this.
+   * A definition omits the part if it has its default, so that definitions that are older than the option keep their text. Each new row
+   * needs this.
    */
   isAbsent?: true;
-  /** null removes it: in code, in a file and in the HTTP API; on the command line `none` does. */
+  /** null removes the option in code, in a file and in the HTTP API; on the command line `none` does. */
   nullable?: true;
   /** The values that `tasks edit --set` accepts, if the shape does not show them. */
   words?: string;
-  /** In one sentence. */
+  /** The meaning, in one sentence. */
   description: string;
-  /** The version that had it first. */
+  /** The first version with this option. */
   since: string;
-  /** Whether it can be edited by hand while the task lives. An edit plans anew what has not been claimed. */
+  /** True if the option can be edited by hand while the task exists. After an edit, runs that have not been claimed are planned anew. */
   editable: boolean;
-  /** As a file writes it. */
+  /** An example as a file writes it. */
   example: Json;
 }
 
@@ -473,7 +474,7 @@ export const taskOptions = {
   },
 } as const satisfies { [Name in OptionName]-?: Row<TaskPart> };
 
-/** Parts without a row, which must be none: the row's `part` names each of them. */
+/** The parts without a row; there must be none, because each part must be named by the `part` of a row. */
 type PartsWithoutRow = Exclude<TaskPart, (typeof taskOptions)[OptionName]["part"]>;
 true satisfies [PartsWithoutRow] extends [never] ? true : PartsWithoutRow;
 
@@ -483,7 +484,7 @@ export const optionRows = Object.entries(taskOptions) as [OptionName, OptionRow]
 const rowOf = new Map<string, OptionRow>(Object.entries(taskOptions));
 export const optionRow = (option: string): OptionRow | undefined => rowOf.get(option);
 
-/** Whether null can be given: it removes the option, or is JSON's null. */
+/** True if null can be given: it removes the option, or is JSON's null. */
 export const takesNull = ({ nullable, kind }: OptionRow): boolean => nullable === true || kind.shape.is === "json";
 
 /** Parts that a definition may omit. An edit stores their absence as null, since JSON has no undefined. */

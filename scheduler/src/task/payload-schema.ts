@@ -1,6 +1,6 @@
 /**
- * The JSON Schema of a task's payloads: for forms, for workers in other languages, and for a check before a run is made. It comes from the
- * schema in code if that can produce one, or is written by hand.
+ * The JSON Schema of a task's payloads: for forms, for workers in other languages, and for a check before a run is made. It is derived from
+ * the schema in code if that can produce one, or is written by hand.
  */
 import type { Json } from "../base/json.ts";
 import { limits } from "../base/limits.ts";

@@ -24,36 +24,36 @@ export type Route =
   | { by: "pin"; node: string }
   | { by: "shards"; shards: number };
 
-/** Fields are absent if the task has none, so that tasks without them do not change. */
+/** A field is absent if the task does not have it, so that the text of definitions without it does not change. */
 export interface PolicyParts {
   route?: Route;
   labels?: Record<string, string>;
   limit?: { perKey: number | null; perWorker: number | null };
   rate?: { limit: number; perMs: number; byKey: boolean };
-  /** Absent: each try may go to any worker. */
+  /** Absent: each try may go to a worker of any release. */
   pin?: "release";
-  /** Absent: any. */
+  /** Absent: "any". */
   onReleaseGone?: "wait" | "fail";
 }
 
-/** `allow` without a limit lets runs pile up; every other policy counts the task's unfinished started runs. */
+/** `allow` without a limit lets runs pile up; every other policy counts the task's runs that have started and not ended. */
 export interface OverlapPolicy {
   policy: "allow" | "queue" | "skip" | "replace";
-  /** Maximum number of concurrent runs; null only with `allow`: no limit. */
+  /** The most concurrent runs; null only with `allow`: no limit. */
   limit: number | null;
-  /** `queue` only: the maximum number of waiting runs; a further one is skipped. Absent: no maximum. */
+  /** `queue` only: the most waiting runs; a further run is skipped. Absent: no maximum. */
   waiting?: number;
 }
 
-/** The treatment of slots that could not be accepted, or not be started, within `afterMs` of their time. */
+/** What happens to slots that could not be accepted or started within `afterMs` of their time. */
 export interface MisfirePolicy {
   policy: "fire_once" | "skip" | "all";
   afterMs: number;
-  /** `all` only: the newest this many are run, older ones are recorded as missed. */
+  /** `all` only: the newest `cap` slots are run; older slots are recorded as missed. */
   cap: number;
   /** `all` only: how many of them become due each second; null for all at once. */
   perSecond: number | null;
-  /** Applies also to slots that wait for a slot of concurrency; absent: only with `skip`. */
+  /** True: also applies to slots that wait for a slot of concurrency; absent: true only with `skip`. */
   waiting?: boolean;
   /** A slot later than this is missed, whatever the policy; absent: no slot is too late. */
   withinMs?: number;
@@ -107,7 +107,7 @@ export function checkTogether(
   }
 }
 
-/** True if a limit by key or worker, or a rate, delays its runs, in addition to its overlap policy. */
+/** True if a limit by key or by worker, or a rate, can delay the task's runs in addition to its overlap policy. */
 export const isPaced = ({ limit, rate }: PolicyParts): boolean => limit !== undefined || rate !== undefined;
 
 const plainRoutes = ["random", "round-robin", "least-loaded", "least-recently-used", "sticky", "broadcast"] as const;
@@ -316,7 +316,7 @@ export const misfireKind = object<MisfirePolicy>(
 );
 
 export interface RetryPolicy {
-  /** The number of tries, the first included. */
+  /** The total number of tries. */
   attempts: number;
   backoff: (typeof backoffs)[number];
   delayMs: number;
@@ -327,13 +327,13 @@ export interface RetryPolicy {
 }
 
 /**
- * How long to wait before the next try.
- * @param attempt the try that just failed, from 1
+ * Returns how long to wait before the next try.
+ * @param attempt the number of the try that just failed, from 1
  * @returns milliseconds, or null when no try is left
  */
 export function retryDelay(policy: RetryPolicy, attempt: number, random: Random): number | null {
   if (attempt >= policy.attempts) return null;
-  // 2^52 × delay stays finite; the cap makes anything above it equal.
+  // 2^52 × delay stays finite, and the maximum makes all larger values equal.
   const grown = policy.backoff === "fixed" ? policy.delayMs : policy.delayMs * 2 ** Math.min(attempt - 1, 52);
   const pause = Math.min(grown, policy.maxDelayMs);
   return Math.round(pause * (1 - policy.jitter * random.next()));

@@ -1,12 +1,13 @@
 /**
  * A schedule of a task is a task of its own, called `TASK:SCHEDULE`, with slots, a pause, a history and versions like any other. It defines
- * the times of its slots and their payload. All else comes from the task that it belongs to; that task's handler has its runs. Its policies
- * count its own runs alone. When that task changes, the leader updates its schedules' definitions; when it is removed, they are too.
+ * the times of its slots and their payload. Everything else comes from the task that it belongs to, whose handler executes its runs. Its
+ * policies count only its own runs. When that task changes, the leader updates its schedules' definitions; when that task is removed, its
+ * schedules are removed too.
  */
 import { CarillonError } from "../base/errors.ts";
 import type { OptionName, TaskDefinition, TaskOptions, TaskPart } from "./options.ts";
 
-/** The options that a schedule has itself. */
+/** The options that a schedule defines itself. */
 export const scheduleOptions = [
   "description",
   "schedule",
@@ -25,14 +26,16 @@ export const isOwnOption = (option: string): boolean => (scheduleOptions as read
 
 export const nameOfSchedule = (task: string, schedule: string): string => `${task}:${schedule}`;
 
-/** The task whose handler has the runs; workers and secrets use its name. */
+/** The name of the task whose handler executes the runs; workers and secrets use this name. */
 export const handlerTask = ({ name, of }: Pick<TaskDefinition, "name" | "of">): string => of ?? name;
 
-/** The schedule's name within its task; null: it is not a schedule. */
+/** The schedule's name within its task; null: the task is not a schedule. */
 export const scheduleCalled = ({ name, of }: Pick<TaskDefinition, "name" | "of">): string | null =>
   of === undefined ? null : name.slice(of.length + 1);
 
-/** @param given all the options that were given @param about the prefix of each message @throws TASK_INVALID */
+/**
+ * Checks a schedule's options. @param given all the options that were given @param about the prefix of each message @throws TASK_INVALID
+ */
 export function checkScheduleOf({ name, of, schedule }: TaskDefinition, given: object, about: string): void {
   if (of === undefined) return;
   if (!name.startsWith(`${of}:`) || name === `${of}:`)
@@ -63,7 +66,7 @@ export function checkEditOf({ name, of }: TaskDefinition, options: readonly stri
   if (foreign !== undefined && of !== undefined) throw saidByTask(foreign, of, `task ${name}: `);
 }
 
-/** A schedule's complete definition: its own parts, and all others as its task has them now. */
+/** Returns a schedule's complete definition: its own parts, and all other parts as its task has them now. */
 export function madeOf(own: TaskDefinition, task: TaskDefinition): TaskDefinition {
   const { asDefined: _, after: _after, ...rest } = task;
   const made = withOwn(rest, own);
@@ -71,7 +74,7 @@ export function madeOf(own: TaskDefinition, task: TaskDefinition): TaskDefinitio
   return { ...made, of: task.name, ...(edited.length > 0 && { asDefined: Object.fromEntries(edited) }) };
 }
 
-/** The definition with the own parts of another; parts absent there are absent in the result. */
+/** Returns the definition with the schedule's own parts taken from `own`; parts absent in `own` are absent in the result. */
 export function withOwn(definition: TaskDefinition, own: TaskDefinition): TaskDefinition {
   const made: Record<string, unknown> = { ...definition, name: own.name };
   for (const part of ownParts) {

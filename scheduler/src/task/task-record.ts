@@ -8,17 +8,17 @@ export interface TaskRecord {
   version: number;
   definition: TaskDefinition;
   groupId: number;
-  /** `untilMs`: when it is resumed automatically; null: only when it is resumed by hand. */
+  /** `untilMs`: when the task is resumed automatically; null: it is resumed only by hand. */
   paused: { atMs: number; by: string; why: string; untilMs: number | null } | null;
   changedMs: number;
   nextSlotMs: number | null;
-  /** The task's own calendar, in its present version. */
+  /** The present version of the task's own calendar. */
   calendar?: Calendar;
-  /** The zone rules by which it is planned; absent: this process's own rules for each zone. */
+  /** The zone rules by which the task is planned; absent: this process's own rules for each zone. */
   zones?: ZonesInForce;
-  /** Nominal times whose slots lie ahead but were already accounted for before the last edit: they do not run again. */
+  /** Nominal times whose slots are still to come, but that were accounted for before the last edit: they do not run again. */
   accountedMs?: number[];
-  /** The bundle whose files define it: see applied-store.ts. */
+  /** The bundle whose files define the task: see applied-store.ts. */
   bundle?: string;
 }
 
@@ -34,7 +34,7 @@ export interface VersionRecord {
 export interface ReleaseOfTask {
   name: string;
   number: number | null;
-  /** The task has this release's definition. */
+  /** True if the task has this release's definition. */
   isInForce: boolean;
   firstMs: number;
   seenMs: number;
@@ -42,7 +42,7 @@ export interface ReleaseOfTask {
   nodes: string[];
 }
 
-/** A task that got the definition of another release, since no release backed its own any more. */
+/** A task that got the definition of another release, because no release backed its own any more. */
 export interface Adopted {
   task: string;
   from: string;
@@ -62,11 +62,11 @@ export interface ZonesFollowed {
   changed: ChangedZone[];
   /** Number of replanned tasks. */
   replanned: number;
-  /** Tasks that this process cannot read: they keep the rules that they had. */
+  /** Tasks that this process cannot read; they keep the zone rules that they had. */
   left: { task: string; error: string }[];
 }
 
-/** Names of schedules that were stored, as stored; unchanged ones are left out. */
+/** The names of the schedules that were stored; unchanged schedules are left out. */
 export interface SchedulesSaved {
   created: string[];
   changed: string[];
@@ -78,11 +78,11 @@ export interface SchedulesFollowed {
   changed: number;
   /** Number of schedules removed with their task. */
   removed: number;
-  /** Runs of these schedules that were claimed and not known to be started, now recalled. */
+  /** Runs of these schedules that are claimed and whose start is not recorded; their workers are asked to give them back. */
   recalled: number[];
   /** Waiting runs that ended with these schedules. */
   ended: number;
-  /** Schedules that do not fit their task's present definition, and stay as they were. */
+  /** Schedules that do not fit their task's present definition; they stay as they were. */
   left: { task: string; error: string }[];
 }
 

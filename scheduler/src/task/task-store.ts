@@ -15,21 +15,21 @@ import type {
 
 /** @param client in the transaction of a change that is about to be made */
 export interface Paused {
-  /** Runs claimed and not known to be started, now recalled. */
+  /** Runs that are claimed and whose start is not recorded; their workers are asked to give them back. */
   recalled: number[];
-  /** Waiting runs that stay until the task is resumed: those that were enqueued, and those of a backfill. */
+  /** Number of waiting runs that stay until the task is resumed: enqueued runs, and runs of a backfill. */
   held: number;
   /** Number of due slots that waited for a slot of concurrency: their runs ended as skipped. */
   skipped: number;
 }
 
 export interface PauseChange extends Change {
-  /** When the task is resumed automatically; a pause of a paused task replaces this. Absent: only when it is resumed by hand. */
+  /** When the task is resumed automatically; a pause of a paused task replaces this. Absent: it is resumed only by hand. */
   untilMs?: number | null;
 }
 
 export interface Removed {
-  /** Runs claimed and not known to be started, now recalled. */
+  /** Runs that are claimed and whose start is not recorded; their workers are asked to give them back. */
   recalled: number[];
   /** Waiting runs that ended with the task. */
   ended: number;
@@ -37,11 +37,11 @@ export interface Removed {
 
 /** The result of replanning after cluster time went back. */
 export interface ReplannedAhead {
-  /** The highest cluster time reached. */
+  /** The highest cluster time that was reached. */
   reachedMs: number;
   /** Number of tasks that are planned from now on. */
   tasks: number;
-  /** Runs that were enqueued or scheduled for a retry by the clock that was ahead: they keep their due times. */
+  /** Number of runs that were enqueued, or scheduled for a retry, by the clock that was ahead: they keep their due times. */
   waiting: number;
 }
 
@@ -49,13 +49,13 @@ export type IsWanted = (client: SqlClient) => Promise<boolean>;
 
 export interface BroughtBy {
   release: Release;
-  /** How long a release backs its definitions after the last of its processes was seen. */
+  /** How long a release backs its definitions after the last of its processes was seen, in ms. */
   graceMs: number;
 }
 
 /** A task as the store has it after a process has brought its definition. */
 export type BroughtTask = TaskRecord & {
-  /** It has the definition of another release, which stays in force. */
+  /** The task has the definition of another release, which stays in force. */
   isOthers?: true;
 };
 
@@ -63,8 +63,8 @@ export interface TaskStore {
   /**
    * Creates the task, or stores a new version when the definition differs; runs planned for the old version and not claimed are withdrawn
    * in the same transaction. Repeatable: an equal definition changes nothing.
-   * @param expectedVersion refuse with TASK_STALE unless this is the stored version; null: any version
-   * @param client a caller's own transaction on the store's database, of which it is a part
+   * @param expectedVersion rejects with TASK_STALE unless this is the stored version; null: any version
+   * @param client the caller's own transaction on the store's database, in which the change is made
    */
   save(
     definition: TaskDefinition,
@@ -73,13 +73,13 @@ export interface TaskStore {
     client?: SqlClient,
   ): Promise<{ record: TaskRecord; changed: boolean }>;
   /**
-   * Stores each definition as the code of a release gives it. Parts that were edited by hand stay so (see edits.ts), and so does a
-   * definition that another release backs, where that counts (see release.ts). Names that the store has never had go in one statement
-   * together; a changed definition has a transaction of its own. Repeatable. For a thousand at a time.
+   * Stores each definition as the code of a release gives it. Parts that were edited by hand stay (see edits.ts), and a definition that
+   * another release backs stays where that release prevails (see release.ts). All names that are new to the store go in one statement; each
+   * changed definition has a transaction of its own. Repeatable. For up to about a thousand definitions.
    * @returns their records, in any order
    */
   saveAll(definitions: readonly TaskDefinition[], change: Change, by: BroughtBy): Promise<BroughtTask[]>;
-  /** Gives tasks whose definition no release has backed for `graceMs` the definition of the newest live release. */
+  /** Finds tasks whose definition no release has backed for `graceMs`, and gives them the definition of the newest live release. */
   adoptLeft(graceMs: number, change: Change): Promise<Adopted[]>;
   /**
    * Puts the time zone rules of this process's database in force where they are newer, and replans the tasks that were planned by other
@@ -92,9 +92,9 @@ export interface TaskStore {
    */
   followTasks(taskIds: number[] | null, change: Change): Promise<SchedulesFollowed>;
   /**
-   * Stores schedules of one task, as `save` does each: new names go in one statement, each other schedule in a transaction of its own.
-   * Repeatable. For some hundreds at a time.
-   * @param client a caller's own transaction, which includes all of them
+   * Stores schedules of one task, each as `save` does: new names go in one statement, each other schedule in a transaction of its own.
+   * Repeatable. For up to some hundreds of schedules.
+   * @param client the caller's own transaction, in which all of them are stored
    */
   saveSchedules(
     of: string,
@@ -109,55 +109,63 @@ export interface TaskStore {
   removeEnded(change: Change): Promise<string[]>;
   /** The schedules of a task, in the order of their names. @param afterName only those after this name @param most the maximum number */
   schedulesOf(name: string, afterName: string, most: number): Promise<TaskRecord[]>;
-  /** Number of schedules of each of these tasks; tasks without any are left out. */
+  /** The number of schedules of each of these tasks; tasks without schedules are left out. */
   scheduleCounts(names: string[]): Promise<Map<string, number>>;
   /** The releases that bring a definition of the task, the newest first. */
   releasesOf(name: string): Promise<ReleaseOfTask[]>;
-  /** Deletes releases without a live process since then. */
+  /** Deletes releases that have had no live process since `beforeMs`. */
   forgetReleases(beforeMs: number): Promise<void>;
   /** @throws TASK_UNKNOWN */
   byName(name: string): Promise<TaskRecord>;
-  /** The id of a name, which stays even when the task is removed. @throws TASK_UNKNOWN: no task ever had the name */
+  /** The id of a name, which stays the same when the task is removed. @throws TASK_UNKNOWN: no task ever had the name */
   idOf(name: string): Promise<number>;
-  /** Only tasks that exist and are not removed. */
+  /** Returns those of these tasks that exist and are not removed. */
   byNames(names: string[]): Promise<TaskRecord[]>;
   byIds(taskIds: number[]): Promise<TaskRecord[]>;
-  /** Tasks whose last change was made then or later: an edit, a pause, a resume, a removal. */
+  /** Tasks whose last change (an edit, a pause, a resume, a removal) was made at or after `sinceMs`. */
   changedSince(sinceMs: number): Promise<TaskChange[]>;
   list(): Promise<TaskRecord[]>;
-  /** Newest first; a removed task has its versions too. @throws TASK_UNKNOWN: no task ever had the name */
+  /** A task's versions, newest first, also for a removed task. @throws TASK_UNKNOWN: no task ever had the name */
   versions(name: string): Promise<VersionRecord[]>;
   /**
-   * Withdraws runs that are planned and not claimed. @param isWanted called in the change's own transaction, with the task locked: returns
-   * whether the change is still to be made
+   * Pauses the task and withdraws runs that are planned and not claimed.
+   * @param isWanted called in the change's own transaction, with the task locked: returns whether the change is still to be made
    */
   pause(name: string, change: PauseChange, isWanted?: IsWanted): Promise<Paused>;
   resume(name: string, change: Change, isWanted?: IsWanted): Promise<void>;
-  /** Resumes tasks whose pause is over, as of its end. @returns their names, and when the next pause ends; null: no pause has an end */
+  /**
+   * Resumes tasks whose pause is over, counted from the pause's end. @returns their names, and when the next pause ends; null: no pause has
+   * an end
+   */
   endPauses(change: Change): Promise<{ resumed: string[]; nextMs: number | null }>;
   /**
    * Pauses those of these tasks with `pauseAfter` failed runs in a row.
-   * @param taskIds null: all with a failure in the last hour @returns their names
+   * @param taskIds null: all tasks with a failure in the last hour
+   * @returns their names
    */
   pauseFailing(taskIds: number[] | null, change: Change): Promise<string[]>;
   /**
-   * Replans from now on the tasks whose slots lie ahead because cluster time went back. @returns undefined: cluster time is past its
-   * highest known value
+   * Replans the tasks whose next slots are far ahead because cluster time went back; they are planned from now on.
+   * @returns undefined: cluster time is not behind its highest known value
    */
   replanAhead(change: Change): Promise<ReplannedAhead | undefined>;
-  /** For tasks changed since: takes up runs that the change left set aside, see set-aside.ts. @returns their number */
+  /**
+   * For tasks changed since `changedSinceMs`: makes runs claimable again that the change left set aside, see set-aside.ts. @returns their
+   * number
+   */
   takeUpLeft(changedSinceMs: number, nowMs: number): Promise<number>;
   /**
-   * Removes one schedule, by its name as a task. @param of the task that it belongs to @param client begun by the caller, who commits; then
-   * nothing is recalled @throws TASK_UNKNOWN: the task has no such schedule
+   * Removes one schedule, by its name as a task. @param of the task that it belongs to
+   * @param client a transaction that the caller began and commits; then no run is recalled
+   * @throws TASK_UNKNOWN: the task has no such schedule
    */
   removeSchedule(name: string, of: string, change: Change, client?: SqlClient): Promise<Removed>;
   /** Removes the task with its schedules. @param expectedVersion as in `save` */
   remove(name: string, change: Change, expectedVersion?: number | null): Promise<Removed>;
-  /** Exact: equal to the number of ended rows. */
+  /** Exact counts, equal to the number of ended rows. */
   counters(taskIds: number[]): Promise<Map<number, Counters>>;
   /** Folds counter rows together. @returns how many were folded */
   foldCounters(limit: number): Promise<number>;
-  /** The group's number, created when new. */
+  /** The number of the group, which is created if it is new. */
   group(name: string): Promise<number>;
 }

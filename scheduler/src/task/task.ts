@@ -23,16 +23,16 @@ export type { CommandSpec } from "./command.ts";
 export type { TaskDefinition, TaskOptions } from "./options.ts";
 export type { MisfirePolicy, OverlapPolicy } from "./policies.ts";
 
-/** @throws TASK_INVALID for a name or option of the wrong shape, and what `schedule.ts` and `duration.ts` throw */
+/** @throws TASK_INVALID for a name or option of the wrong shape, and the errors of `schedule.ts` and `duration.ts` */
 export const defineTask = (name: string, options: TaskOptions = {}): TaskDefinition => readOptions(name, options, true);
 
 /**
- * The same for a caller that names the task beside the error: its message begins with the option.
+ * The same for a caller that names the task beside the error: the message begins with the option.
  * @throws as `defineTask` does
  */
 export const readTask = (name: string, options: TaskOptions): TaskDefinition => readOptions(name, options, false);
 
-/** @param named each error's message begins with the task's name, except errors of other modules, which name no task */
+/** @param named each error's message begins with the task's name, except errors of other modules, which never name the task */
 function readOptions(name: string, options: TaskOptions, named: boolean): TaskDefinition {
   checkName("a task's name", name, limits.taskNameLength);
   const about = named ? `task ${name}: ` : "";
@@ -59,8 +59,9 @@ function readOptions(name: string, options: TaskOptions, named: boolean): TaskDe
 }
 
 /**
- * Refuses options that cannot be combined in one task, whichever was given last. @param task begins each message; undefined: the caller
- * names the task @throws TASK_INVALID
+ * Refuses options that cannot be combined in one task, whichever was given last.
+ * @param task the name with which each message begins; undefined: the caller names the task
+ * @throws TASK_INVALID
  */
 export function checkParts(definition: TaskDefinition, task: string | undefined): void {
   checkAfter(definition, invalidFor(task === undefined ? "" : `task ${task}: `));
@@ -81,7 +82,7 @@ export function requireOptions(name: string, options: unknown): void {
   if (!isObject(options)) throw noOptions(`task ${name}: `, options);
 }
 
-/** @returns undefined: the definition is without the part */
+/** @returns undefined: the definition does not have the part */
 function readOption(option: OptionName, row: OptionRow, given: unknown, task: string | undefined): unknown {
   const { kind, usual, isAbsent } = row;
   if (given === undefined || (given === null && takesNull(row))) {
@@ -114,5 +115,5 @@ function checkAfter({ name, schedule, after }: TaskDefinition, invalid: ReturnTy
     throw invalid("after", "it cannot come after itself", "To go on as another run: run.continueAs.");
 }
 
-/** Equal definitions give equal text, whatever the order of their keys. */
+/** Equal definitions give equal text, in whatever order their keys are. */
 export const definitionText = (definition: TaskDefinition): string => sortedJson(definition);

@@ -1,6 +1,6 @@
 /**
- * A task as a file writes it: the options of the library, durations as texts, the schedule in the words of `cron`, `every`
- * and `at`. Defaults are left out, so a file shows only what is particular about a task.
+ * A task in the form of a file: the options of the library, durations as strings, the schedule in the fields `cron`, `every` and `at`.
+ * Defaults are left out, so a file shows only what differs from them.
  */
 import { CarillonError, within } from "../base/errors.ts";
 import { type Json, sortedJson } from "../base/json.ts";
@@ -12,7 +12,7 @@ import { defineTask, readTask } from "./task.ts";
 
 export type WrittenTask = { [option: string]: Json };
 
-/** The definition of a file's task. Errors name no task: the file's reader does. @throws what `defineTask` throws */
+/** Reads a task in a file. Errors do not name the task, because the file's reader does. @throws the errors of `defineTask` */
 export function readWritten(name: string, written: unknown): TaskDefinition {
   if (!isObject(written))
     throw invalid("", "its options must be an object", 'For example { schedule: "0 2 * * *", timeout: "1h" }.');
@@ -24,13 +24,13 @@ export function readWritten(name: string, written: unknown): TaskDefinition {
   return readTask(name, readGiven(written));
 }
 
-/** A task's options as a request gives them: a schedule also in the words of a file. @throws what its check throws */
+/** Reads a task's options from a request, where the schedule may also have the form of a file. @throws the errors of its check */
 export const readGiven = (options: { schedule?: unknown }): TaskOptions =>
   (options.schedule === undefined
     ? options
     : { ...options, schedule: within("schedule", () => readSchedule(options.schedule)) }) as TaskOptions;
 
-/** @returns only the options that differ from `defineTask`'s defaults. `readWritten` of the result is the definition, edits left out. */
+/** @returns only the options that differ from `defineTask`'s defaults. `readWritten` of the result gives the definition without edits. */
 export function writtenTask(definition: TaskDefinition): WrittenTask {
   const plain = whole(defineTask(definition.name));
   const written = whole(definition);
@@ -42,20 +42,20 @@ export function writtenTask(definition: TaskDefinition): WrittenTask {
   );
 }
 
-/** A schedule's definition as its definer gives it, without the parts that come from its task. */
+/** A schedule's definition as its definer gives it, without the parts that come from the schedule's task. */
 export function asSaid(definition: TaskDefinition): TaskDefinition {
   const { name, of, asDefined } = definition;
   if (of === undefined) return definition;
   return { ...withOwn(defineTask(name), definition), of, ...(asDefined && { asDefined }) };
 }
 
-/** The same in the form of the library's options and the HTTP API: `defineTask` of it gives the definition, edits left out. */
+/** The same in the form of the library's options and the HTTP API: `defineTask` of the result gives the definition without edits. */
 export const givenOptions = (definition: TaskDefinition): TaskOptions => ({
   ...(writtenTask(definition) as TaskOptions),
   schedule: definition.schedule,
 });
 
-/** All options except those that the definition lacks. */
+/** Returns all options that the definition has, including defaults. */
 function whole(definition: TaskDefinition): WrittenTask {
   const written: WrittenTask = {};
   for (const [option, { part, kind, nullable }] of optionRows) {
@@ -67,14 +67,14 @@ function whole(definition: TaskDefinition): WrittenTask {
 }
 
 export interface FieldChange {
-  /** "retry.attempts" */
+  /** Such as "retry.attempts". */
   path: string;
-  /** undefined: the default. */
+  /** undefined: it had the default. */
   was: Json | undefined;
   is: Json | undefined;
 }
 
-/** The differences between two definitions, field by field, in a file's form. */
+/** The differences between two definitions, field by field, in the form of a file. */
 export function fieldChanges(before: TaskDefinition, after: TaskDefinition): FieldChange[] {
   const [a, b] = [whole(before), whole(after)];
   return changesIn("", a, b);
@@ -82,7 +82,7 @@ export function fieldChanges(before: TaskDefinition, after: TaskDefinition): Fie
 
 function changesIn(path: string, a: Json | undefined, b: Json | undefined): FieldChange[] {
   if (sortedJson(a) === sortedJson(b)) return [];
-  // A payload, a body or a list changes as a whole; so does a schedule that changes its kind.
+  // A payload, a body or a list is compared as a whole, and so is a schedule of another kind than before.
   const opened = isObject(a) && isObject(b) && !/(?:^slotPayload|\.body)$/.test(path) && !otherKind(path, a, b);
   if (!opened) return [{ path, was: a, is: b }];
   const names = [...new Set([...Object.keys(a), ...Object.keys(b)])];

@@ -4,13 +4,13 @@ import type { RunNotice } from "../run/handler.ts";
 import type { Store } from "../store/store.ts";
 import type { Metrics, Scraped } from "./metrics.ts";
 
-/** Optional metrics: without them the code that makes them is not even loaded. */
+/** Optional metrics: if they are off, their code is not even loaded. */
 export class Measuring {
   readonly #clock: Clock | null;
   readonly #onRun: (listener: (notice: RunNotice) => void) => void;
   #metrics: Metrics | undefined;
 
-  /** @param clock null: it does not measure */
+  /** @param clock null: metrics are off */
   constructor(clock: Clock | null, onRun: (listener: (notice: RunNotice) => void) => void) {
     this.#clock = clock;
     this.#onRun = onRun;

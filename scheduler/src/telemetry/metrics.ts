@@ -14,16 +14,16 @@ import type { Store } from "../store/store.ts";
 const latenessBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 const storeBuckets = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 const groupsShown = 50;
-/** Figures from the store are cached this long for all scrapers. */
+/** How long figures from the store are cached for all scrapers. */
 const figuresKeptMs = 5_000;
 const notParts = new Set(["clock", "close", "signals"]);
 
 export interface Scraped {
   store: Store;
   nowMs: number;
-  /** The term while this process leads. */
+  /** The term while this process leads, else null. */
   term: number | null;
-  /** Tasks that this process cannot plan. */
+  /** How many tasks this process cannot plan. */
   unreadable: number;
 }
 
@@ -122,11 +122,11 @@ export class Metrics {
       );
   }
 
-  /** The text for Prometheus. While the store is unreachable, only this process's own figures. */
+  /** The text for Prometheus. While the store is unreachable, it has only this process's own figures. */
   async text({ store, nowMs, term, unreadable }: Scraped): Promise<string> {
     if (!this.#started) {
       this.#started = true;
-      // Memory, handles, garbage collection and the event loop's lag: begun with the first scrape, for it costs a timer.
+      // Metrics of memory, handles, garbage collection and event-loop lag: registered at the first scrape, because they cost a timer.
       collectDefaultMetrics({ register: this.#registry });
     }
     this.#leader.set(term === null ? 0 : 1);
@@ -137,10 +137,10 @@ export class Metrics {
     } catch (error) {
       if (!isCarillonError(error)) throw error;
       this.#up.set(0);
-      // Old figures would look like a cluster that makes no progress.
+      // Old figures would look like those of a cluster that makes no progress.
       for (const metric of [this.#live, this.#age, this.#ended, this.#snapshotAge, this.#snapshotTransactions])
         metric.reset();
-      // Metrics without labels would be reset to 0, which is a valid value.
+      // Resetting a metric without labels would set it to 0, which is a valid value, so it is removed.
       for (const metric of [this.#term, this.#led]) metric.remove();
     }
     return this.#registry.metrics();
@@ -152,13 +152,13 @@ export class Metrics {
     const read = store.figures.read(nowMs);
     this.#figures = { at, read };
     read.catch(() => {
-      this.#figures = undefined; // the callers that wait get the error; the next scrape reads again
+      this.#figures = undefined; // the waiting callers get the error; the next scrape reads again
     });
     return read;
   }
 
   #show({ ended, live, oldest, leadership, snapshots }: Figures, nowMs: number): void {
-    // Counted by the store: the same on every node.
+    // The store counts ended runs, so every node reports the same numbers.
     this.#ended.reset();
     for (const [outcome, count] of Object.entries(ended)) this.#ended.inc({ outcome }, count);
     this.#live.reset();
@@ -199,7 +199,7 @@ export class Metrics {
               if (name === "plans" && method === "accept")
                 this.#accepted(given[1] as PlanWrite[], (answer as { taken: Set<number> }).taken);
             },
-            () => done("error"), // the caller has the error
+            () => done("error"), // the caller receives the error
           );
           return result;
         };

@@ -18,29 +18,30 @@ import {
 
 type Api = typeof import("@opentelemetry/api");
 
-/** Maximum of each cache: runs that were claimed and never started here; runs that started here and never settled. */
+/** The limit of each cache: runs that were claimed but never started here, and runs that started here but were never settled. */
 const knownMost = 50_000;
 const messageLength = 500;
 
 export const openStoreTracing = (runs: RunStore, storeClock: StoreClock, redactor: Redactor) =>
   openTracing(storeTraces(runs, storeClock), redactor);
 
-/** @returns undefined if no SDK is registered: then tracing loads, writes and queries nothing */
+/** @returns undefined if no SDK is registered: tracing then loads, writes and queries nothing */
 export async function openTracing(source: TraceSource, redactor: Redactor): Promise<Tracing | undefined> {
   if (!isTraced()) return undefined;
   return new Tracing(await import("@opentelemetry/api"), source, redactor);
 }
 
 /**
- * Spans from enqueue to run, and from a run to the runs that it begins. The enqueuing process stores its span beside the run
- * (`run_origin`); a run that begins others stores its own (`run_span`) before they exist. The process that runs one continues the trace.
+ * Spans from an enqueue to its run, and from a run to the runs that it begins. The enqueuing process stores its span beside the run
+ * (`run_origin`); a run that begins others stores its own span (`run_span`) before they exist. The process that executes a run continues
+ * its trace.
  */
 export class Tracing implements EnqueueTracing {
   readonly #api: Api;
   readonly #source: TraceSource;
   readonly #redactor: Redactor;
   readonly #known = new Map<number, RunTrace | null>();
-  /** By fence, from the handler's start to the verdict: the span that a run stores if it begins others. */
+  /** By fence, from the handler's start to the verdict: the span to store if the run begins others. */
   readonly #spans = new Map<number, RunSpan & { left: boolean }>();
   #asking: { runs: { runId: number; dueMs: number }[]; answer: Promise<void> } | undefined;
 
@@ -71,7 +72,7 @@ export class Tracing implements EnqueueTracing {
           ...(task === null ? {} : { "messaging.destination.name": task }),
         },
       },
-      // Instrumentation of HTTP, if there is any, has read the header too; then its span is the active one.
+      // Instrumentation of HTTP, if present, has already read the header, and its span is active; that span is used then.
       from && !trace.getSpan(context.active()) ? trace.setSpanContext(ROOT_CONTEXT, from) : context.active(),
     );
     try {
@@ -89,8 +90,8 @@ export class Tracing implements EnqueueTracing {
   }
 
   /**
-   * Queries the origins of runs with each claim, so that no run waits for its origin when it is due; stores the spans of runs that may
-   * begin others.
+   * Queries the origins of runs together with each claim, so that no due run waits for its origin; stores the spans of runs that may begin
+   * others.
    */
   around<Claims extends Omit<ClaimStore, "reclaim">>(claims: Claims): Claims {
     const { claim, turn, settle, settleIn } = claims;
@@ -116,7 +117,7 @@ export class Tracing implements EnqueueTracing {
     });
   }
 
-  /** A run that another run spawns continues its trace. */
+  /** A run that is spawned by another run continues its trace. */
   flow(flow: RunFlow): RunFlow {
     const { spawn } = flow;
     return withOwn(flow, {
@@ -127,10 +128,10 @@ export class Tracing implements EnqueueTracing {
     });
   }
 
-  /** The handler in a span of its own, which is the active one while it runs. */
+  /** Wraps a handler so that it runs in a span of its own, which is active meanwhile. */
   handler(handler: Handler): Handler {
     return async (run, payload) => {
-      // The origin of a run claimed by the statement that made it has not been queried.
+      // If the statement that made the run also claimed it, its origin has not been queried yet.
       if (!this.#known.has(run.id)) await this.#soon(run);
       const origin = this.#known.get(run.id) ?? null;
       this.#known.delete(run.id);
@@ -180,14 +181,14 @@ export class Tracing implements EnqueueTracing {
     );
   }
 
-  /** The span in the form of W3C's traceparent; undefined: it is not valid, so no trace can continue from it. */
+  /** The span in W3C's traceparent notation; undefined: the span is invalid, so no trace can continue from it. */
   #textOf(span: Span): string | undefined {
     const given = span.spanContext();
     if (!this.#api.trace.isSpanContextValid(given)) return undefined;
     return traceText(given);
   }
 
-  /** All runs that start in one turn of the event loop share a query. */
+  /** All runs that start in the same turn of the event loop share one query. */
   #soon({ id: runId, due }: Run): Promise<void> {
     const run = { runId, dueMs: due.getTime() };
     if (this.#asking) {
@@ -203,7 +204,7 @@ export class Tracing implements EnqueueTracing {
     return answer;
   }
 
-  /** A trace is not worth a run: while the store is unreachable, runs have no trace. */
+  /** Errors are ignored, because a missing trace must not delay a run: while the store is unreachable, runs have no trace. */
   async #fetch(runs: { runId: number; dueMs: number }[]): Promise<void> {
     const unknown = runs.filter(({ runId }) => !this.#known.has(runId));
     if (unknown.length === 0) return;
@@ -212,7 +213,10 @@ export class Tracing implements EnqueueTracing {
     trim(this.#known);
   }
 
-  /** Stores the spans of verdicts that may begin a run, so that its worker finds its origin. Spans of ended runs are dropped. */
+  /**
+   * Stores the spans of runs whose verdict may begin another run, so that the worker of the new run finds its origin. Drops the spans of
+   * other ended runs.
+   */
   async #leaveOf(settlements: Settlement[]): Promise<void> {
     const begins = ({ linked, verdict }: Settlement) =>
       verdict.kind === "ended" && (linked || verdict.onward !== undefined);
@@ -224,7 +228,7 @@ export class Tracing implements EnqueueTracing {
     const spans = fences.flatMap((fence) => this.#spans.get(fence) ?? []).filter(({ left }) => !left);
     if (spans.length === 0) return;
     for (const span of spans) span.left = true;
-    // If it fails, the runs that they begin start traces of their own, and run as usual.
+    // If this fails, the runs that follow start traces of their own, and run as usual.
     await this.#source.leave(spans).catch(() => undefined);
   }
 
@@ -236,7 +240,7 @@ export class Tracing implements EnqueueTracing {
 /**
  * Properties that `own` lacks come from the target, with the target as `this`: a class's private fields cannot be reached by inheritance.
  */
-/** The target with some methods of its own: `this` of all others stays the target. */
+/** The target with some of its methods replaced; in all other methods `this` is still the target. */
 export function withOwn<Target extends object>(target: Target, own: object): Target {
   return new Proxy(target, {
     get(_, name) {
@@ -247,7 +251,7 @@ export function withOwn<Target extends object>(target: Target, own: object): Tar
   });
 }
 
-/** The oldest go. */
+/** Drops the oldest entries beyond `knownMost`. */
 function trim(map: Map<number, unknown>): void {
   for (const [key] of map) {
     if (map.size <= knownMost) break;

@@ -7,16 +7,16 @@ import type { TaskDefinition } from "../task/task.ts";
 
 const mostFires = 100_000;
 
-/** A value with a schedule: a schedule itself, a task's options, or its definition. */
+/** A schedule, or something that contains one: a task's options, or its definition. */
 type Firing = ScheduleSpec | (SlotRuleOptions & { schedule?: ScheduleSpec }) | TaskDefinition;
 
 /**
- * The times at which a schedule fires, from `from` on and before `to`: computed, not run. A cron follows its zone through changes of
- * clocks; slots that the calendar or a blackout skips are left out; slots that these move or delay appear at the time at which they run.
- * Jitter, misfires and overlap are not included.
- * @param calendar the days of the task's calendar, since the stored one is not read
- * @throws SCHEDULE_INVALID for a fixed delay, whose slots depend on its runs; OPTION_INVALID for more than 100,000 fires and for
- * a calendar whose days are not given
+ * The times at which a schedule fires, from `from` on and before `to`: computed, without running anything. A cron follows its zone through
+ * clock changes; slots that the calendar or a blackout skips are left out; slots that these move or delay appear at the time at which they
+ * run. Jitter, misfires and overlap are not taken into account.
+ * @param calendar the days of the task's calendar, because the stored calendar is not read
+ * @throws SCHEDULE_INVALID for a fixed delay, whose slots depend on its runs; OPTION_INVALID for more than 100,000 fires and for a calendar
+ * whose days are not given
  */
 export function firesBetween(
   of: Firing,
@@ -56,7 +56,7 @@ export function firesBetween(
   return fires.sort((a, b) => a.getTime() - b.getTime());
 }
 
-/** The first slot that may fire from then on: a blackout may delay an earlier slot to that time. */
+/** The first slot that may fire at or after `fromMs`: a blackout may delay an earlier slot to that time. */
 function firstOf(task: ComingTask, fromMs: number): number | null {
   let first = task.schedule.next(fromMs - 1);
   let before = task.schedule.previous(fromMs);

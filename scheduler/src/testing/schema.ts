@@ -12,8 +12,8 @@ export async function dropSchema(url: string, schema: string): Promise<void> {
 }
 
 /**
- * Counts the statements on a schema that wait, directly or indirectly, for a lock of a transaction whose connection is idle. A store's own
- * transactions are idle for moments only, so such a transaction is a handler's or the test's.
+ * Counts the statements on a schema that wait, directly or indirectly, for a lock held by a transaction whose connection is idle. A store's
+ * own transactions are idle only for moments, so such a transaction belongs to a handler or to the test.
  */
 export class HeldUp {
   readonly #url: string;

@@ -1,6 +1,6 @@
 /**
- * carillon/testing: a whole Carillon (scheduler, worker, store) on a time that the test owns. It runs the code of production, on a real
- * PostgreSQL, in a schema of its own that is dropped afterwards: docs/testing.md.
+ * carillon/testing: a whole Carillon (scheduler, worker, store) in a time that the test controls. It runs the production code on a real
+ * PostgreSQL, in a schema of its own that is dropped afterwards: see docs/testing.md.
  */
 import { randomBytes } from "node:crypto";
 import { pause, unfakedClock } from "../base/clock.ts";
@@ -28,53 +28,53 @@ export { firesBetween };
 
 export interface TestTowerOptions
   extends Pick<CarillonOptions, "directory" | "concurrency" | "groups" | "commands" | "httpTasks" | "retention"> {
-  /** Defines the tasks, as the program under test does. */
+  /** Defines the tasks, like the program under test. */
   tasks(tower: Carillon): void | Promise<void>;
   /** The time at which the tower starts; default now. */
   now?: Date | string | number;
   /** A postgres:// URL, or "embedded" (the default). A schema is created there; `close` drops it. */
   store?: string;
   /**
-   * How long, in real time, the tower's time stands still for a handler that waits for something outside (a file, another database) before
-   * it goes on without it; default 1 s.
+   * How long, in real time, the tower's time stands still for a handler that waits for something outside (a file, another database); then
+   * time goes on without the handler. Default 1 s.
    */
   patience?: Duration;
-  /** Seed of random values: back-off. Default 1. */
+  /** The seed of random values, such as back-off delays. Default 1. */
   seed?: number;
   log?: Log;
 }
 
-/** A run from its beginning to its end. */
+/** The report of a run that has ended. */
 export interface RunReport {
   runId: number;
   outcome: Outcome;
   result: Json;
-  /** The error of the last attempt; null when it succeeded. */
+  /** The error of the last attempt; null: the run succeeded. */
   error: { code?: string; message: string } | null;
   /** Number of attempts. */
   attempts: number;
   logs: LogLine[];
-  /** The store's record of the run. */
+  /** The run's record from the store. */
   record: RunRecord;
   /** The attempts before the last one. */
   earlier: AttemptRecord[];
 }
 
-/** Slots are planned this far ahead, and refilled when a quarter of it is used: see planner.ts. */
+/** Slots are planned this far ahead, and again once a quarter of the horizon is used: see planner.ts. */
 const horizonMs = 8_000;
 const plannedAheadMs = 5_000;
-/** Long, because the tower signals each change at once instead of by heartbeat: see time-travel.ts. */
+/** Long, because the tower signals each change at once and needs no heartbeats for that: see time-travel.ts. */
 const beatMs = 30_000;
-/** Longer than any leap of time: see time-travel.ts. */
+/** Longer than any leap of the tower's time: see time-travel.ts. */
 const trustedMs = 10 * 86_400_000;
-/** In real time. */
+/** Milliseconds of real time. */
 const storeAnswerMs = 60_000;
 const logLinesMost = 10_000;
 const liveRunsMost = 10_000;
-/** The worker sends log lines this often. */
+/** The interval at which the worker sends log lines. */
 const logsAfterMs = 250;
 
-/** @throws what the tasks' definitions throw; OPTION_INVALID for `store: undefined`; STORE_…, EMBEDDED_… */
+/** @throws the errors of the tasks' definitions; OPTION_INVALID for `store: undefined`; STORE_…, EMBEDDED_… */
 export async function testTower(options: TestTowerOptions): Promise<TestTower> {
   checkStoreDefined(options);
   const { store = "embedded", directory, log = silentLog } = options;
@@ -86,14 +86,14 @@ export async function testTower(options: TestTowerOptions): Promise<TestTower> {
   try {
     return await tower.open();
   } catch (error) {
-    // The error of opening matters more than a later error of closing.
+    // The error of opening is more important than a later error of closing, which is ignored.
     await tower.close().catch(() => undefined);
     throw error;
   }
 }
 
 export class TestTower {
-  /** The Carillon under test: enqueue, pause and cancel by it, as the program does. */
+  /** The Carillon under test: the test enqueues, pauses and cancels through it, like the program. */
   readonly carillon: Carillon;
   readonly #options: TestTowerOptions;
   readonly #schema = `carillon_test_${randomBytes(6).toString("hex")}`;
@@ -125,10 +125,10 @@ export class TestTower {
       clock: this.#clock,
       callersClock: unfakedClock,
       random: { next: () => this.#random.next() },
-      // Runs are claimed when they are due, not before: so the store's answer about coming events is complete.
+      // Runs are claimed only when they are due, so that the store's answer about coming events is complete.
       settings: { sessionTimeoutMs: trustedMs, beatMs, horizonMs, claimAheadMs: 0, drainMs: 0 },
-      // A month of the tower's time passes in a moment: creating each day's partitions would take longer than all else. The timeout is long
-      // for a busy machine: a query that timed out would be repeated at a later time of the tower.
+      // A month of the tower's time passes in a moment, and creating partitions for each day would take longer than everything else. The
+      // timeout is long for the sake of busy machines: a query that timed out would be repeated at a later time of the tower.
       postgres: { ...realSurroundings.postgres, partitions: "one", answerMs: storeAnswerMs },
       handlerFor: (task) => this.#fakes.get(task),
       gathers: (more) => this.#travel?.gathers(more),
@@ -166,12 +166,12 @@ export class TestTower {
     return this;
   }
 
-  /** @internal Random values from now on follow from this seed, whatever was drawn before. */
+  /** @internal From now on random values depend only on this seed, not on earlier ones. */
   reseed(seed: number): void {
     this.#random = seeded(seed);
   }
 
-  /** The tower's time. */
+  /** The present time of the tower. */
   now(): Date {
     return new Date(this.#clock.wall());
   }
@@ -181,7 +181,7 @@ export class TestTower {
     return this.advanceTo(this.#clock.wall() + parseDuration(by, "advance"));
   }
 
-  /** The same up to a time. @throws OPTION_INVALID when it lies in the past */
+  /** As `advance`, up to a given time. @throws OPTION_INVALID if the time is in the past */
   async advanceTo(time: Date | string | number): Promise<RunNotice[]> {
     const endMs = timeOf(time);
     if (endMs < this.#clock.wall())
@@ -194,10 +194,10 @@ export class TestTower {
   }
 
   /**
-   * Moves time until no run waits or runs: through all that is enqueued, however late it is due, with what follows it, retries and their
-   * back-off. Slots that are due meanwhile fire; the next ones are left.
-   * @param within of the tower's time; default 1 day @returns the runs that ended, in that order
-   * @throws TIMEOUT when one has not ended by then
+   * Moves time until no run waits or runs: executes all enqueued runs, however late they are due, with the runs that follow them, retries
+   * and their back-off. Slots that fall due meanwhile fire; later slots do not.
+   * @param within a limit in the tower's time; default 1 day @returns the runs that ended, in that order
+   * @throws TIMEOUT if a run has not ended by then
    */
   async runUntilIdle({ within = "1d" }: { within?: Duration } = {}): Promise<RunNotice[]> {
     const store = this.#real as Store;
@@ -219,8 +219,8 @@ export class TestTower {
   }
 
   /**
-   * Runs of this task that start from now on call `handler` in place of its own, of its command or of its HTTP request.
-   * @returns a function that ends this @throws TASK_UNKNOWN
+   * Runs of this task that start from now on call `handler` instead of the task's own handler, command or HTTP request.
+   * @returns a function that undoes this @throws TASK_UNKNOWN
    */
   async fake<Payload = never>(task: string, handler: Handler<Payload>): Promise<() => void> {
     await (this.#real as Store).tasks.byName(task);
@@ -231,9 +231,9 @@ export class TestTower {
   }
 
   /**
-   * Runs the task now, and moves time until that run has ended: through its retries, their back-off, its timeout.
-   * @param within of the tower's time; default 1 day
-   * @throws TIMEOUT when it has not ended by then; TASK_UNKNOWN, PAYLOAD_…
+   * Runs the task now, and moves time until that run has ended, through its retries, their back-off and its timeout.
+   * @param within a limit in the tower's time; default 1 day
+   * @throws TIMEOUT if the run has not ended by then; TASK_UNKNOWN, PAYLOAD_…
    */
   async run(task: string, payload?: unknown, { within = "1d" }: { within?: Duration } = {}): Promise<RunReport> {
     const watched = this.#watched as WatchedStore;
@@ -277,12 +277,12 @@ export class TestTower {
     };
   }
 
-  /** For handlers that wait: this much of the tower's time, not of the test's. Ends early when the signal aborts. */
+  /** For handlers that wait: sleeps in the tower's time, not in the test's. Ends early when the signal aborts. */
   async sleep(time: Duration, signal?: AbortSignal): Promise<void> {
     await this.#travel?.sleep(parseDuration(time, "sleep"), signal);
   }
 
-  /** Stops the tower, and removes all that it made. Handlers that still run are aborted. */
+  /** Stops the tower, and removes everything that it created. Handlers that still run are aborted. */
   close(): Promise<void> {
     this.#closed ??= this.#close();
     return this.#closed;
@@ -297,7 +297,7 @@ export class TestTower {
     const stopping = this.carillon.stop().finally(() => {
       stopped = true;
     });
-    // Its stop waits for the tower's time, which only this loop moves now.
+    // The Carillon's stop waits for the tower's time, which only this loop moves now.
     while (!stopped) {
       await Promise.race([stopping, this.#watched?.answered()]);
       await Promise.race([stopping, pause(unfakedClock, 1)]);
@@ -309,7 +309,7 @@ export class TestTower {
     await this.#embedded?.release();
   }
 
-  /** Two concurrent moves of the same time would interfere with each other. */
+  /** Excludes concurrent moves of time, which would interfere with each other. */
   async #alone<T>(work: (travel: TimeTravel) => Promise<T>): Promise<T> {
     if (this.#closed || this.#travel === undefined)
       throw new CarillonError("STOPPED", "this test tower has been closed", { hint: "Make a new one." });

@@ -8,34 +8,34 @@ export interface TravelOptions {
   clock: TravelClock;
   watched: WatchedStore;
   sessionId: () => number;
-  /** How long before its time a slot can be planned. */
+  /** How long before its due time a slot can be planned. */
   aheadMs: number;
-  /** Real time that a handler may spend on other things than the tower's time, before time goes on without it. */
+  /** How much real time a handler may spend on anything but the tower's time, before time goes on without it. */
   patienceMs: number;
-  /** Number of the store's statements that wait for a caller's idle transaction. */
+  /** Returns how many of the store's statements wait for an idle transaction of a caller. */
   heldUp: () => Promise<number>;
 }
 
-/** Chained promises settle within this many turns of the microtask queue; a further turn costs nothing. */
+/** Chained promises settle within this many turns of the microtask queue; further turns cost nothing. */
 const turns = 30;
 const patienceParts = 20;
-/** Sessions are trusted for longer than this (see tower.ts), so that none is lost on the way. */
+/** Sessions are trusted for longer than this (see testing.ts), so none is lost during a leap. */
 const longestLeapMs = 5 * 86_400_000;
 
 /**
- * Moves time from one event to the next, and waits at each until the engine, the store and the handlers have finished their work. Where
- * nothing is due it leaps: timers on the way then fire once, at its end.
+ * Moves time from one event to the next, and waits at each event until the engine, the store and the handlers have finished their work.
+ * Where nothing is due it leaps: timers during the leap then fire once, at its end.
  */
 export class TimeTravel {
   readonly #options: TravelOptions;
   readonly #running = new Set<string>();
-  /** Running handlers that did not end within the patience: they wait for time to pass, or for nothing. */
+  /** Runs whose handlers did not end within the patience: they wait for time to pass, or for something outside. */
   readonly #stubborn = new Set<string>();
   #sleeping = 0;
-  /** The store's pulse when nothing more happened, and the number of queries by then. */
+  /** The store's pulse when everything was done, and the number of queries at that moment. */
   #pulse: Pulse | undefined;
   #seen = -1;
-  /** The part of the pulse with which the process was last nudged. */
+  /** The part of the pulse for which the process was last nudged. */
   #told = "";
   #stir: () => void = () => undefined;
 
@@ -64,16 +64,16 @@ export class TimeTravel {
     }
   }
 
-  /** Runs began to wait for others of their batch, or stopped to: until the tower's time has moved on. */
+  /** Called when runs begin or stop to wait for others of their batch; such runs wait until the tower's time has moved on. */
   gathers(more: number): void {
     this.#sleeping += more;
     this.#stir();
   }
 
-  /** Resolves when nothing more happens at this time. */
+  /** Resolves when nothing more happens at the present time. */
   async settle(): Promise<void> {
     const { watched, sessionId, patienceMs, heldUp } = this.#options;
-    // With a handler asleep, a statement may wait for that handler's own transaction, which ends only when time goes on.
+    // While a handler sleeps, a statement may wait for that handler's own transaction, which ends only when time goes on.
     const heldUpNow = async () => (this.#sleeping > 0 ? heldUp() : 0);
     for (;;) {
       for (let turn = 0; turn < turns; turn++) await undefined;
@@ -89,10 +89,10 @@ export class TimeTravel {
     }
   }
 
-  /** Moves time to `endMs`, or until `done` returns true on the way. @returns whether it did */
+  /** Moves time to `endMs`, or until `done` returns true on the way. @returns true if `done` did */
   async travel(endMs: number, done: () => Promise<boolean> = async () => false): Promise<boolean> {
     const { clock } = this.#options;
-    // Changes made beside this store are not counted by it.
+    // This store does not count changes that are made elsewhere.
     this.#seen = -1;
     for (;;) {
       await this.settle();
@@ -105,8 +105,8 @@ export class TimeTravel {
   }
 
   /**
-   * Heartbeats are rare on the way (see testing.ts): the process is nudged whenever the next event changes, and when the next slot can be
-   * planned. @returns whether it was nudged
+   * Heartbeats are rare during travel (see testing.ts), so the process is nudged whenever the next event changes, and when the next slot
+   * can be planned. @returns true if it was nudged
    */
   #tell(endMs: number): boolean {
     const { clock, watched, aheadMs } = this.#options;
@@ -120,14 +120,14 @@ export class TimeTravel {
     return true;
   }
 
-  /** The time until which nothing relevant happens; null: something may happen at once. */
+  /** The time before which nothing relevant happens; null: something may happen at once. */
   #calmUntil(endMs: number): number | null {
     const { clock, aheadMs } = this.#options;
-    // A running handler may have timers of its own: its timeout, its sleep.
+    // A running handler may depend on timers: its timeout, or its own sleep.
     if (this.#running.size > 0 || this.#pulse === undefined) return null;
     const { nextSlotMs, nextHeldMs, nextReadyMs, nextPauseEndMs, nextDirectMs = null, nextMineMs = null } = this.#pulse;
     const openMs = (nextSlotMs ?? Number.POSITIVE_INFINITY) - aheadMs;
-    // A late run that is to be addressed waits for a worker that can take it, however long.
+    // A late run that is still to be addressed waits for a worker that can take it, however long that takes.
     const directMs = nextDirectMs === null || nextDirectMs <= clock.wall() ? endMs : nextDirectMs;
     const leapMs = clock.wall() + longestLeapMs;
     const calmMs = Math.min(
@@ -144,9 +144,9 @@ export class TimeTravel {
   }
 
   /**
-   * Waits in parts: of a time in which the machine left this process standing, only one part passes, and what came in meanwhile is seen
-   * before the next one.
-   * @returns whether a run or a sleeper stirred within `ms` of real time
+   * Waits in parts: if the machine stops this process for a while, only one part passes, and events that arrived meanwhile are handled
+   * before the next part.
+   * @returns true if a run or a sleeper became active within `ms` of real time
    */
   async #stirred(ms: number): Promise<boolean> {
     const stirred = new AbortController();

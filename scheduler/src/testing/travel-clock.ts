@@ -1,14 +1,14 @@
 import type { Clock } from "../base/clock.ts";
 import { Heap } from "../base/heap.ts";
 
-/** Wall times are some 10^12 ms, which leaves their fractions this coarse. */
+/** Wall times are about 10^12 ms, so their floating-point fractions are this coarse. */
 const roundingMs = 0.001;
 
 interface Timer {
   fire: (() => void) | undefined;
 }
 
-/** A clock that moves only on request. The difference between its monotonic and its wall time stays what it was at the start. */
+/** A clock that moves only on request. The difference between its monotonic and its wall time never changes. */
 export class TravelClock implements Clock {
   readonly leaps = true;
   readonly #beganMs: number;
@@ -35,7 +35,7 @@ export class TravelClock implements Clock {
     };
   }
 
-  /** Wall time of the next timer; null if there is none. */
+  /** The wall time of the next timer; null: there is none. */
   get nextMs(): number | null {
     for (let key = this.#timers.least; key !== undefined; key = this.#timers.least) {
       const first = this.#timers.pop() as Timer;
@@ -46,7 +46,7 @@ export class TravelClock implements Clock {
     return this.#timers.least === undefined ? null : this.#beganMs + this.#timers.least;
   }
 
-  /** Moves to that wall time at once; timers due on the way fire there, in order, once. */
+  /** Moves to that wall time at once; timers that fell due on the way then fire once each, in order. */
   moveTo(wallMs: number): void {
     this.#monoMs = Math.max(this.#monoMs, wallMs - this.#beganMs);
     const due: Timer[] = [];

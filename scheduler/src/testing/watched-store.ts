@@ -22,29 +22,29 @@ const parts = [
   ] as const),
   ...(["browse", "access", "secondFactors", "audit", "quotas", "answers", "events"] as const),
 ];
-/** In real time. */
+/** Milliseconds of real time. */
 const deafAfterMs = 30_000;
-/** If there is no answer this long, in real time, the server is asked why. */
+/** If there is no answer for this long, in real time, the server is queried for the reason. */
 const lookMs = 100;
 
 /**
- * A store that can be waited for: it tracks calls without an answer, and signals under way. Its time is the test's; all else is the real
+ * A store that tests can wait for: it tracks unanswered calls, and signals under way. Its time is the test's; everything else is the real
  * store's.
  */
 export class WatchedStore {
   readonly #real: Store;
   readonly #clock: Clock;
   readonly store: Store;
-  /** Number of calls so far: a different number means that something was done meanwhile. */
+  /** The number of calls so far: if it has changed, something was done meanwhile. */
   asked = 0;
-  /** Each run that ends leaves its row, even a success of a task that keeps only failures, so that the test can read it. */
+  /** If true, each run that ends leaves its row, even a success of a task that keeps only failures, so that the test can read it. */
   keepsAll = false;
   #open = 0;
   #beating: Promise<unknown> = Promise.resolve();
-  /** Set if the last check found statements held up: then they most likely still are. */
+  /** True if the last check found statements held up: they probably still are. */
   #wasHeldUp = false;
   #answered: (() => void)[] = [];
-  /** The latest beat of each session, from signals. */
+  /** The latest beat of each session, as received by signals. */
   readonly #heard = new Map<number, number>();
   #listening = false;
   #onHeard: (() => void)[] = [];
@@ -67,7 +67,7 @@ export class WatchedStore {
         },
       }) as Store["sessions"],
       claims: Object.assign(Object.create(watched.claims as object), {
-        // A claim's result has a query of its own, which the worker makes before it sets its next timer.
+        // A claim's answer has a further query, which the worker sends before it sets its next timer; both are tracked.
         claim: async (...given: Parameters<typeof claim>) => {
           const claimed = await claim(...given);
           return { ...claimed, nextDue: () => this.#counted(claimed.nextDue()) };
@@ -87,14 +87,14 @@ export class WatchedStore {
     };
   }
 
-  /** Resolves when all calls are answered. */
+  /** Resolves when no call is unanswered. */
   async answered(): Promise<void> {
     while (this.#open > 0) await this.#nextAnswer();
   }
 
   /**
-   * Resolves when all calls are answered, or when all open ones wait for a transaction that a caller keeps open: the store answers only
-   * after that transaction ends. @param waiting how many statements of this store wait for such a transaction
+   * Resolves when no call is unanswered, or when all unanswered ones wait for a transaction that a caller keeps open, because the store
+   * answers them only after it. @param waiting returns how many statements of this store wait for such a transaction
    */
   async answeredOrHeldUp(waiting: () => Promise<number>): Promise<void> {
     let afterMs = this.#wasHeldUp ? 1 : lookMs;
@@ -107,7 +107,7 @@ export class WatchedStore {
       afterMs = lookMs;
       if (answer.signal.aborted) continue;
       const held = await waiting();
-      // No call was made or answered during the server's query, so its answer is about exactly these calls.
+      // No call was made or answered during the query of the server, so its result is about exactly these calls.
       this.#wasHeldUp = held > 0 && held >= this.#open && asked === this.asked && !answer.signal.aborted;
       if (this.#wasHeldUp) return;
     }
@@ -118,22 +118,22 @@ export class WatchedStore {
   }
 
   /**
-   * The session's present pulse. If the session leads, it resolves only after every earlier signal has been received: a leader's beat sends
-   * a signal, and signals arrive in the order of their commits.
+   * Reads the session's present pulse. If the session leads, this resolves only after every earlier signal has been received: a leader's
+   * beat sends a signal, and signals arrive in the order of their commits.
    */
   async look(sessionId: number) {
-    // A signal that is sent after its commit arrives before this beat's.
+    // Waits for signals that are sent after their commit, so that they arrive before the signal of this beat.
     await this.#real.runs.announced();
     const pulse = await this.#beatInTurn(() => this.#real.sessions.beat(sessionId, this.#clock.wall()));
     const own = pulse.members.find((member) => member.sessionId === sessionId);
     if (this.#listening && own && pulse.alive && pulse.leadership.sessionId === sessionId) {
-      // Read before this beat was counted.
+      // The pulse was read before this beat was counted.
       const wanted = own.beat + 1;
       const late = new AbortController();
       const deadline = pause(unfakedClock, deafAfterMs, late.signal);
       while ((this.#heard.get(sessionId) ?? 0) < wanted) {
         const heard = new Promise<true>((resolve) => this.#onHeard.push(() => resolve(true)));
-        if ((await Promise.race([heard, deadline])) !== true) break; // its connection was lost, and signals may be lost with it
+        if ((await Promise.race([heard, deadline])) !== true) break; // the connection for signals was lost, and signals may be lost with it
       }
       late.abort();
     }
@@ -141,8 +141,8 @@ export class WatchedStore {
   }
 
   /**
-   * A process makes one heartbeat at a time, and takes an answer older than the previous one as a sign that the store went back. So this
-   * class's beats and the process's are made one after the other.
+   * A process makes one heartbeat at a time, and takes an answer older than the previous one as a sign that the store went back in time. So
+   * the beats of this class and those of the process are made one after the other.
    */
   #beatInTurn<T>(beat: () => Promise<T>): Promise<T> {
     const turn = this.#beating.then(beat, beat);
@@ -150,7 +150,7 @@ export class WatchedStore {
     return turn;
   }
 
-  /** Wakes every process on this store, as a signal without news does. */
+  /** Wakes every process on this store by a signal that contains no news. */
   nudge(): void {
     for (const listener of this.#listeners) listener({ kind: "leadership" });
   }

@@ -2,7 +2,7 @@ import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { HeldRun } from "./running/held-run.ts";
 
-/** A timer this late means that the event loop was blocked; half of a heartbeat's spare time is used up by then. */
+/** A timer that fires this late shows that the event loop was blocked. By then half of a heartbeat's spare time is used up. */
 const blockedMs = 1_000;
 /** At most this many running runs are named in the warning; there may be thousands. */
 const mostNamed = 20;
@@ -22,13 +22,13 @@ export class Blockage {
     this.#lookedAt = clock.monotonic();
   }
 
-  /** To be called often. */
+  /** Checks for a blocked event loop; callers should call it often. */
   look(held: Iterable<HeldRun>): void {
     const mono = this.#clock.monotonic();
     const stoodMs = Math.round(mono - this.#lookedAt);
     this.#lookedAt = mono;
     if (stoodMs < blockedMs || this.#clock.leaps) return;
-    // A handler that blocked the loop from its first step to its last has ended by now, and waits for the store's answer.
+    // A handler that blocked the loop from its first step to its last has ended by now, and its verdict waits for the store's answer.
     const running = [...held].filter(({ startedMs }) => startedMs !== null);
     this.#log.warn(
       { ms: stoodMs, underWay: running.length, runs: running.slice(0, mostNamed).map(({ id }) => id) },

@@ -5,7 +5,7 @@ import type { ClaimedRun, ClaimStore } from "../run/claim-store.ts";
 import { guardMs } from "./bounds.ts";
 import type { HeldRun } from "./running/held-run.ts";
 
-/** The most heartbeats between two reads of this session's claims once a reply was lost. */
+/** The most heartbeats between two reads of this session's claims after a reply was lost. */
 const pulsesMost = 32;
 
 export interface BookHost {
@@ -16,7 +16,7 @@ export interface BookHost {
   sessionId(): number;
   take(ask: () => Promise<{ runs: ClaimedRun[] }>): Promise<unknown>;
   drop(run: HeldRun, reason: CarillonError): void;
-  /** Called when no session's claims are being moved any more: runs that waited for that may start. */
+  /** Called once the claims of all lost sessions have been moved: runs that waited for the move may start. */
   moved(): void;
   /** Called when the claims of a session that is still alive could not be read; the read is to be retried. */
   again(): void;
@@ -26,7 +26,7 @@ export interface BookHost {
 export class Book {
   readonly #host: BookHost;
   #inDoubt = false;
-  /** `left`: heartbeats until the next read; `pause`: the number it started from. Null: no reply was lost yet. */
+  /** `left`: heartbeats until the next read; `pause`: the number that `left` started from. Null: no reply has been lost yet. */
   #later: { left: number; pause: number } | null = null;
   /** Lost sessions whose claims are being moved to the new one. */
   readonly #moving = new Set<number>();
@@ -36,14 +36,14 @@ export class Book {
   }
 
   /**
-   * The claims of a lost session are being moved to the new one, and the store may have taken some of them back. Runs claimed under the
-   * lost session do not start until the move is done, though the new session is valid.
+   * True while the claims of a lost session are being moved to the new one, because the store may have taken some of them back. Runs
+   * claimed under the lost session do not start until the move is done, though the new session is valid.
    */
   get moving(): boolean {
     return this.#moving.size > 0;
   }
 
-  /** The store may have claims of this session that this process does not hold. */
+  /** True if the store may have claims of this session that this process does not hold. */
   get inDoubt(): boolean {
     return this.#inDoubt;
   }
@@ -55,9 +55,9 @@ export class Book {
   }
 
   /**
-   * Called at each answered heartbeat. A claim whose reply was lost may be committed long after this process gave it up: a server whose
-   * disk or standby stands still does not notice that the client is gone, and no read shows uncommitted rows. No event marks the end of
-   * that, so the claims are read again with the next heartbeat, and then ever more rarely.
+   * Called at each answered heartbeat. A claim whose reply was lost may be committed long after this process gave it up, because a server
+   * whose disk or standby stands still does not notice that the client is gone, and no read shows uncommitted rows. No event marks the
+   * moment when this can no longer happen, so the claims are read again with the next heartbeat, and then after ever more heartbeats.
    * @returns whether this heartbeat made another read due
    */
   pulse(): boolean {
@@ -75,7 +75,7 @@ export class Book {
     await this.#read(lost, session);
   }
 
-  /** @param again an earlier try may have moved the claims and lost the reply: then this one moves none, and reads them instead */
+  /** @param again true if an earlier try may have moved the claims and its reply was lost: this try moves none, and reads them instead */
   async #read(lost: number, session: number, again = false): Promise<void> {
     const { claims, clock, log, held, take } = this.#host;
     const moved = lost !== session;
@@ -104,7 +104,7 @@ export class Book {
     const taken = new CarillonError("SESSION_LOST", "the claim was taken back while this process's session was lost");
     for (const run of had) {
       if (run.state !== "settling" && !kept.has(run.fence)) drop(run, taken);
-      // Reports made under the new session before this matched no claim, so they are to be made again.
+      // Reports made under the new session before the move matched no claim, so they must be made again.
       run.reported = false;
     }
     this.#moving.delete(lost);

@@ -11,8 +11,9 @@ export interface DrainHost {
 }
 
 /**
- * A worker whose node an operator has drained: the store gives it no run, so it asks for none, and gives back the runs that have not
- * started. Each heartbeat returns whether the node is drained. A stopping worker ignores this: it gives its runs back by itself.
+ * Tracks whether an operator has drained the node of this worker. The store gives a drained worker no runs, so the worker claims none, and
+ * gives back the runs that have not started. Each heartbeat returns whether the node is drained. A stopping worker ignores the drain,
+ * because it gives its runs back by itself.
  */
 export class Drain {
   readonly #host: DrainHost;

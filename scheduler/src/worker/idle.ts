@@ -1,7 +1,7 @@
 import { type Clock, pause } from "../base/clock.ts";
 import type { ClaimState } from "../run/claim.ts";
 
-/** Waits until no claim waits for its start and no handler runs. Verdicts may still be on their way. */
+/** Waits until no claim waits for its start and no handler runs. Verdicts may still be on their way to the store by then. */
 export class Idle {
   readonly #clock: Clock;
   readonly #held: ReadonlyMap<number, { readonly state: ClaimState }>;
@@ -12,7 +12,7 @@ export class Idle {
     this.#held = held;
   }
 
-  /** To be called when the worker may have become idle. */
+  /** Called when the worker may have become idle. */
   look(): void {
     if (this.#waiting.size > 0 && this.#isSo()) for (const one of this.#waiting) one.abort();
   }

@@ -8,7 +8,7 @@ type Told = Exclude<Verdict, { kind: "released" }>;
 
 const isSnoozed = (verdict: Told) => verdict.kind === "retry" && verdict.snoozed === true;
 
-/** Notifies the listeners of starts and ends of runs here; without listeners a run pays nothing for it. */
+/** Notifies the listeners of starts and ends of runs in this worker. Without listeners, runs have no overhead. */
 export class Notices {
   readonly #listeners: readonly ((notice: RunNotice) => void)[];
   readonly #now: () => number;
@@ -20,9 +20,9 @@ export class Notices {
     this.#log = log;
   }
 
-  /** Notifies that the run started, or how the attempt ended. */
+  /** Notifies the listeners that the run has started, or of how the attempt ended. */
   tell(run: HeldRun, verdict?: Told): void {
-    // In a method of its own: entering it allocates the objects that its closures need, which for ten thousand runs is a megabyte.
+    // A separate method, because entering it allocates the objects that its closures need, which is a megabyte for ten thousand runs.
     if (this.#listeners.length > 0) this.#tellAll(run, verdict);
   }
 

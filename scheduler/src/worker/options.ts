@@ -15,23 +15,23 @@ import type { TaskDefinition } from "../task/task.ts";
 export interface WorkerOptions {
   claims: Omit<ClaimStore, "reclaim">;
   writeLogs: (lines: LogLine[]) => Promise<unknown>;
-  /** States, children and inputs of runs; without it handlers' calls for these are refused. */
+  /** Access to the states, children and inputs of runs; without it handlers' calls for these are rejected. */
   flow?: RunFlow;
   membership: Membership;
-  /** Goes on while the event loop stands still; default: none. */
+  /** The thread that acts while the event loop stands still; default: none. */
   standIn?: StandIn;
   definitions: Definitions;
-  /** Read at each claim: after a restore of the store to an earlier state the ids may differ. */
+  /** Read at each claim, because the ids may differ after the store was restored to an earlier state. */
   groupIds: number[];
-  /** Serves handlers' calls of `run.secret`; without it they are refused. */
+  /** Serves handlers' calls of `run.secret`; without it these calls are rejected. */
   secrets?: HandedSecrets;
-  /** The handler for a task; undefined: this worker cannot run it. */
+  /** Returns the handler for a task; undefined: this worker cannot run the task. */
   handlerOf: (definition: TaskDefinition) => Handler | undefined;
   clock: Clock;
   storeClock: StoreClock;
   random: Random;
   log: Log;
-  /** Handlers at work at once. */
+  /** The most handlers that run at once. */
   concurrency: number;
   claimAheadMs: number;
   /** Called when a run starts or ends here. */

@@ -7,10 +7,10 @@ const settlementsPerStatement = 2_000;
 const [firstPauseMs, longestPauseMs] = [1_000, 60_000];
 
 /**
- * Verdicts on their way to the store, one statement at a time. All runs that end meanwhile go with the next statement, so batches grow with
- * the load and a single run waits for no batch. The store client retries until the store is reached. A verdict that the store refuses (a
- * role's statement_timeout, revoked rights) is kept, and its run with it: if it were dropped, the store would still have its claim, and the
- * run would start again when the claims are read.
+ * Sends verdicts to the store, one statement at a time. All runs that end while a statement is under way go with the next statement, so
+ * batches grow with the load and a single run waits for no batch. The store client retries until it reaches the store. If the store refuses
+ * a verdict (a role's statement_timeout, revoked rights), the worker keeps the verdict and its run. If the worker dropped the verdict, the
+ * store would still have the claim, and the run would start again when the claims are read.
  */
 export class Outbox {
   readonly #claims: Pick<ClaimStore, "settle">;
@@ -21,9 +21,9 @@ export class Outbox {
   readonly #acknowledged: (settlements: Settlement[], refused: Set<number>) => void;
   #waiting: Settlement[] = [];
   #flight: Promise<void> | undefined;
-  /** Refused verdicts, and how often each was refused. */
+  /** Refused verdicts, and how many times the store refused each of them. */
   readonly #refused = new Map<Settlement, number>();
-  /** Cancels the retry timer of each refused verdict that waits for one. */
+  /** The functions that cancel the retry timers, by the refused verdict. */
   readonly #later = new Map<Settlement, () => void>();
   #isLast = false;
 
@@ -48,12 +48,12 @@ export class Outbox {
     this.#flight ??= this.#send();
   }
 
-  /** Number of verdicts that the store has refused so far: their runs are held, but use no slot. */
+  /** Number of verdicts that the store has refused so far. Their runs are held, but use no slot. */
   get refused(): number {
     return this.#refused.size;
   }
 
-  /** From now on each verdict has one more try. */
+  /** From now on each verdict has only one more try, because the worker stops; waiting retries are sent at once. */
   hurry(): void {
     this.#isLast = true;
     for (const [settlement, cancel] of [...this.#later]) {
@@ -69,7 +69,7 @@ export class Outbox {
   }
 
   async #send(): Promise<void> {
-    // Runs that end in one turn of the event loop travel together.
+    // Waits for a microtask, so that runs that end in one turn of the event loop share a statement.
     await Promise.resolve();
     while (this.#waiting.length > 0) {
       await this.#settle(this.#waiting.splice(0, settlementsPerStatement));
@@ -81,7 +81,7 @@ export class Outbox {
     try {
       this.#told(batch, await this.#claims.settle(this.#sessionId(), batch, this.#now()));
     } catch (error) {
-      // The store is reachable, so something in the batch is at fault; the other verdicts must not suffer for it.
+      // The store is reachable, so a verdict in the batch is at fault. The batch is halved so that the other verdicts are written.
       const middle = batch.length >> 1;
       if (middle > 0) {
         await this.#settle(batch.slice(0, middle));

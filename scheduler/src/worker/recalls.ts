@@ -14,7 +14,7 @@ export interface RecallsHost {
   asked(): Promise<readonly Recall[]>;
   cancel(run: HeldRun, reason: CarillonError): void;
   release(run: HeldRun): void;
-  /** The store is to record that these runs had started. */
+  /** Asks the store to record that these runs have started. */
   report(runs: HeldRun[]): Promise<void>;
 }
 
@@ -27,7 +27,7 @@ export class Recalls {
     this.#host = host;
   }
 
-  /** Answers if an answer is still due. */
+  /** Answers the recalls that have no answer yet. */
   async retry(): Promise<void> {
     if (this.#open) await this.answer();
   }
@@ -43,7 +43,7 @@ export class Recalls {
     }
   }
 
-  /** @returns the run, if it had started */
+  /** @returns the run, if it had started; else an empty list */
   #answerOne({ fence, kind, why }: Recall): HeldRun[] {
     const { held, cancel, release } = this.#host;
     const run = held.get(fence);
@@ -57,7 +57,7 @@ export class Recalls {
     }
     const act = run.on("withdraw");
     if (act === "keep" || run.state === "ending") return [run];
-    // A run whose verdict is on its way already needs no second one.
+    // If the verdict of the run is already on its way, the run needs no second one.
     if (act === "report released") release(run);
     return [];
   }

@@ -4,12 +4,12 @@ import type { ClaimStore } from "../run/claim-store.ts";
 import type { HeldRun } from "./running/held-run.ts";
 
 /**
- * Runs older than this are reported as started: operators see them, and the store grants them their task's grace period. A run with a grace
- * period longer than this is reported at the next opportunity.
+ * Runs older than this are reported as started, so that operators see them and the store grants them their task's grace period. A run with
+ * a grace period longer than this is reported at the next opportunity.
  */
 const reportMs = 1_000;
 
-/** Reports to the store what a claim does not show: that its run has started, and its progress. */
+/** Reports to the store two facts that a claim does not show: that its run has started, and the run's progress. */
 export class Reporter {
   readonly #claims: Pick<ClaimStore, "report">;
   readonly #sessionId: () => number;
@@ -37,7 +37,7 @@ export class Reporter {
     }
   }
 
-  /** @param runs that have started */
+  /** @param runs runs that have started */
   async report(runs: HeldRun[]): Promise<void> {
     if (runs.length === 0) return;
     const reports = runs.map((run) => ({

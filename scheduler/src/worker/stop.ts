@@ -15,18 +15,19 @@ export interface StoppingWorker {
   giveBack(sparedMs: number): void;
   /** Tells the handler to stop. */
   abort(run: HeldRun): void;
-  /** For a handler that was told to stop and has not stopped. */
+  /** Abandons a handler that was told to stop and has not stopped. */
   giveUp(run: HeldRun): void;
-  /** Resolves when every verdict and line of log is in the store. */
+  /** Resolves when every verdict and log line is in the store. */
   flushed(): Promise<unknown>;
-  /** Runs that the store still has as claimed by this worker, as far as this worker knows. */
+  /** Runs that, as far as this worker knows, the store still has as claimed by this worker. */
   held: ReadonlyMap<number, HeldRun>;
 }
 
 /**
- * Waits for the claims under way and the running handlers, for `graceMs` at most; then aborts the handlers. They and the last verdicts have
- * `closingMs` more. A handler that has not stopped by half of that is left behind: its run ends like that of a lost worker. Runs whose
- * verdict has not reached the store by then end the same way: the store takes them back with the session.
+ * Waits for the claims under way and the running handlers, for at most `graceMs`; then aborts the handlers. The aborted handlers and the
+ * last verdicts have `closingMs` more. A handler that has not stopped after half of `closingMs` is abandoned: its run ends like that of a
+ * lost worker. Runs whose verdict has not reached the store by the end are treated the same way: the store takes them back with the
+ * session.
  */
 export async function stopWork(worker: StoppingWorker, graceMs: number, closingMs: number): Promise<void> {
   const { clock, log, idle } = worker;
@@ -34,7 +35,7 @@ export async function stopWork(worker: StoppingWorker, graceMs: number, closingM
   const graceLeft = () => Math.max(0, graceOver - clock.monotonic());
   const left = () => Math.max(0, graceOver + closingMs - clock.monotonic());
   worker.giveBack(Math.min(handOverMs, graceMs / 2));
-  // With the store away these do not end. Runs that they claim all the same are taken back with the session.
+  // While the store is away, these claims do not end. If they claim runs after all, the store takes those back with the session.
   await settlesWithin(clock, graceLeft(), worker.claiming);
   worker.giveBack(Math.min(handOverMs, graceLeft() / 2));
   if (!(await idle.within(graceLeft()))) {

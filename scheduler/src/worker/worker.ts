@@ -40,8 +40,8 @@ import { stopWork } from "./stop.ts";
 export type { WorkerOptions } from "./options.ts";
 
 /**
- * Runs what is due: claims ahead, starts each run from a local timer at its due instant, sends verdicts in batches. No run starts or goes
- * on with a claim that another worker may hold by now: the membership's doubt about its session decides.
+ * Runs what is due: claims runs ahead, starts each run from a local timer at its due instant, and sends verdicts in batches. No run starts
+ * or goes on under a claim that another worker may hold by now: the membership's doubt about its session decides.
  */
 export class Worker implements RunHost {
   readonly clock: Clock;
@@ -55,7 +55,7 @@ export class Worker implements RunHost {
   readonly #offers: Offers;
   readonly #recalls: Recalls;
   readonly #book: Book;
-  /** By fence: a run may be claimed again while an earlier claim on it is still being stopped here. */
+  /** Claims by fence, because a run may be claimed again while an earlier claim on it is still being stopped here. */
   readonly #held = new Map<number, HeldRun>();
   readonly #waiting = new WaitingRuns();
   readonly #ended = new EndedMeanwhile();
@@ -164,19 +164,19 @@ export class Worker implements RunHost {
     }
   }
 
-  /** A run with this due time became ready. */
+  /** Called when a run with this due time became ready. */
   nudge(dueMs: number): void {
     const inMs = this.#window.waitMs(dueMs);
     if (inMs <= 0) this.#fetch();
     else this.#fetchTimer.within(inMs);
   }
 
-  /** Sends runs enqueued in this process, and offers this worker's free slots to those that are due. */
+  /** Sends runs enqueued in this process, and offers this worker's free slots to those of them that are due. */
   enqueuing<Answer>(send: (local: LocalClaims) => Promise<Answer>): Promise<Answer> {
     return this.#offers.during(send);
   }
 
-  /** The fallback for lost signals and due times; it costs nothing where no run waits. */
+  /** The fallback for lost signals and lost due times; it costs nothing where no run waits. */
   #onPulse({ nextReadyMs, nextMineMs, draining = false }: Pulse): void {
     this.#drain.pulse(draining, this.#stopping);
     if (this.#book.pulse()) this.#fetch();
@@ -200,7 +200,7 @@ export class Worker implements RunHost {
     return claims.settleIn(client, membership.sessionId, settlementOf(run, verdict, this.now()), this.now());
   }
 
-  /** Claims no more runs, gives back those that have not started and are not about to, waits for the running ones: see `stopWork`. */
+  /** Stops claiming, gives back runs that have not started and are not about to, and waits for the running ones: see `stopWork`. */
   async stop(graceMs: number, closingMs: number): Promise<void> {
     this.#stopping = true;
     this.#outbox.hurry();
@@ -234,7 +234,7 @@ export class Worker implements RunHost {
     for (const run of waitingOf(this.#held.values(), this.now() + sparedMs, spared)) this.#do(run, run.on("give back"));
   }
 
-  /** Runs that the stand-in may have given back must not start here. @param since the stand-in's `returns` before the claim */
+  /** Gives back all waiting runs if the stand-in may have given them back. @param since the stand-in's `returns` before the claim */
   #givenBack(since: number): void {
     if (since !== this.#standIn.returns) this.#giveBack(0);
   }
@@ -267,7 +267,7 @@ export class Worker implements RunHost {
       if (waitMs > 0) this.#fetchTimer.within(waitMs);
       else this.#fetchAgain = true;
     } while (this.#fetchAgain && !this.#stopping);
-    // Cleared here and not when the promise resolves: a request in between would be lost.
+    // Cleared here and not when the promise resolves, because a request in between would be lost.
     this.#fetching = undefined;
   }
 
@@ -297,7 +297,7 @@ export class Worker implements RunHost {
     return { sessionId, groupIds, exceptTaskIds: [...this.#except], untilMs, limit, free, nowMs };
   }
 
-  /** Queries runs and takes them, except those that have ended here since the query was sent. */
+  /** Queries runs and takes them, except those that ended here while the query was under way. */
   #takeFrom<Answer extends { runs: ClaimedRun[] }>(ask: () => Promise<Answer>): Promise<Answer> {
     return this.#ended.during(async (hasEnded) => {
       const { membership, definitions } = this.#options;
@@ -305,12 +305,12 @@ export class Worker implements RunHost {
       const { returns } = this.#standIn;
       const answer = await ask();
       await definitions.ensure(answer.runs);
-      // If the session was lost meanwhile, the claims left of it are returned when they are moved to the new session.
+      // If the session was lost meanwhile, its remaining claims are returned when they are moved to the new session.
       const stands = membership.sessionId === sessionId;
       for (const claim of answer.runs) if (stands && !hasEnded(claim.fence)) this.#take(claim);
       this.#givenBack(returns);
       this.#drain.look();
-      // With a backlog, the next claim is sent to the store first: else it would wait for thousands of handlers, and the store would idle.
+      // With a backlog, the next claim is sent before these runs start; otherwise it would wait for thousands of handlers.
       this.#armDue(answer.runs.length >= backlogRuns);
       void this.#recalls.retry();
       return answer;
@@ -325,7 +325,7 @@ export class Worker implements RunHost {
     );
   }
 
-  /** How many more runs this worker may hold: those it can run or expects to start within the claim-ahead time, less those it holds. */
+  /** Returns how many more runs this worker may hold: those it expects to start within the claim-ahead time, less those it holds. */
   #room(): number {
     const startable = this.#pace.startable(Math.max(this.#options.claimAheadMs, 100));
     return Math.min(heldMax, startable) - this.#held.size + this.#outbox.refused;
@@ -362,7 +362,7 @@ export class Worker implements RunHost {
     const { concurrency, membership } = this.#options;
     if (this.#book.moving || this.#stopped) return;
     this.#standIn.look();
-    // A run that ends at once frees its slot for the next one in this loop, not in a turn of its own.
+    // A run that ends at once frees its slot for the next run in this loop, not in a later turn of the event loop.
     this.#startsOverdue = true;
     try {
       while (this.#overdue.size > 0 && this.#running < concurrency) {
@@ -370,7 +370,7 @@ export class Worker implements RunHost {
         const mono = this.clock.monotonic();
         if (!membership.trusted(mono)) break;
         const run = this.#overdue.shift() as HeldRun;
-        if (run.expired) this.#do(run, run.on("give back")); // the next claim ends it
+        if (run.expired) this.#do(run, run.on("give back")); // another claim of the run, which applies its expiry, ends it
         if (run.state !== "waiting") continue;
         run.mark = this.#standIn.starts(run.fence);
         if (run.mark === notStarted) this.#standIn.look();
@@ -437,7 +437,7 @@ export class Worker implements RunHost {
     }
     this.#ended.add(settlements);
     this.#idle.look();
-    // Slots have nothing to start, and the last claim left runs in the store.
+    // Free slots have no run to start, and the last claim left runs in the store.
     if (this.#behind && !this.#fetching && this.#held.size < this.#options.concurrency) this.#fetch();
   }
 
@@ -462,19 +462,19 @@ export class Worker implements RunHost {
   }
 
   /**
-   * While this process's session is in doubt, waiting runs are dropped and running handlers are aborted. That happens at once where the
-   * store may not know that the run has started, for then it has no grace period; else when its grace period ends.
+   * While this process's session is in doubt, drops the waiting runs and aborts the running handlers. A handler is aborted at once if the
+   * store may not know that its run has started, because the run then has no grace period; otherwise when its grace period ends.
    */
   #guard(): void {
     this.#cancelGuard = this.clock.after(guardMs, () => {
       const { membership } = this.#options;
-      // Armed first, so that it is the next timer after a handler started here blocks the event loop.
+      // Armed first, so that this timer is the next one to fire if a handler started below blocks the event loop.
       this.#guard();
       this.#blockage.look(this.#held.values());
       if (membership.doubtMs() > 0) {
         for (const run of this.#held.values()) this.doubt(run, guardMs);
       } else {
-        // Runs dropped in doubt are still this session's claims if it lives on, and no signal reports them.
+        // If the session lives on, runs that were dropped in doubt are still its claims, and no signal reports them.
         if (this.#book.inDoubt) this.#fetch();
         this.#startOverdue();
         this.#handOn.giveUp();
@@ -485,7 +485,7 @@ export class Worker implements RunHost {
     });
   }
 
-  /** Also called when a handler reads its signal: a process that was stopped finds out there, not with its next timer. */
+  /** Also called when a handler reads its signal: a process that was stopped notices the loss there, before its next timer fires. */
   doubt(run: HeldRun, marginMs = 0): void {
     if (run.state !== "waiting" && run.state !== "running") return;
     const doubtMs = this.#options.membership.doubtMs();

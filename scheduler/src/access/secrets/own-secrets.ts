@@ -4,7 +4,7 @@ import type { SecretKeys } from "./secret-keys.ts";
 import type { SecretStore } from "./secret-store.ts";
 import { HandedSecrets, Secrets } from "./secrets.ts";
 
-/** One process's secret state: its keys, and the values that it has handed out. */
+/** A process's keys for secrets, and the values that it has handed out. */
 export class OwnSecrets {
   readonly redactor = new Redactor();
   readonly keys: SecretKeys;

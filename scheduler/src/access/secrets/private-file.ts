@@ -5,15 +5,16 @@ const groupReads = 0o040;
 const othersReach = 0o037;
 
 /**
- * True if users other than the owner and root may read or change the file. Its group may read it: Kubernetes mounts secrets this way for
- * `fsGroup`, and systemd shows a credential this way, with root's group, if one user has access by an ACL.
+ * True if users other than the owner and root may read or change the file. The file's group may read it if this process belongs to that
+ * group: Kubernetes mounts secrets this way for `fsGroup`, and systemd shows a credential this way, with root's group, if an ACL gives one
+ * user access.
  * @param groups the groups of this process
  */
 export function isOpenToOthers({ mode, gid }: { mode: number; gid: number }, groups: readonly number[]): boolean {
   return (mode & othersReach) !== 0 || ((mode & groupReads) !== 0 && gid !== 0 && !groups.includes(gid));
 }
 
-/** The same for this process's groups; never true on Windows, which has no modes. */
+/** As `isOpenToOthers`, for this process's groups; never true on Windows, which has no file modes. */
 export function isOpenHere(found: { mode: number; gid: number }): boolean {
   const groups = [process.getegid?.() ?? 0, ...(process.getgroups?.() ?? [])];
   return process.platform !== "win32" && isOpenToOthers(found, groups);
@@ -21,7 +22,7 @@ export function isOpenHere(found: { mode: number; gid: number }): boolean {
 
 export interface PrivateFile {
   path: string;
-  /** The file's content, in the plural or with an article: "keys for secrets". */
+  /** What the file contains, as the subject of a sentence: "keys for secrets". */
   holds: string;
   /** Advice if the file cannot be read. */
   hint: string;

@@ -9,14 +9,14 @@ import type { LogLine } from "../../run/run-record.ts";
 const leastCut = 8;
 
 /**
- * The secret values that this process has handed out. Recognises each value whole, in its JSON, base64 and URL forms, each of its lines,
- * and a value cut off by the end of a text. Without values the cost is one check of a field.
+ * The secret values that this process has handed out. Finds each value as a whole, in its JSON, base64 and URL forms, each of its lines,
+ * and a value that the end of a text cuts off. If no value was handed out, it costs one check of a field.
  */
 export class Redactor {
-  /** Keyed by value: the forms of each. */
+  /** For each value, its name and the forms in which it may appear. */
   readonly #known = new Map<string, { name: string; forms: string[] }>();
   #names = new Map<string, string>();
-  /** Built when first needed after a value was added. */
+  /** Built when it is first needed after a value was added. */
   #made: RegExp | undefined;
 
   /** Only the latest `limits.secretsRemembered` values are remembered. */
@@ -66,12 +66,12 @@ export class Redactor {
     return Object.fromEntries(Object.entries(value).map(([name, part]) => [this.text(name), this.value(part)]));
   }
 
-  /** Redacts within JSON, so that the text stays JSON. */
+  /** Redacts within the values of a JSON text, so that the text stays valid JSON. */
   json<Text extends string | null>(text: Text): Text {
     return text === null || !this.active ? text : (JSON.stringify(this.value(JSON.parse(text) as Json)) as Text);
   }
 
-  /** True if the JSON text contains one of the values. */
+  /** True if the JSON text contains one of the secret values. */
   exposes(text: string | null): boolean {
     return text !== null && this.active && this.json(text) !== JSON.stringify(JSON.parse(text));
   }

@@ -1,4 +1,4 @@
-/** Envelope encryption: each value is sealed by a data key of its own, which a key that the store never has wraps. */
+/** Envelope encryption: each value is sealed by a data key of its own, and the data key is wrapped by a key that the store never has. */
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
 import { CarillonError } from "../../base/errors.ts";
 
@@ -14,7 +14,7 @@ export interface Sealed {
   sealed: Buffer;
 }
 
-/** The secret and version that a value belongs to. Sealing binds the value to both, so that no row can replace another. */
+/** The secret and version that a value belongs to. Sealing binds the value to both, so that one row's value cannot replace another's. */
 export interface SecretPlace {
   name: string;
   version: number;
@@ -27,7 +27,10 @@ interface Key {
 
 export const makeSecretKey = (): string => randomBytes(keyBytes).toString("base64");
 
-/** This process's keys: the first wraps, all of them open. A hash identifies each key, because a name could be given twice. */
+/**
+ * This process's keys: the first key wraps new data keys, and all keys open. A hash identifies each key, because two keys could be given
+ * the same name.
+ */
 export class SecretKeys {
   #keys: readonly Key[];
 
@@ -46,7 +49,7 @@ export class SecretKeys {
     });
   }
 
-  /** The id of the key that wraps. @throws SECRET_KEY_MISSING */
+  /** The id of the key that wraps new data keys. @throws SECRET_KEY_MISSING */
   get present(): string {
     return this.#first().id;
   }
@@ -59,12 +62,12 @@ export class SecretKeys {
     return this.#keys.length;
   }
 
-  /** The same keys in the same order. */
+  /** True if both have the same keys in the same order. */
   equals(other: SecretKeys): boolean {
     return this.#keys.map(({ id }) => id).join() === other.#keys.map(({ id }) => id).join();
   }
 
-  /** Replaces the keys; all that seals and opens with this object uses the new ones from now on. */
+  /** Replaces the keys; every user of this object uses the new keys from now on. */
   exchange(others: SecretKeys): void {
     this.#keys = others.#keys;
   }
@@ -77,12 +80,12 @@ export class SecretKeys {
     return { keyId: key.id, wrapped: encrypt(key.bytes, dataKey, bound(key.id, place)), sealed };
   }
 
-  /** @throws SECRET_KEY_MISSING, SECRET_INVALID when it was tampered with */
+  /** @throws SECRET_KEY_MISSING, SECRET_INVALID if the value was tampered with */
   open({ keyId, wrapped, sealed }: Sealed, place: SecretPlace): string {
     return decrypt(this.#dataKey(keyId, wrapped, place), sealed, bound("value", place), place).toString();
   }
 
-  /** The data key under the present key; the value is not looked at. @throws as `open` */
+  /** Wraps the data key with the present key; the value itself is not read. @throws as `open` */
   rewrap({ keyId, wrapped }: Omit<Sealed, "sealed">, place: SecretPlace): Omit<Sealed, "sealed"> {
     const key = this.#first();
     const dataKey = this.#dataKey(keyId, wrapped, place);

@@ -2,7 +2,7 @@ import type { Change } from "../../base/change.ts";
 import type { AskingRun } from "../../run/flow.ts";
 import type { Sealed, SecretPlace } from "./secret-keys.ts";
 
-/** A secret's metadata, without its value. */
+/** A secret's metadata without its value. */
 export interface SecretRecord {
   name: string;
   version: number;
@@ -21,13 +21,16 @@ export interface SecretVersion {
   author: string;
   reason: string;
   changedMs: number;
-  /** The value is still kept: true for the present version and the one before it. */
+  /** True if the value is still stored, as it is for the present version and the one before it. */
   kept: boolean;
 }
 
 /** The part of the store's port that keeps secrets, in sealed form. Each change has its audit entry in its transaction. */
 export interface SecretStore {
-  /** The next version; the value of the one before the last is destroyed. @param seal for the version that it will be */
+  /**
+   * Stores the next version, and destroys the value of the version before the last. @param seal seals the value for the version number that
+   * it receives
+   */
   set(
     name: string,
     seal: (version: number) => Sealed,
@@ -40,11 +43,11 @@ export interface SecretStore {
   find(name: string): Promise<SecretRecord>;
   /** Newest first. */
   versions(name: string): Promise<SecretVersion[]>;
-  /** Destroys every value. @throws SECRET_UNKNOWN */
+  /** Removes the secret and destroys all its values. @throws SECRET_UNKNOWN */
   remove(name: string, change: Change): Promise<void>;
   /**
-   * Wraps again, with the key `keyId`, the data keys of up to `limit` versions that another key wraps.
-   * @returns how many were wrapped again, and how many are left
+   * Rewraps with the key `keyId` the data keys of up to `limit` versions that another key wraps.
+   * @returns how many were rewrapped, and how many are left
    */
   rewrap(
     keyId: string,
@@ -53,8 +56,8 @@ export interface SecretStore {
     change: Change,
   ): Promise<{ rewrapped: number; left: number }>;
   /**
-   * Returns the sealed value for a claimed run. @param version default: the present one
-   * @throws FENCE_STALE when the claim is no longer this one, SECRET_UNKNOWN, SECRET_FORBIDDEN
+   * Returns the sealed value for a claimed run. @param version default: the present version
+   * @throws FENCE_STALE if the run no longer has this claim, SECRET_UNKNOWN, SECRET_FORBIDDEN
    */
   sealedFor(asking: AskingRun, name: string, version: number | null): Promise<Sealed & SecretPlace>;
 }

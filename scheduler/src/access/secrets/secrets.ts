@@ -13,7 +13,7 @@ export interface SecretSource {
   open(asking: AskingRun, name: string, version: number | null): Promise<string>;
 }
 
-/** The secrets that a worker hands to its runs. It redacts every value that it has handed out from all that they write. */
+/** The secrets that a worker hands to its runs. Redacts every value that it has handed out from everything that the runs write. */
 export class HandedSecrets {
   readonly redactor: Redactor;
   readonly #source: SecretSource;
@@ -29,7 +29,7 @@ export class HandedSecrets {
     return value;
   }
 
-  /** Refuses text with a secret's value in it, because text kept for other runs is kept unredacted. @throws SECRET_EXPOSED */
+  /** Refuses a text that contains a secret's value, because text for other runs is stored unredacted. @throws SECRET_EXPOSED */
   refuseExposed(text: string | null, what: string): void {
     if (!this.redactor.exposes(text)) return;
     throw new CarillonError("SECRET_EXPOSED", `${what} has a secret's value in it`, {
@@ -52,7 +52,7 @@ export function checkSecret(name: string, value: string): void {
     throw wrong(`a secret's value is larger than ${limits.secretBytes} bytes`, "Keep the data elsewhere.");
 }
 
-/** Secrets of a process that has the store, and the keys. */
+/** Secrets for a process with access to the store and the keys. */
 export class Secrets implements SecretSource {
   readonly #store: SecretStore;
   readonly #keys: SecretKeys;

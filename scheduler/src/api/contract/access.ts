@@ -7,7 +7,7 @@ import { duration, id, maybeTime, name, page, paged, reason, route, text, time, 
 const role = z.enum(roles);
 const scope = z.enum(scopes as [Scope, ...Scope[]]);
 const userName = name(100);
-/** A password longer than bcrypt's 72 bytes is hashed whole; one above this limit is refused. */
+/** A password longer than bcrypt's 72 bytes is hashed as a whole; a password above this limit is refused. */
 export const password = z.string().min(1).max(limits.passwordLength);
 
 const namespace = name(namespaceLength);

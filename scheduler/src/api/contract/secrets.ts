@@ -21,7 +21,7 @@ const secret = z
 const params = z.strictObject({ secret: name(limits.secretNameLength).describe("The secret's name.") });
 const noun = "secrets" as const;
 
-/** No route returns a value: a stored value can be replaced, and handed to runs. */
+/** No route returns a secret's value: the value can only be replaced, and handed to runs. */
 export const secretRoutes = {
   listSecrets: route({
     touches: "cluster",

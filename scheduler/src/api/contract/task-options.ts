@@ -83,14 +83,17 @@ const schedule = z
   ])
   .meta({ id: "Schedule" });
 
-/** The server reads it as a file's: the library's check names what is wrong, where a union of schemas would only say that none fits. */
+/**
+ * The server reads a schedule as from a file: the library's check names what is wrong, whereas a union of schemas would only report that
+ * none fits.
+ */
 const givenSchedule = z
   .union([schedule, text(limits.ruleTextLength), z.record(z.string(), json)])
   .describe(
     'As an answer has it, or in the words of a file: "0 2 * * *", "every Monday at 09:00", { cron: "0 2 * * *", zone: "Europe/Berlin" }, { every: "5m" }, { rrule: "FREQ=DAILY", start: "2027-01-01T09:00" }, { at: "2027-01-01T00:00:00Z" } or "manual".',
   );
 
-/** A schedule in the words of a file, as `cron`, `every`, `rrule` and `at` take them. */
+/** A schedule in the notation of task files, as `cron`, `every`, `rrule` and `at` take it. */
 export type WordedSchedule =
   | string
   | (({ cron: string } | { every: string | number } | { rrule: string } | { at: string | number }) &
@@ -146,10 +149,10 @@ const rows = optionRows.map(([option, { kind, nullable, description }]) => {
 
 export const optionSchema = (option: OptionName): z.ZodType => schemaOf(options[option].kind.shape);
 
-/** An edit may name some fields of a policy only. */
+/** An edit may contain only some fields of a policy. */
 type Some<Option> = Option | (Option extends object ? Partial<Option> : never);
 
-/** The options as in code (TaskOptions), where a schedule's usual fields may be left out. */
+/** The options in code (TaskOptions), where a schedule's fields that have defaults may be left out. */
 export type GivenOptions = Omit<TaskOptions, "schedule" | "retry" | "misfire"> & {
   schedule?: z.input<typeof schedule> | WordedSchedule;
   retry?: Some<TaskOptions["retry"]>;

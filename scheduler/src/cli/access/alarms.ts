@@ -18,7 +18,7 @@ const openObject = ({ openedMs, lastMs, runId, seen, silencedUntilMs, ...rest }:
   acknowledged: seen && { at: isoTime(seen.atMs), by: seen.by, why: seen.why },
 });
 
-/** Why no more messages are sent about the alarm, for good or for now. */
+/** Why the alarm sends no messages now: it was acknowledged, or it is silenced; "": it sends them. */
 function quietText({ seen, silencedUntilMs }: AlarmRecord): string {
   if (seen) return `known to ${plain(seen.by)}${seen.why === "" ? "" : ` (${plain(seen.why)})`}; `;
   return silencedUntilMs === null ? "" : `silenced until ${isoTime(silencedUntilMs)}; `;

@@ -1,9 +1,9 @@
-/** An exported audit: lines of JSON, see docs/audit.md. */
+/** An exported audit as lines of JSON: see docs/audit.md. */
 import { createReadStream } from "node:fs";
 import { type AuditChain, type ChainPlace, parsePlace, placeText } from "../../access/audit-chain.ts";
 import { CarillonError, messageOf } from "../../base/errors.ts";
 
-/** A row with its place, or without one: from before the chain. */
+/** A row with its place in the chain; null: the row is from before the chain. */
 export interface ChainLine {
   place: ChainPlace | null;
   content: string;
@@ -20,7 +20,7 @@ export const firstLine = ({ anchor, olderRows, head }: AuditChain): string =>
     head: placeText(head),
   });
 
-/** The content stands in the line as it was hashed. */
+/** The content is written exactly as it was hashed. */
 export const rowLine = ({ place, content }: ChainLine): string =>
   place === null
     ? `{"content":${content}}`
@@ -30,7 +30,7 @@ export const lastLine = (head: ChainPlace): string => JSON.stringify({ end: true
 
 const rowShape = /^\{(?:"seq":(\d{1,15}),"hash":"([0-9a-f]{64})",)?"content":(\{.*\})\}$/s;
 
-/** Reads one line after the other: a file may be larger than memory. */
+/** Reads the file line by line, because it may be larger than memory. */
 export class AuditFile {
   readonly #path: string;
   readonly #lines: AsyncIterator<string>;
@@ -80,7 +80,7 @@ export class AuditFile {
     return value;
   }
 
-  /** Only LF ends a line: a text may have other separators in it. */
+  /** Only LF ends a line, because texts may contain other line separators. */
   async *#read(): AsyncGenerator<string> {
     let rest = "";
     try {
@@ -100,7 +100,7 @@ export class AuditFile {
       const value: unknown = JSON.parse(text);
       if (typeof value === "object" && value !== null) return value;
     } catch {
-      // The error below reports it, with the line's number.
+      // The error below reports this, with the line's number.
     }
     throw this.#invalid("is no line of JSON");
   }

@@ -11,7 +11,7 @@ import { plain } from "../screen/text.ts";
 import { type CommonOptions, withStore } from "../store-choice.ts";
 import { AuditFile, type ChainLine, firstLine, lastLine, rowLine } from "./audit-file.ts";
 
-/** The least age of rows that are pruned. */
+/** Younger rows are never pruned, in milliseconds. */
 const leastAgeMs = 86_400_000;
 
 export interface VerifyOptions extends CommonOptions {
@@ -39,7 +39,7 @@ async function checked(
   return check.end();
 }
 
-/** @param file undefined: the store's, or the server's */
+/** @param file the path of an exported audit; undefined: checks the audit of the store or server */
 export async function verifyAudit(
   file: string | undefined,
   options: VerifyOptions,
@@ -59,7 +59,7 @@ export async function verifyAudit(
       const chain = await cluster.audit.chain();
       const found = await checked(chain, linesOf(cluster), head);
       const { anchor, olderRows } = found.fault ? await cluster.audit.chain() : chain;
-      // Rows that were pruned during the check look as if they were missing.
+      // If rows were pruned during the check, the result is void: they would look as if they were missing.
       if (anchor.seq === chain.anchor.seq && olderRows === chain.olderRows) return tell(found, terminal);
     }
   });

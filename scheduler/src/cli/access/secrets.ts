@@ -24,7 +24,7 @@ export interface SetOptions extends CommonOptions {
   reason?: string;
 }
 
-/** The value is read only from standard input: other processes can see arguments and variables. */
+/** The value is read only from standard input, because other processes can see arguments and variables. */
 export async function setSecret(name: string, options: SetOptions, terminal: Terminal): Promise<ExitCode> {
   if (options.anyTask && options.task)
     throw new CarillonError("USAGE", "--any-task and --task were given, and a secret is for any task or for some", {
@@ -54,7 +54,7 @@ export async function setSecret(name: string, options: SetOptions, terminal: Ter
 }
 
 /**
- * With direct access to the store this process needs the secret keys, so it is refused before a store is looked for. Through a
+ * With direct access to the store this process itself needs the secret keys, so the command fails before it looks for a store. Through a
  * server, the server's keys are used.
  */
 function requireKeys(options: CommonOptions): void {
@@ -70,7 +70,7 @@ async function readAll(stream: NodeJS.ReadStream): Promise<string> {
     if (bytes > limits.secretBytes + 2) break;
   }
   const whole = Buffer.concat(chunks);
-  // One that is too long may have been cut within a character, and is refused as too long.
+  // A value that is too long was cut, maybe within a character; it is refused below as too long, not as invalid UTF-8.
   if (bytes <= limits.secretBytes + 2 && !isUtf8(whole))
     throw new CarillonError("SECRET_INVALID", "the value is not UTF-8, and a secret is a text", {
       hint: "Encode it, for example: base64 < FILE | carillon secrets set NAME.",
@@ -116,7 +116,7 @@ export function removeSecret(name: string, options: SetOptions, terminal: Termin
   });
 }
 
-/** Repeats until no secret is wrapped by another key. */
+/** Repeats until no secret is wrapped by an old key. */
 export function rewrapSecrets(options: SetOptions, terminal: Terminal): Promise<ExitCode> {
   requireKeys(options);
   return withCluster(options, async ({ cluster, signal }) => {
@@ -133,7 +133,7 @@ export function rewrapSecrets(options: SetOptions, terminal: Terminal): Promise<
   });
 }
 
-/** A new key, which no store has. */
+/** Prints a new secret key and stores it nowhere. */
 export async function makeKey(terminal: Terminal): Promise<ExitCode> {
   const key = makeSecretKey();
   if (terminal.json) terminal.object({ key });

@@ -1,4 +1,4 @@
-/** The audit's rows, page by page: by a store, and by a server. */
+/** The audit's rows, page by page, through a store and through a server. */
 import { parsePlace } from "../../access/audit-chain.ts";
 import type { Client } from "../../api/client.ts";
 import type { Store } from "../../store/store.ts";
@@ -6,7 +6,7 @@ import type { ClusterAudit } from "../nodes/cluster.ts";
 
 const rowsAtOnce = 1_000;
 
-/** All rows, each page after the last row of the one before. */
+/** All rows; each page continues after the last row of the page before. */
 async function* walked<Row>(read: (last: Row | undefined) => Promise<Row[]>): AsyncIterable<Row> {
   for (let last: Row | undefined; ; ) {
     const rows = await read(last);

@@ -37,10 +37,10 @@ import {
 } from "./records.ts";
 import { serverRuns } from "./server-runs.ts";
 
-/** Stands for the session of a leader that the user may not see. */
+/** A placeholder for the session of a leader that the user may not see. */
 const unseenSession = 0;
 
-/** A cluster by one of its servers. @throws SERVER_UNREACHABLE, SIGN_IN_NEEDED */
+/** A cluster through one of its servers. @throws SERVER_UNREACHABLE, SIGN_IN_NEEDED */
 export async function clusterByServer(choice: ServerChoice): Promise<Cluster> {
   const over = new AbortController();
   const offsetMs = await clockOffset(patientClient(choice, over.signal, firstAnswerMs));
@@ -155,7 +155,7 @@ async function clockOffset(api: Client): Promise<number> {
     const { now } = await api.getCluster();
     return Date.parse(now) - (began + Date.now()) / 2;
   } catch (error) {
-    // A token that is for something else than the cluster still can do that; ages then go by this machine's clock.
+    // A token without access to the cluster's state may still do other things; ages are then computed by this machine's clock.
     if (isCarillonError(error, "ACCESS_DENIED")) return 0;
     throw error;
   }
@@ -178,7 +178,7 @@ export function serverTasks(api: Client): ClusterTasks {
   };
   const record = async (name: string) => recordOf(await api.getTask({ task: name }));
   return {
-    // The same function made them there.
+    // The server makes these items with the same function as the store's implementation, so they already have the right form.
     list: async (of) =>
       (await pages((page) => api.listTasks({ ...page, ...(of === undefined ? {} : { of }) }))) as Awaited<
         ReturnType<ClusterTasks["list"]>
@@ -278,7 +278,7 @@ function serverOperations(api: Client): ClusterOperations {
     find: async (operation) => operationRecord(await api.getOperation({ operation })),
     list: async (limit) => (await pages((page) => api.listOperations(page), limit)).map(operationRecord),
     stop: async (operation) => (await api.stopOperation({ operation })).state,
-    // The leader does that.
+    // The leader carries out operations, so a client takes no steps.
     step: async () => ({ stepped: null, nextMs: null }),
   };
 }
@@ -314,7 +314,7 @@ function serverCalendars(api: Client): ClusterCalendars {
 
 function serverAccess(api: Client): ClusterAccess {
   const user = ({ name, role, grants, created, createdBy, disabled, secondFactor }: Answer<"createUser">) => ({
-    // The role everywhere stands among an answer's grants.
+    // The answer lists the role for all namespaces among the grants, as `*`; a user record has it in `role`.
     name,
     role,
     grants: grants.filter(({ namespace }) => namespace !== "*"),

@@ -37,12 +37,12 @@ import { operator } from "../operator.ts";
 import { relativesShown } from "../runs/run-relatives.ts";
 import { storeAudit } from "./audits.ts";
 
-/** The most users, and the most secrets, that are listed. */
+/** The most users, and the most secrets, that a list shows. */
 const listedMost = 10_000;
 
 type MakeChange = (reason: string) => { author: string; reason: string; nowMs: number };
 
-/** A cluster by its store: this process itself carries out what commands do, and waits for recalls. */
+/** A cluster through its store: this process itself executes what commands do, and waits for recalls. */
 export function clusterByStore(tower: Carillon, store: Store, nowMs: () => number, place: string): Cluster {
   const author = operator();
   const change: MakeChange = (reason) => ({ author, reason, nowMs: nowMs() });
@@ -92,7 +92,7 @@ export function clusterByStore(tower: Carillon, store: Store, nowMs: () => numbe
     secrets: storeSecrets(store, change),
     alarms: storeAlarms(store, change, nowMs),
     members: () => store.sessions.members(),
-    // At least one: it holds the time since which the present leader leads.
+    // At least one term is read, because it holds the time at which the present leader took over.
     terms: (limit) => store.sessions.terms(Math.max(1, limit)),
     coordination: async () => (await store.sessions.cluster()).coordination,
     close: () => tower.stop(),
@@ -109,7 +109,7 @@ function storeTasks(tower: Carillon, store: Store, nowMs: () => number): Cluster
         tasks = await store.tasks.list();
         schedules = await store.tasks.scheduleCounts(tasks.map(({ name }) => name));
       } else {
-        // Schedules have no schedules of their own.
+        // A schedule has no schedules of its own, so no counts are read.
         for await (const schedule of everyScheduleOf(store.tasks, of)) tasks.push(schedule);
       }
       const counters = await store.tasks.counters(tasks.map(({ taskId }) => taskId));
@@ -120,7 +120,7 @@ function storeTasks(tower: Carillon, store: Store, nowMs: () => number): Cluster
       if (names === undefined) return store.tasks.list();
       const found = await store.tasks.byNames(names);
       const missing = names.find((name) => !found.some((record) => record.name === name));
-      // Throws the same error as for any other missing task.
+      // Asks for one missing name, which throws the same TASK_UNKNOWN as for any other missing task.
       if (missing !== undefined) await store.tasks.byName(missing);
       return found;
     },
@@ -169,14 +169,14 @@ function storeBundles(store: Store, nowMs: () => number): ClusterBundles {
   };
 }
 
-/** A run that ended is stored a little after its end, so each look goes back by this much. */
+/** A run may appear in the store up to this long after its end, so each read goes back by this much. */
 const lookBackMs = 5_000;
 const lookEveryMs = 300;
 const endsPerLook = 5_000;
 
 function storeRuns(tower: Carillon, store: Store, nowMs: () => number): ClusterRuns {
   const author = operator();
-  /** undefined while the store is away. */
+  /** Returns undefined while the store is away. */
   const look = async (task: string | undefined, sinceMs: number): Promise<RunRecord[] | undefined> => {
     try {
       return await store.runs.list({

@@ -1,4 +1,4 @@
-/** The client with which a command calls a server: bounded waits, pages, and changes that are done once. */
+/** The client with which a command calls a server: with bounded waits, pages, and changes that are made only once. */
 import { randomUUID } from "node:crypto";
 import { type CallOptions, type Client, client } from "../../api/client.ts";
 import { isKept, type RouteShape } from "../../api/contract/route.ts";
@@ -12,12 +12,12 @@ export interface ServerChoice {
 }
 
 /**
- * The time limit for a server that does not answer at all. `answerMs` is longer: an action may wait until the runs that it
- * recalls are known not to start.
+ * The time limit for a server that does not answer at all. `answerMs` is longer, because an action may wait until the runs that it recalls
+ * can no longer start.
  */
 export const firstAnswerMs = 5_000;
 const answerMs = 60_000;
-/** The waits before a change whose answer was lost is repeated under its idempotency key, so that it is done once. */
+/** The delays before a change whose answer was lost is repeated with its idempotency key, so that it is made only once. */
 export const againAfterMs = [200, 1_000];
 export const pageSize = 200;
 const atOnce = 8;
@@ -25,7 +25,7 @@ const atOnce = 8;
 /** A server sends something on a stream at least every 15 s. */
 const silentMs = 40_000;
 
-/** A client for a person: every wait is bounded, a token goes only to its server, and a change is done once. */
+/** A client for commands: every wait is bounded, a token is sent only to its own server, and a change is made only once. */
 export function patientClient({ url, token }: ServerChoice, signal: AbortSignal, timeoutMs = answerMs): Client {
   const within: typeof fetch = async (input, init = {}) => {
     const given = [signal, ...(init.signal ? [init.signal] : [])];
@@ -36,7 +36,7 @@ export function patientClient({ url, token }: ServerChoice, signal: AbortSignal,
   return doneOnce(client({ server: url, ...(token === undefined ? {} : { token }), fetch: within }));
 }
 
-/** Ends a stream with an error once it has been silent for too long: a connection may break without either side noticing. */
+/** Ends a stream with an error after `silentMs` without data, because a connection may break without either side noticing. */
 async function watched(
   input: Parameters<typeof fetch>[0],
   init: RequestInit,
@@ -71,7 +71,7 @@ async function watched(
   }
 }
 
-/** All pages, or as many as it takes for `most` items. */
+/** The items of all pages; stops reading once there are `most` items. */
 export async function pages<Item>(
   ask: (page: { limit: number; cursor?: string }) => Promise<{ items: Item[]; next: string | null }>,
   most = Number.POSITIVE_INFINITY,
@@ -97,7 +97,7 @@ export async function unlessDenied<Answer>(asking: Promise<Answer>, otherwise: A
   }
 }
 
-/** Calls `ask` for each, a few at a time. */
+/** Calls `ask` for each item, a few at a time. */
 export async function each<Given, Made>(given: readonly Given[], ask: (one: Given) => Promise<Made>): Promise<Made[]> {
   const made: Made[] = [];
   for (let at = 0; at < given.length; at += atOnce)
@@ -108,8 +108,8 @@ export async function each<Given, Made>(given: readonly Given[], ask: (one: Give
 type Ask = (given?: object, options?: CallOptions) => Promise<unknown>;
 
 /**
- * A client whose changes are done once: if an answer does not arrive whole, it repeats the request under the same key. If no
- * answer arrives, or a read fails after a change, the error says so and names the command that shows what was done.
+ * A client whose changes are made only once: if an answer does not arrive completely, it repeats the request with the same key. If no
+ * answer arrives, or a read fails after a change, the error says so and names the command that shows the result.
  */
 function doneOnce(api: Client): Client {
   let changed: RouteShape | undefined;
@@ -132,7 +132,7 @@ function doneOnce(api: Client): Client {
 }
 
 async function askAgain(ask: Ask, shape: RouteShape, given: object | undefined, options: CallOptions) {
-  // The server does not keep an answer that has a secret in it, so it cannot give it a second time.
+  // The server does not store an answer that contains a secret, so a repetition could not return it.
   const waits = shape.secret ? [] : againAfterMs;
   for (let tries = 0; ; tries++) {
     try {
@@ -150,7 +150,7 @@ async function askAgain(ask: Ask, shape: RouteShape, given: object | undefined, 
 const isLost = (error: unknown): error is CarillonError =>
   isCarillonError(error, "SERVER_UNREACHABLE") || isCarillonError(error, "IDEMPOTENCY_BUSY");
 
-/** Commands that show the result of a change, by the first part of its route's path. */
+/** For each first part of a route's path, the command that shows the result of a change. */
 const looks: Readonly<Record<string, string>> = {
   nodes: "carillon nodes list",
   tasks: "carillon tasks show NAME, and for a run carillon runs list",
@@ -180,7 +180,7 @@ function lookAt({ path, secret }: RouteShape): string {
 const withLook = (cause: CarillonError, what: string, hint: string): CarillonError =>
   new CarillonError(cause.code, `${cause.message}; ${what}`, { cause, hint, path: cause.path });
 
-/** The error of a change whose answer is lost. @param look the command that shows what was done */
+/** The error for a change whose answer was lost: the change may have been made. @param look the command that shows the result */
 export const mayBeDone = (error: unknown, look: string): unknown =>
   isLost(error) ? withLook(error, "it may have been done all the same", look) : error;
 

@@ -16,7 +16,7 @@ import type { Cluster, ClusterAccess } from "../nodes/cluster.ts";
 const keyNameLength = 100;
 const userNameLength = 100;
 
-/** True for a name that no URL path can hold or that is too long for any store: no request is made for it. */
+/** True for a name that cannot be in a URL path, or that is too long to exist: no request is made for it. */
 const isNowhere = (name: string, longest: number): boolean => /^\.{0,2}$/.test(name) || name.length > longest;
 
 /** @throws TASK_INVALID */
@@ -79,8 +79,8 @@ function checkedCalendars(calendars: Cluster["calendars"]): Cluster["calendars"]
 }
 
 /**
- * Wraps a cluster so that each request is checked before it is made. Wrong requests are refused in the same words by the store
- * and by a server.
+ * Wraps a cluster so that each request is checked before it is made. A wrong request is thus refused with the same message by the store and
+ * by a server.
  */
 export function checked(cluster: Cluster): Cluster {
   const { tasks, runs, operations, dead, calendars, groups, drains, access, secrets, alarms } = cluster;

@@ -1,4 +1,4 @@
-/** Answers of the HTTP API as the store's records: what *-object.ts makes of them, the other way round. */
+/** Converts answers of the HTTP API back to the store's records: the inverse of the *-json.ts files in api/. */
 
 import type { SecretRecord } from "../../access/secrets/secret-store.ts";
 import type { AlarmRecord, OutboxRow, Silence } from "../../alarms/alarm-store.ts";
@@ -29,7 +29,7 @@ export function taskRecord(task: Answer<"getTask">, calendar: Calendar | undefin
     name: task.name,
     version: task.version,
     definition: task.definition as unknown as TaskDefinition,
-    // A group's number stays in the store: its name is in the definition.
+    // The API does not return the group's number, and no command needs it: the definition has the group's name.
     groupId: 0,
     paused: task.paused && {
       atMs: Date.parse(task.paused.at),
@@ -67,7 +67,7 @@ export const versionRecord = ({ changed, definition, ...rest }: Item<Answer<"lis
   changedMs: Date.parse(changed),
 });
 
-/** @param whole what a list leaves out */
+/** @param whole the fields that a list leaves out */
 export function runRecord(
   run: Item<Answer<"listRuns">>,
   whole: { payload: unknown; progress: unknown; result: unknown } = { payload: null, progress: null, result: null },
@@ -184,7 +184,7 @@ export const memberRecord = (member: ApiMember): Member => {
     capacity,
     tasks,
     settings: settings as Member["settings"] & object,
-    // The store counts it, and no command reads it.
+    // The API does not return the beat count, and no command reads it.
     beat: 0,
     witnessed: member.reliesOn === "service",
     startedMs: Date.parse(member.started),
@@ -265,7 +265,7 @@ export const appliedRecord = (
   { steps }: ApplyPlan,
 ): Applied => {
   const bare = { changes: [], drift: [], keepsEdits: false };
-  // It is of the plan that was shown, or the server would have refused it.
+  // The step is part of the plan that was shown; otherwise the server would have refused to apply it.
   const step = steps.find((one) => one.task === task) ?? { task, kind, version, ...bare };
   const known =
     error && new CarillonError(error.code as ErrorCode, error.message, { hint: error.hint, path: error.path });

@@ -15,7 +15,7 @@ const simulateTasks = late(() => import("../tasks/simulate.ts"), "simulateTasks"
 const onlyPlans = (command: Command, args: string[]) =>
   command.name() === "diff" || (command.name() === "apply" && args.includes("--plan"));
 
-/** A command that only plans fails with `failed` on wrong files, so that a script can tell wrong files from pending changes. */
+/** For a command that only plans, wrong files give the code `failed`, so that a script can tell them from pending changes. */
 export const tellsChanges = (command: Command, args: string[], code: ExitCode): ExitCode =>
   code === exitCodes.usage && onlyPlans(command, args) ? exitCodes.failed : code;
 

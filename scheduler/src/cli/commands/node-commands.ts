@@ -8,7 +8,10 @@ import { noticeWords } from "../runs/event-lines.ts";
 import type { Terminal } from "../screen/terminal.ts";
 import { coordinationText, placeText } from "../store-choice.ts";
 
-/** A scheduler node without handlers, or a worker that does not plan: for production, so it logs instead of drawing. */
+/**
+ * Runs a scheduler node without handlers, or a worker that does not plan. Both are for production, so they write a log instead of a live
+ * view.
+ */
 export async function serve(
   role: "server" | "worker",
   file: string | undefined,

@@ -47,7 +47,7 @@ export const tasksOptions = (command: Command): Command =>
     .option("--matching <PATTERN>", "those whose names match, such as 'eu-*'")
     .option("--group <NAME>", "those of this group");
 
-/** How an operation is begun. */
+/** Adds the options for starting an operation. */
 export const acting = (command: Command): Command =>
   command
     .option("--all", "everything, where nothing else is said")
@@ -71,7 +71,7 @@ const letterOptions = (command: Command): Command =>
     ),
   );
 
-/** Adds the options by which `tasks pause`, `tasks resume` and `runs cancel` act on many by a filter. */
+/** Adds the options with which `tasks pause`, `tasks resume` and `runs cancel` act on all items that match a filter. */
 export function bulkOptions(command: Command, what: "tasks" | "runs"): Command {
   if (what === "tasks") return acting(tasksOptions(command));
   return acting(
@@ -95,7 +95,7 @@ export function byFilter(names: unknown[], options: BulkOptions): boolean {
   return names.length === 0;
 }
 
-/** Handles named items at once; with a filter instead of names, begins an operation. */
+/** Acts on named items at once; if the line has a filter instead of names, starts an operation. */
 export const namedOr =
   (kind: OperationKind, terminal: Terminal, work: (names: string[], options: BulkOptions) => Promise<ExitCode>) =>
   ([given]: string[], options: BulkOptions): Promise<ExitCode> => {
@@ -103,7 +103,7 @@ export const namedOr =
     return byFilter(names, options) ? beginOperation(kind, options, terminal) : work(names, options);
   };
 
-/** Options of both commands that read a calendar's days. */
+/** Options of both commands that read the days of a calendar. */
 const daysOptions = (command: Command, preset: { weekend: string; zone: string }): Command =>
   command
     .option("--strict", "refuse a file with a part that is not carried out; without this it is reported")

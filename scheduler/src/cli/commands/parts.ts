@@ -18,7 +18,7 @@ export interface CommandParts {
 
 export const collect = (value: string, before: string[] = []) => [...before, value];
 
-/** An unset variable in a script would choose another cluster than the intended one. */
+/** Refuses an empty text: an unset variable in a script would choose another cluster than the intended one. */
 export const notEmpty = (text: string): string => {
   if (text !== "") return text;
   throw new InvalidArgumentError("It is empty: say which, or leave the option out.");

@@ -74,7 +74,7 @@ export function addProfiles({
     "carillon mcp --profile prod --read-only",
   )
     .option("--read-only", "leave out the tools that act")
-    // Before the configuration file is read, which may be a program that prints something.
+    // Runs before the configuration file is read, because that file may be a program that prints something.
     .hook("preAction", async () => void (await import("../mcp/standard-output.ts")).takeStandardOutput())
     .action(doing((_, options: Parameters<typeof serveMcp>[0]) => serveMcp(options, terminal)));
   program

@@ -32,7 +32,7 @@ import { profileCalled, readProfiles, serverUrl } from "./profiles.ts";
 
 interface Told {
   setting: string;
-  /** The value as it may be shown; null: no source sets it, and `preset` applies. */
+  /** The value as it may be shown; null: no source sets the setting, and `preset` applies. */
   value: unknown;
   preset: string;
   from: string | null;
@@ -76,7 +76,7 @@ export async function checkConfig(options: CommonOptions & { config?: string }, 
   return problems.length === 0 ? exitCodes.ok : exitCodes.problems;
 }
 
-/** The nearest source wins. Flags are those of this command line, so they cover few settings. */
+/** The value from the nearest source. This command accepts few flags, so flags cover few settings. */
 function said(setting: Setting, options: CommonOptions, file: ConfigFile | undefined) {
   const { key, flag } = setting;
   const flags = {
@@ -107,15 +107,15 @@ const optionOf = (name: string, given: unknown, tell: (open: CarillonError) => v
   [name]: typeof given === "string" ? readOptionFile(name, given, tell) : given,
 });
 
-/** Checks settings without a store: in production a process needs one too, but its absence is no fault of these settings. */
+/** Checks settings without a store: a process in production needs one, but its absence is no error in these settings. */
 const settingsAlone = (options: CarillonOptions) => settingsOf({ store: embeddedStore, ...options });
 
-/** The first start uses it for the user admin. */
+/** The first start gives this password to the user `admin`. */
 function checkAdminPassword(given: string): void {
   checkPassword(firstUser, passwordIn(given));
 }
 
-/** Other settings that a setting's check needs. */
+/** For each setting, another setting that its check needs. */
 const besides: Readonly<Record<string, string>> = { listen: "behindProxy", horizon: "sessionTimeout" };
 
 /** Invalid values, found by the same checks that a process makes when it starts. */
@@ -131,7 +131,7 @@ async function wrongValues(
     profile: (name: string) => profileCalled(readProfiles(process.env), name),
     alarms: (given: unknown) => checkWebhooks(settingsAlone(optionOf("alarms", given, tell)).alarms?.channels ?? {}),
     provider: (given: unknown) => settingsAlone(optionOf("provider", given, tell)),
-    // A variable may hold several keys, by commas.
+    // A variable may contain several keys, separated by commas.
     secretKeys: (given: string, from) => readSecretKeys(from?.startsWith("CARILLON_") ? undefined : given),
     adminPassword: checkAdminPassword,
     breachedPasswords: (path: string) => new BreachedPasswords(path).check(),
@@ -166,7 +166,7 @@ async function wrongValues(
   return [...wrong, ...open];
 }
 
-/** An invalid value of the other setting is reported on its own. */
+/** True if the other setting's value is valid; an invalid one is reported on its own. */
 const fits = (name: string, value: unknown): boolean => {
   try {
     settingsAlone({ [name]: value });
@@ -176,13 +176,13 @@ const fits = (name: string, value: unknown): boolean => {
   }
 };
 
-/** A value of the wrong kind was already reported with the file. */
+/** True if the value has the setting's type; a value of a wrong type was already reported with the file. */
 function isOfKind(name: string, value: unknown): boolean {
   try {
     checkKind(settings.find(({ key }) => key === name) as Setting, value, "");
     return true;
   } catch {
-    // Reported by problemsIn.
+    // `problemsIn` reports this error.
     return false;
   }
 }

@@ -10,15 +10,15 @@ export interface ConfigFile {
   /** The path as shown to people. */
   path: string;
   values: Record<string, unknown>;
-  /** SECRET_KEY_OPEN where a secret is written out in it and other users of this machine may read it. */
+  /** SECRET_KEY_OPEN if the file contains a secret in plain text and other users of this machine may read it. */
   open?: CarillonError;
 }
 
 export const configNames = ["yaml", "yml", "json", "ts", "mts", "js", "mjs"].map((end) => `carillon.config.${end}`);
 
 /**
- * Reads the named file, else the one in this folder; undefined: there is none. The whole file is checked, also the settings that
- * this command does not use, so that those cause no surprise later.
+ * Reads the named file, else the one in this folder; undefined: there is none. The whole file is checked, including settings that this
+ * command does not use, so that an error in them does not appear later by surprise.
  * @throws CONFIG_INVALID
  */
 export async function readConfig(
@@ -31,7 +31,7 @@ export async function readConfig(
   return file;
 }
 
-/** The same, unchecked: for a caller that reports every problem in it. @throws CONFIG_INVALID */
+/** As `readConfig`, but unchecked, for a caller that reports every problem in the file. @throws CONFIG_INVALID */
 export async function readRaw(named: string | undefined): Promise<ConfigFile | undefined> {
   const there = named ? [named] : configNames.filter((name) => existsSync(name));
   const [path] = there;
@@ -74,7 +74,7 @@ async function load(path: string): Promise<unknown> {
   return read?.content ?? {};
 }
 
-/** All problems of a file, except wrong meanings of values. */
+/** All problems of a file, except values of the right type that are invalid. */
 export function problemsIn({ path, values }: ConfigFile): CarillonError[] {
   const problems: CarillonError[] = [];
   const known = settings.map(({ key }) => key);

@@ -1,20 +1,20 @@
 import { CarillonError, isCarillonError, messageOf } from "../../base/errors.ts";
 import type { CarillonOptions } from "../../settings/settings.ts";
 
-/** The kind of a setting's value: in a file it is the value itself, in a variable it is parsed from text. */
+/** The type of a setting's value: in a file the value has this type, and in a variable it is parsed from text. */
 type Kind = "text" | "number" | "switch" | "texts" | "pairs" | "options";
 
 export interface Setting {
-  /** As in a file, and as the option of carillon(); a dot leads into an object. */
+  /** The key in a file, and the name of the option of carillon(); a dot leads into an object. */
   key: string;
   kind: Kind;
   /** The flag that overrides the setting. */
   flag: string | null;
   /** The variables of the setting; the first one that is set wins. */
   variables: readonly string[];
-  /** The value that applies where no source sets one. */
+  /** The value that applies if no source sets one. */
   preset: string;
-  /** How the value is shown: a URL without its password, or only the fact that it is set. */
+  /** How the value is shown: as a URL without its password, or only that it is set. */
   secret?: "url" | "all";
 }
 
@@ -33,7 +33,7 @@ const setting = (
   ...more,
 });
 
-/** All settings of the command line; docs/configuration.md lists them, and a test compares. */
+/** All settings of the command line; docs/configuration.md lists them, and a test compares the two. */
 export const settings: readonly Setting[] = [
   setting("store", "text", "the embedded one", { variables: ["CARILLON_STORE", "DATABASE_URL"], secret: "url" }),
   setting("listenUrl", "text", "the store's", { secret: "url" }),
@@ -88,7 +88,7 @@ export const settings: readonly Setting[] = [
   setting("logLevel", "text", "info"),
 ];
 
-/** Variables that are not settings of a file: secrets, the place of the file, and those that a worker sets for a command task. */
+/** Variables that are no settings of a file: secrets, the file's path, and the variables that a worker sets for a command task. */
 export const otherVariables = [
   "CARILLON_TOKEN",
   "CARILLON_WORKER_KEY",
@@ -106,7 +106,7 @@ type Values = Readonly<Record<string, unknown>>;
 
 const shown = (value: unknown): string => JSON.stringify(value).slice(0, 100);
 
-/** The value of a setting in a file; undefined: the file has none. */
+/** The value of a setting in a file; undefined: the file does not set it. */
 export function inFile(values: Values, key: string): unknown {
   const [first = "", second] = key.split(".");
   const value = Object.hasOwn(values, first) ? values[first] : undefined;
@@ -159,7 +159,7 @@ function readText(
   }
 }
 
-/** True if a variable that is not a setting is switched on. @throws CONFIG_INVALID */
+/** True if a variable that belongs to no setting is switched on. @throws CONFIG_INVALID */
 export const isOn = (name: string, environment: Environment): boolean =>
   readText({ key: "it", kind: "switch" }, name, environment[name] || "0") === true;
 
@@ -182,10 +182,10 @@ export function checkKind({ key, kind, secret }: Setting, value: unknown, from: 
     });
 }
 
-/** The pages that describe a file of options. */
+/** The docs pages that describe the options `alarms` and `provider`, each of which may have a file of its own. */
 export const pages: Readonly<Record<string, string>> = { alarms: "docs/alarms.md", provider: "docs/sign-in.md" };
 
-/** Spans may also be numbers of milliseconds. */
+/** True for settings whose value is a duration, which may also be a number of milliseconds. */
 const preset = (key: string) =>
   /^(?:retention|signInLasts|signInIdle|horizon|claimAhead|sessionTimeout|standstill|drain|releaseGrace)$/.test(key);
 
@@ -198,10 +198,10 @@ export function optionsBeneath(
   const options: Record<string, Record<string, unknown>> = {};
   for (const one of settings) {
     const { key, kind } = one;
-    // Where a command goes is decided elsewhere; how much is logged is no option of a Carillon.
+    // The choice of a cluster is made elsewhere, and the log level is no option of a Carillon.
     if (/^(?:server|profile|store|coordination|address|logLevel)$/.test(key)) continue;
     const said = inEnvironment(one, environment);
-    // Several keys, separated by commas: parsed when the store is opened.
+    // The variable may contain several keys, separated by commas: they are parsed when the store is opened.
     if (key === "secretKeys" && said) continue;
     const value = said?.value ?? (file && inFile(file.values, key));
     if (value === undefined) continue;

@@ -7,13 +7,13 @@ import { clockText, localZone } from "../screen/times.ts";
 import { type LogLevel, logLevels } from "./log-levels.ts";
 
 /**
- * Logs one JSON object a line on standard output, written before the call returns, so that a crash loses none. Afterwards only
- * the log writes to standard output: output of handlers goes to standard error.
+ * Logs one JSON object per line on standard output. Each line is written before the call returns, so that a crash loses none. From then on
+ * only the log writes to standard output: output of handlers goes to standard error.
  */
 export function jsonLog(level: LogLevel): Log {
   process.stdout.write = process.stderr.write.bind(process.stderr) as typeof process.stdout.write;
   const output = pino.destination({ fd: 1, sync: true });
-  // As in pino's handling of a pipe: a terminal that is closed ends the log, but not the node.
+  // As pino does for a pipe: a closed terminal ends the log, but not the node.
   output.on("error", (error) => {
     if (!isUnread(error, process.stdout.isTTY)) throw error;
     output.write = () => true;

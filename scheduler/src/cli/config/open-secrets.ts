@@ -1,4 +1,4 @@
-/** Secrets that are written out in files of settings which other users of this machine may read. */
+/** Finds secrets in plain text in settings files that other users of this machine may read. */
 import { statSync } from "node:fs";
 import { isOpenHere } from "../../access/secrets/private-file.ts";
 import { hasPassword } from "../../base/credentials.ts";
@@ -17,14 +17,14 @@ const isWritten = (value: unknown): boolean =>
 
 const holdsPassword = (url: unknown): boolean => typeof url === "string" && hasPassword(url);
 
-/** A chat service's webhook has an unguessable path, which suffices to post there. */
+/** A chat service's webhook has an unguessable path, and the URL alone is enough to post there. */
 const holdsKey = (webhook: unknown): boolean => {
   if (typeof webhook !== "string" || !URL.canParse(webhook)) return false;
   const { protocol, pathname, search } = new URL(webhook);
   return /^https?:$/.test(protocol) && (pathname !== "/" || search !== "");
 };
 
-/** Which secrets are written out among the options `alarms` or `provider`, which may have a file of their own. */
+/** The names of secrets in plain text among the options `alarms` or `provider`, which may have a file of their own. */
 export function secretsInOptions(name: string, given: unknown): string[] {
   if (!isObject(given)) return [];
   if (name === "provider") return isWritten(given.clientSecret) ? ["clientSecret"] : [];
@@ -36,7 +36,9 @@ export function secretsInOptions(name: string, given: unknown): string[] {
   });
 }
 
-/** Which settings of a file are secrets that are written out in it. @param values before variables are put in their place */
+/**
+ * The names of settings whose values in the file are secrets in plain text. @param values before "env:NAME" texts are replaced by variables
+ */
 export const secretsInSettings = (values: Values): string[] =>
   settings.flatMap(({ key, secret, kind }) => {
     const value = inFile(values, key);
@@ -44,7 +46,9 @@ export const secretsInSettings = (values: Values): string[] =>
     return (secret === "all" ? isWritten(value) : secret === "url" && holdsPassword(value)) ? [key] : [];
   });
 
-/** @param found the secrets in the file @returns SECRET_KEY_OPEN where there are any and other users of this machine may read the file */
+/**
+ * @param found the names of secrets in the file @returns SECRET_KEY_OPEN if there are any and other users of this machine may read the file
+ */
 export function openSecrets(path: string, shown: string, found: readonly string[]): CarillonError | undefined {
   if (found.length === 0 || !isOpenHere(statSync(path))) return undefined;
   return new CarillonError(

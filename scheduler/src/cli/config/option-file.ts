@@ -6,9 +6,9 @@ import { pages } from "./config-settings.ts";
 import { openSecrets, secretsInOptions } from "./open-secrets.ts";
 
 /**
- * Options of a node from a YAML file; a text "env:NAME" stands for that variable, so that secrets stay out of it.
+ * Reads an option of a node from a YAML file. A text "env:NAME" is replaced by that variable, so that secrets need not be in the file.
  * @param name the option: alarms or provider
- * @param tell called with SECRET_KEY_OPEN if a secret is written out in the file and other users may read it
+ * @param tell called with SECRET_KEY_OPEN if the file contains a secret in plain text and other users may read it
  * @throws FILE_INVALID, OPTION_INVALID
  */
 export function readOptionFile<Options>(name: string, file: string, tell: (open: CarillonError) => void): Options {

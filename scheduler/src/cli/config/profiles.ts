@@ -10,7 +10,7 @@ import { isOn } from "./config-settings.ts";
 export interface Profile {
   server: string;
   token: string;
-  /** The token's user, its name on the server, and when it expires. */
+  /** The user that the token belongs to, the token's name on the server, and when it expires. */
   user: string;
   tokenName: string | null;
   expires: string | null;
@@ -24,17 +24,17 @@ export interface Profiles {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The path by the XDG base directories; on Windows beside this user's data of other programs. */
+/** The path by the XDG base directories; on Windows in the user's application data folder. */
 export function profilesPath(environment: Environment): string {
   const { XDG_CONFIG_HOME: given, APPDATA: roaming } = environment;
-  // The specification has relative paths ignored.
+  // The XDG specification requires that a relative path is ignored.
   const base = given?.startsWith("/") ? given : process.platform === "win32" && roaming ? roaming : undefined;
   return join(base ?? join(environment.HOME || homedir(), ".config"), "carillon", "profiles.json");
 }
 
 const othersMayRead = 0o077;
 
-/** @throws CONFIG_INVALID for a file that cannot be read, that is not a file of profiles, or that other users may read */
+/** @throws CONFIG_INVALID if the file cannot be read, is no file of profiles, or may be read by other users */
 export function readProfiles(environment: Environment): Profiles {
   const path = profilesPath(environment);
   if (!existsSync(path)) return { current: null, profiles: {} };
@@ -76,7 +76,7 @@ export function writeProfiles(profiles: Profiles, environment: Environment): voi
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
     writeFileSync(beside, `${JSON.stringify(profiles, null, 2)}\n`, { mode: 0o600 });
-    // The umask may narrow the mode of a new file, and an existing file keeps its mode.
+    // Sets the mode explicitly, because the umask may narrow that of a new file, and an existing file keeps its own.
     chmodSync(beside, 0o600);
     renameSync(beside, path);
   } catch (cause) {

@@ -27,7 +27,7 @@ export interface ApplyOptions extends CommonOptions {
   yes?: boolean;
 }
 
-/** Shows the plan and carries it out. A plan with an impossible step is not begun. */
+/** Shows the plan and carries it out. A plan with a refused step is not started. */
 export async function applyFiles(files: string[], options: ApplyOptions, terminal: Terminal): Promise<ExitCode> {
   const { prune = false, adopt = false, overwriteEdits = false } = options;
   const { bundle, named, definitions, problems } = await readTaskFiles(files, options.bundle);
@@ -54,7 +54,7 @@ export async function applyFiles(files: string[], options: ApplyOptions, termina
       if (refused.length > 0) return exitCodes.failed;
       return options.plan && acting(plan).length > 0 ? changesExit : exitCodes.ok;
     }
-    // Without a terminal there is no question: the command line itself is the confirmation.
+    // Without a terminal no question is asked: the command line itself is the confirmation.
     if (!options.yes && isWatched()) {
       if (terminal.json)
         throw new CarillonError(

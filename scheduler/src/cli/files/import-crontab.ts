@@ -33,13 +33,13 @@ interface Found {
   file: string;
   task: ImportedTask;
   definition: TaskDefinition;
-  /** The time fields of its line, as the crontab has them. */
+  /** The time fields of the crontab line, unchanged. */
   times: SourceTimes;
 }
 
 interface Remark {
   file: string;
-  /** null: of the whole file. */
+  /** null: the remark concerns the whole file. */
   line: number | null;
   code: string;
   message: string;
@@ -47,8 +47,8 @@ interface Remark {
 }
 
 /**
- * Turns crontabs into tasks. A line that cannot be converted is reported by file and line and makes the exit code 1, but stops no
- * other line.
+ * Converts crontabs to tasks. A line that cannot be converted is reported with file and line number and makes the exit code 1; the other
+ * lines are still converted.
  */
 export async function importCrontabs(files: string[], options: ImportOptions, terminal: Terminal): Promise<ExitCode> {
   const { found, problems: unread, notes } = read(files, options);
@@ -128,7 +128,10 @@ function read(files: string[], { system, user, zone, shell = false, prefix, grou
   return { found, problems, notes };
 }
 
-/** The times of one line, by the CRON_TZ above it: the comparison reads its fields by cron's own rules. */
+/**
+ * The time fields of one line, with the zone of the CRON_TZ above it. The comparison evaluates the fields by cron's own rules, not by
+ * Carillon's.
+ */
 function timesOfLine(text: string, line: number, usual: string): SourceTimes {
   const lines = text.split(/\r?\n/);
   let zone = usual;
@@ -153,7 +156,7 @@ function textOf(file: string): string {
 type Outcome = "new" | "changed" | "unchanged" | "would be imported" | "not imported";
 
 interface Saved {
-  /** The tasks that were saved, in their order; an error or Ctrl-C leaves the rest out. */
+  /** The tasks that were saved, in order; the tasks after an error or Ctrl-C are missing. */
   saved: (Found & { outcome: Outcome })[];
   leftOver: Remark[];
   exit: ExitCode;
@@ -161,8 +164,8 @@ interface Saved {
 }
 
 /**
- * Edits by hand since the last import are kept. A line that was deleted, or that now gives another name, leaves its former task
- * behind, which would go on firing; only the operator can decide about it.
+ * Saves the tasks. Edits by hand since the last import are kept. If a line was deleted, or now gives another name, its former task still
+ * fires; it is only reported, because the operator must decide about it.
  */
 async function save(found: Found[], files: string[], options: ImportOptions): Promise<Saved> {
   const saved: Saved["saved"] = [];

@@ -1,4 +1,4 @@
-/** The report of an import: the file of tasks, and on standard error what became of each source. */
+/** The report of an import: the file of tasks on standard output, and on standard error the result for each source. */
 import { writeYaml } from "../../apply/write.ts";
 import type { ImportedTask, Remark } from "../../importers/findings.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
@@ -14,7 +14,10 @@ export interface WrittenWhere {
 export const importedText = (kind: string, tasks: readonly ImportedTask[], bundle: string | undefined) =>
   writeYaml(tasks, bundle ?? null, `Imported from ${kind}. Look at what it says, then: carillon apply FILE`);
 
-/** The file to standard output or where it is wanted, the report beside it. Exit code 1: something was not imported. */
+/**
+ * Writes the file to standard output or to the path of `--output`, and the report to standard error. Exit code 1: something was not
+ * imported.
+ */
 export function writeImported(
   kind: string,
   tasks: readonly ImportedTask[],
@@ -47,7 +50,7 @@ export function tellRemarks(taskCount: number, remarks: readonly Remark[], termi
       const rest = sources.length > namesMost ? ` and ${sources.length - namesMost} more` : "";
       const source = `${sources.slice(0, namesMost).join(", ")}${rest}`;
       say(`${paint[level](`${words[level]}:`)} ${source === "" ? "" : `${plain(source)}: `}${plain(message)}`);
-      // A hint that consecutive remarks share is printed once.
+      // A hint that consecutive remarks share is printed once, after the last of them.
       if (hint !== "" && hint !== those[at + 1]?.hint) say(`  ${style.dim("hint:")} ${plain(hint)}`);
     }
   }
@@ -57,7 +60,7 @@ export function tellRemarks(taskCount: number, remarks: readonly Remark[], termi
 
 const namesMost = 5;
 
-/** Remarks of one message and hint as one, in the order of the first of each. */
+/** Combines remarks with the same message and hint, in the order of their first occurrence. */
 function alike(remarks: readonly Remark[]): { message: string; hint: string; sources: string[] }[] {
   const groups = new Map<string, { message: string; hint: string; sources: string[] }>();
   for (const { source, message, hint } of remarks) {

@@ -32,7 +32,10 @@ type Importer = (files: readonly SourceFile[], options: ImportOptions) => Findin
 const utc = () => "UTC";
 const local = () => localZone().name;
 
-/** The zone of a cron that names none: UTC where the source counts in it, else that of the source's machine. */
+/**
+ * The importer of each source, and the zone of a cron that names none: UTC if the source computes in UTC, else this machine's zone, which
+ * should be the source's.
+ */
 const importers: Record<keyof typeof imports, { from: Importer; zone: () => string }> = {
   quartz: { from: importQuartz, zone: local },
   "xxl-job": { from: fromXxl, zone: local },
@@ -62,7 +65,7 @@ export interface ImportFileOptions extends CommonOptions {
   compare?: boolean;
 }
 
-/** Touches no store: the user reviews the result, corrects and applies it. */
+/** Uses no store: the user reviews and corrects the result, then applies it. */
 export async function importTasks(
   kind: keyof typeof imports,
   files: string[],

@@ -18,9 +18,8 @@ import { shownPath } from "./shown-path.ts";
 const wanted = "Export what carillon() gives, for example: export const tower = carillon();";
 
 /**
- * The Carillons that a module exports, each made with the options that `decide` returns for its own. The file's import of
- * "carillon" always resolves to this very package, wherever the file lies: command line and library are then one version and one
- * copy.
+ * The Carillons that a module exports; `decide` computes the options of each from those in the file. The file's import of "carillon" always
+ * resolves to this package, wherever the file lies, so that the command line and the library are the same version and the same copy.
  * @throws FILE_INVALID, and errors from the file's own calls of Carillon
  */
 export async function loadFile(path: string, decide: (given: CarillonOptions) => CarillonOptions): Promise<Carillon[]> {
@@ -134,16 +133,16 @@ async function importModule(file: string): Promise<Record<string, unknown>> {
 type Context = { conditions?: readonly string[] };
 type Resolve = (specifier: string, context: Context, next: (specifier: string, context: object) => unknown) => unknown;
 
-/** As if this file had imported it: the package refers to itself by its own name. */
+/** Resolves "carillon" as if this file had imported it, because the package can refer to itself by its own name. */
 const resolveHere: Resolve = (specifier, context, next) => {
   if (!/^carillon(\/|$)/.test(specifier)) return next(specifier, context);
-  // For a CommonJS module, Node resolves from that module whatever the context says.
+  // For a CommonJS module, Node ignores the given context and resolves from the importing module.
   if (context.conditions?.includes("require"))
     return { url: import.meta.resolve(specifier), format: "module", shortCircuit: true };
   return next(specifier, { ...context, parentURL: import.meta.url });
 };
 
-/** Hides Node's warnings that it reads TypeScript and that a file lies in no package: both are intended here. */
+/** Hides Node's warnings about TypeScript support and about a file without a package: both are intended here. */
 async function importQuietly(url: string): Promise<Record<string, unknown>> {
   const { emitWarning } = process;
   process.emitWarning = ((warning: string | Error, ...rest: unknown[]) => {

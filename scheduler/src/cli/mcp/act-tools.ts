@@ -1,6 +1,6 @@
 /**
- * Tools that act. Where the client can ask a person, the person confirms. Elsewhere the first call shows what would be done and returns
- * a confirmation, and a second call with the same arguments and that confirmation acts. Either way the state must still be the one that
+ * Tools that act. If the client can ask a person, the person confirms. Otherwise the first call shows what would be done and returns a
+ * confirmation, and a second call with the same arguments and that confirmation acts. In both cases the state must still be the one that
  * was shown.
  */
 import { z } from "zod";
@@ -15,14 +15,14 @@ import { previewOfEdit } from "./look-ahead-tools.ts";
 import { asking, declined } from "./person.ts";
 import { answerOf, inputOf, type Tool } from "./tool.ts";
 
-/** The effect of an act if it were made now. */
+/** What an act would do if it were carried out now. */
 interface Preview {
-  /** Without any text of users. */
+  /** A description that contains no text written by users. */
   would: string;
   shown: Record<string, unknown>;
-  /** The part of what is shown that the confirmation is bound to: without times that pass by themselves. */
+  /** The part of `shown` that the confirmation is bound to, without times that change by themselves. */
   state: Record<string, unknown>;
-  /** The version that the change is made from, for a route that takes If-Match. */
+  /** The version that the change is based on, for a route that takes If-Match. */
   ifVersion?: number;
 }
 
@@ -65,7 +65,7 @@ function act<Id extends Exclude<RouteId, StreamId>>(given: Act<Id>): Tool {
     }),
     annotations: { readOnlyHint: false, openWorldHint: false, ...annotations },
     async call({ confirm, ...args }, { api, confirmations, person }) {
-      // Where a person can be asked, only the person's reply confirms.
+      // If the client can ask a person, only that person's reply counts as confirmation.
       const token = person ? person.token : (confirm as string | undefined);
       const check = token === undefined ? undefined : confirmations.use(token, name, args);
       if (check && person?.agrees === false) throw declined();
@@ -88,7 +88,7 @@ function act<Id extends Exclude<RouteId, StreamId>>(given: Act<Id>): Tool {
 
 const hasEnded = ({ state }: Answer<"getRun">): boolean => (outcomes as readonly string[]).includes(state);
 
-/** A task as it is shown before an act, and the part of it that must not change until the act. */
+/** A task as shown before an act, and the part of it that must not change before the act. */
 async function taskNow(api: Client, task: string) {
   const { name, version, words, next, paused } = await api.getTask({ task });
   return { shown: { name, version, words, next, paused }, state: { version, paused } };

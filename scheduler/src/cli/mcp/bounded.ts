@@ -3,21 +3,21 @@ import { limits } from "../../base/limits.ts";
 
 /** Fields whose value is a user's JSON of any shape. */
 const values = new Set(["payload", "progress", "result", "fields", "was", "is"]);
-/** Positions of lists, which must arrive whole: a caller sends them back. */
+/** Positions in lists are never cut, because a caller sends them back. */
 const whole = new Set(["next", "tail"]);
 
-/** The least share of the limits: texts keep some 300 characters, so a name is never cut. */
+/** The least factor for the limits: texts then keep some 300 characters, so a name is never cut. */
 const leastShare = 1 / 8;
 
 export interface Bounded {
   answer: Record<string, unknown>;
-  /** The paths of what was cut. */
+  /** The paths of the values that were cut. */
   cut: string[];
 }
 
 /**
- * The answer, at most limits.mcpAnswerCharacters long as JSON: longer texts, users' JSON values and lists are cut, each to the same
- * share of its own limit. Items of a page are never left out, since the position of the next page is behind the last of them.
+ * The answer, at most limits.mcpAnswerCharacters long as JSON. Long texts, users' JSON values and lists are cut, all with the same factor
+ * to their own limits. Items of a page are never left out, because the position of the next page is after the last of them.
  */
 export function bounded(answer: object): Bounded {
   for (let share = 1; ; share /= 2) {

@@ -15,15 +15,15 @@ interface Kept {
 }
 
 /**
- * Confirmations of acts, each for one tool, its exact arguments and the state that was shown. Any use of one removes it, also a use
- * that is refused. They are in memory alone: the end of the process ends them.
+ * Confirmations of acts, each bound to one tool, its exact arguments and the state that was shown. Any use of a confirmation removes it,
+ * even a refused use. They are kept only in memory and end with the process.
  */
 export class Confirmations {
   readonly #kept = new Map<string, Kept>();
   readonly #nowMs: () => number;
   readonly #newToken: () => string;
 
-  /** @param newToken a text that cannot be guessed */
+  /** @param newToken returns a text that cannot be guessed */
   constructor(nowMs: () => number, newToken: () => string) {
     this.#nowMs = nowMs;
     this.#newToken = newToken;
@@ -33,14 +33,14 @@ export class Confirmations {
     const expiresMs = this.#nowMs() + limits.confirmationMs;
     const token = this.#newToken();
     this.#kept.set(token, { act: actOf(tool, given), state: sortedJson(state), expiresMs });
-    // The map is in the order of issue, so its first is the oldest.
+    // A Map iterates in the order of insertion, so its first confirmation is the oldest.
     const [oldest] = this.#kept.keys();
     if (this.#kept.size > limits.confirmations && oldest !== undefined) this.#kept.delete(oldest);
     return { token, expiresMs };
   }
 
   /**
-   * @returns refuses a state that is not the one that was shown
+   * @returns a function that throws if its argument is not the state that was shown
    * @throws CONFIRMATION_REFUSED
    */
   use(token: string, tool: string, given: object): (state: unknown) => void {

@@ -1,6 +1,6 @@
 /**
- * The reasons for which a run waits, is late, failed or was skipped, derived from what the API shows of the run, its task, the workers
- * and the group. Pure. Each reason has a code for programs, and the figures that show it.
+ * The reasons why a run waits, is late, failed or was skipped, derived from what the API returns about the run, its task, the workers and
+ * the group. Pure. Each reason has a code for programs, and the figures that prove it.
  */
 
 import type { Answer } from "../../api/contract.ts";
@@ -15,21 +15,21 @@ type Worker = Item<Answer<"listWorkers">>;
 
 export interface Facts {
   run: Run;
-  /** null: it was removed. */
+  /** null: the task was removed. */
   task: Answer<"getTask"> | null;
-  /** null: no node leads. */
+  /** null: there is no leader. */
   leader: string | null;
   /** The workers of the task's group; null: the caller may not see them. */
   workers: readonly Worker[] | null;
   group: Item<Answer<"listGroups">> | null;
-  /** The store's clock. */
+  /** The time by the store's clock, in epoch milliseconds. */
   nowMs: number;
 }
 
 export interface Reason {
   code: string;
   words: string;
-  /** The figures that show it. */
+  /** The figures that prove the reason. */
   shown: Record<string, unknown>;
 }
 
@@ -37,7 +37,7 @@ const reason = (code: string, words: string, shown: Record<string, unknown> = {}
 const span = (ms: number) => formatDuration(Math.max(0, Math.round(ms)));
 const msOf = (time: string | null): number | null => (time === null ? null : Date.parse(time));
 
-/** A shorter delay is usual, and not worth a reason. */
+/** Delays up to this length are normal and no reason. */
 const usualMs = 1_000;
 
 export function reasonsOf(facts: Facts): Reason[] {
@@ -98,7 +98,7 @@ function heldReasons(facts: Facts): Reason[] {
   return found;
 }
 
-/** Runs of such a task wait for their worker while they are held, and while they are ready and have no addressee. */
+/** With a limit per worker, runs wait for a worker while they are held, and while they are ready without an addressee. */
 function workerLimitReasons(facts: Facts): Reason[] {
   const { limit } = definitionOf(facts) ?? {};
   if (limit?.perWorker == null) return [];
@@ -141,7 +141,7 @@ function readyReasons(facts: Facts): Reason[] {
   return found;
 }
 
-/** The first of the conditions, from the widest to the narrowest, that no worker of the group meets. */
+/** The first condition, from the widest to the narrowest, that no worker of the group meets. */
 function workerReason(facts: Facts, workers: readonly Worker[]): Reason | undefined {
   const { run, task } = facts;
   const { group = null, labels = {} } = task ?? {};
@@ -232,7 +232,7 @@ function endReasons(facts: Facts): Reason[] {
   return found;
 }
 
-/** The parts of the time between due and start; each only where it is longer than usual. */
+/** The delays between due time and start; only those longer than usual. */
 function delays({ run }: Facts): Reason[] {
   const dueMs = Date.parse(run.due);
   const [createdMs, claimedMs, startedMs] = [Date.parse(run.created), msOf(run.claimed), msOf(run.started)];

@@ -1,4 +1,4 @@
-/** Tools that read what the API has, each a route; and one that reads the whole cluster. */
+/** Tools that read: one for each route of the API that a tool needs, and one that reads the whole cluster. */
 import { z } from "zod";
 import type { Client } from "../../api/client.ts";
 import type { Answer, RouteId, StreamId } from "../../api/contract.ts";

@@ -24,7 +24,7 @@ export interface McpOptions extends CommonOptions {
   readOnly?: boolean;
 }
 
-/** Shorter than the time that clients usually wait for a tool. */
+/** Shorter than the time for which clients usually wait for a tool, in milliseconds. */
 const answerMs = 20_000;
 
 const instructions = `Carillon is a distributed task scheduler: tasks have schedules, whose slots become runs.
@@ -39,7 +39,7 @@ export const toolsFor = ({ readOnly = false }: Pick<McpOptions, "readOnly">): re
   ...(readOnly ? [] : actTools),
 ];
 
-/** @throws USAGE, SIGN_IN_NEEDED: there is no server to ask */
+/** @throws USAGE if no server is named; SIGN_IN_NEEDED if there is no token for it */
 export async function serveMcp(options: McpOptions, terminal: Terminal): Promise<ExitCode> {
   const server = serverChosen(options);
   const confirmations = new Confirmations(Date.now, () => randomBytes(18).toString("base64url"));

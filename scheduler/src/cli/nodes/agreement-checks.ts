@@ -6,7 +6,7 @@ import type { ClusterFacts } from "../../store/postgres/runs/inspect.ts";
 import { type Check, good, list, problem, remark, silent } from "./checks.ts";
 import { usedCoordination } from "./nodes.ts";
 
-/** The result of a look at the coordination service that this machine is configured for. */
+/** What doctor found when it connected to the coordination service that this machine is configured for. */
 export type CoordinationLook = { place: string } & (
   | { found: { clusterId: string; serviceId: string } | undefined; openToAll: boolean }
   | { error: CarillonError }
@@ -46,7 +46,7 @@ function coordination(facts: ClusterFacts, look: CoordinationLook | undefined): 
   );
 }
 
-/** Not of a service that only this machine reaches, nor of one that this machine does not use. */
+/** Warns about a coordination service without a password, unless only this machine reaches it or this machine does not use it. */
 function access(look: CoordinationLook | undefined): Check[] {
   if (!look || "error" in look || !look.openToAll) return [];
   const found = `${look.place} asks for no password: whoever reaches it can have healthy processes taken for dead`;
@@ -77,7 +77,7 @@ function addresses({ sharedAddresses, members, nowMs }: ClusterFacts): Check {
 
 function settings({ members, nowMs }: ClusterFacts): Check[] {
   const live = members.filter((member) => !silent(member, nowMs));
-  // Compared in the order of their sessions, as at a start; one finding of each kind is enough.
+  // Each node is compared with the nodes whose sessions are older, as at its start; one finding of each kind is enough.
   const found = live.flatMap((other, at) => live.slice(0, at).flatMap((elder) => disagreements(elder, other)));
   if (found.length === 0) return [good("settings", live.length > 1 ? "the nodes' go together" : "nothing to compare")];
   const kinds = new Map(found.map((one) => [one.setting, one]));

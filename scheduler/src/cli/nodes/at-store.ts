@@ -5,15 +5,15 @@ import { type CommonOptions, chosenUrl, defaultDirectory, lookingOptions, placeT
 export interface StorePlace {
   url: string;
   schema: string;
-  /** The store as messages name it. */
+  /** The store's name in messages. */
   text: string;
-  /** undefined: the store is a server. */
+  /** undefined: the store is a PostgreSQL server that is not embedded. */
   embedded: EmbeddedStore | undefined;
 }
 
 /**
- * Works at the chosen store without making a Carillon. An embedded store is opened, and released afterwards.
- * @param create true if a missing embedded store is made; default: as the settings say
+ * Runs `work` at the chosen store without making a Carillon. An embedded store is opened, and released afterwards.
+ * @param create true: creates a missing embedded store; default: according to the settings
  */
 export async function atStore<T>(
   options: CommonOptions,

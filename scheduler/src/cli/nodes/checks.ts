@@ -5,7 +5,7 @@ import { ageText, spanText } from "../screen/times.ts";
 import { routeText } from "../tasks/policy-text.ts";
 import { groupWorkers, workersOf } from "../tasks/tasks.ts";
 
-/** One finding of doctor. A `problem` makes the exit code report it, a `remark` does not. */
+/** One finding of doctor. A `problem` changes the exit code, a `remark` does not. */
 export interface Check {
   what: string;
   verdict: "good" | "remark" | "problem";
@@ -17,19 +17,23 @@ export interface Check {
 const oldestNode = [20, 19] as const;
 const oldestServer = 150_000;
 const clockRemarkMs = 500;
-/** Half a round trip: below this, the uncertainty of a measured offset is not worth mentioning. */
+/** A smaller uncertainty of a measured clock offset (half a round trip) is not worth mentioning. */
 const clockUncertainMs = 50;
-/** Each claim walks the runs that ended within a shorter span in milliseconds. */
+/**
+ * The limit for the age of a snapshot, in milliseconds. Up to this age the rows of ended runs that each claim has to walk are few enough.
+ */
 const snapshotRemarkMs = 180_000;
 /** The limit for a snapshot of unknown age. */
 const snapshotRemarkTransactions = 100_000;
 const partitionsProblemMs = 86_400_000;
-/** Nodes make partitions 7 days ahead, today not counted; nodes that may not make them warn from here on. */
+/** Nodes make partitions 7 days ahead, not counting today; if nodes may not make them, warnings begin below this span. */
 const partitionsRemarkMs = 7 * 86_400_000;
-/** A recovery longer ago than this is history, which changes no verdict. */
+/** An older recovery is history and changes no verdict. */
 const recoveryRemarkMs = 7 * 86_400_000;
 const mebibyte = 1_048_576;
-/** The log of changes of an embedded store may take 512 MiB, and a part of it, 16 MiB, before the next statement is through. */
+/**
+ * The write-ahead log of an embedded store may take 512 MiB, and PostgreSQL may need a whole segment of it, 16 MiB, for a single statement.
+ */
 const freeRemarkBytes = 1024 * mebibyte;
 const freeProblemBytes = 64 * mebibyte;
 const named = 3;
@@ -59,13 +63,13 @@ export function checkNode(nodeVersion: string): Check {
     : problem("Node.js", `${nodeVersion} is too old`, `Install Node.js ${oldestNode.join(".")} or newer.`);
 }
 
-/** The check of a store on another machine, whose URL does not demand TLS. */
+/** Warns if the store is on another machine and its URL does not demand TLS. */
 export function checkWay(url: string, environment: NodeJS.ProcessEnv): Check[] {
   const hosts = plainHosts(url, environment);
   return hosts.length === 0 ? [] : [remark("store", plainWords(hosts), plainAdvice)];
 }
 
-/** Checks the server and the schema, before any of Carillon's tables is read. */
+/** Checks the PostgreSQL server and the schema, before any of Carillon's tables is read. */
 export function checkServer(server: ServerFacts, place: string, schema: string): Check[] {
   const { version, versionNumber, readOnly, roundTripMs, migration, migrationKnown, serves } = server;
   const checks = [
@@ -117,7 +121,7 @@ export function checkServer(server: ServerFacts, place: string, schema: string):
   return checks;
 }
 
-/** The store's clock, where it stepped, and this machine's, beside cluster time. */
+/** Compares the store's clock, if it was stepped, and this machine's clock with cluster time. */
 function clocks({ roundTripMs, clockOffsetMs, clockShiftMs, clockSinceMs }: ServerFacts): Check[] {
   const uncertainMs = roundTripMs / 2;
   const [stepped, offsetMs] = [clockShiftMs !== 0, clockOffsetMs + clockShiftMs];
@@ -161,7 +165,7 @@ const snapshotKinds = {
   standby: "a standby",
 };
 
-/** An old snapshot keeps all rows that have died since: claims and looks for due runs walk all of them. */
+/** An old snapshot keeps all rows that have died since, and claims and searches for due runs have to walk them all. */
 function snapshots({ snapshots: held }: ServerFacts): Check {
   const isOld = ({ ms, transactions }: (typeof held)[number]) =>
     ms === null ? transactions >= snapshotRemarkTransactions : ms >= snapshotRemarkMs;
@@ -189,7 +193,7 @@ function disk({ disk: found }: ServerFacts): Check[] {
   ];
 }
 
-/** The place of an embedded store, for psql and pg_dump while a process holds it, and the free space on its disk. */
+/** The location of an embedded store, for psql and pg_dump while a process holds it, and the free space on its disk. */
 export function checkEmbedded({ url, data, freeBytes }: { url: string; data: string; freeBytes: number }): Check[] {
   const free = `${Math.floor(freeBytes / mebibyte)} MiB are free on the disk of ${data}`;
   const advice = "Free space there, or move the store to another disk: end its processes, move its folder.";
@@ -310,7 +314,10 @@ function versions({ members: all }: ClusterFacts): Check {
   return remark("versions", `members run ${seen.join(" and ")}`, "Right while you upgrade; bring all to one version.");
 }
 
-/** Which releases there are of programs that define tasks. Programs of one release may define different ones, and so do two builds that were given one label. */
+/**
+ * Compares the releases of the programs that define tasks. Programs of one release may define different tasks; two builds with the same
+ * label may too.
+ */
 function releases({ members: all }: ClusterFacts): Check {
   const names = [...new Set(all.flatMap(({ settings }) => settings?.release ?? []))];
   const labels = new Set(names.map((name) => name.slice(0, name.lastIndexOf("+"))));
@@ -438,7 +445,7 @@ function timeZones({ zones: { count, newest }, zonesBehind }: ClusterFacts): Che
   return good("time zones", `the rules of ${count} are in the store${by}`);
 }
 
-/** If cluster time went back, slots planned before lie ahead, and the leader has nothing to do until then. */
+/** If cluster time went back, the slots that were planned before are in the future, and the leader plans nothing until then. */
 function clusterTime({ timeBack, nowMs }: ClusterFacts): Check {
   if (!timeBack) return good("cluster time", "it is past all that was seen of it");
   const { reachedMs, sinceMs, replanned } = timeBack;

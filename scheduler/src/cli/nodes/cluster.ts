@@ -25,15 +25,14 @@ import type { Counters, ReleaseOfTask, TaskRecord, VersionRecord } from "../../t
 
 /**
  * The calls that commands make to a cluster: through its store (cluster/by-store.ts), or through a server's HTTP API
- * (cluster/by-server.ts). Both return the store's own records, so that a command prints the same with either. The author of a
- * change is the user that the implementation knows: this machine's user, or the token's. Calls that only the store supports are
- * refused with STORE_NEEDED.
+ * (cluster/by-server.ts). Both return the store's own records, so that a command prints the same in both cases. The author of a change is
+ * this machine's user, or the token's user. Calls that only the store supports are refused with STORE_NEEDED.
  */
 export interface Cluster {
   readonly by: "store" | "server";
   /** For people: "PostgreSQL at db.example:5432/app", "the server at https://carillon.example". */
   readonly place: string;
-  /** The store's clock, as well as it is known here. */
+  /** The store's clock in epoch milliseconds, as precisely as this process can estimate it. */
   readonly nowMs: () => number;
   readonly tasks: ClusterTasks;
   readonly bundles: ClusterBundles;
@@ -49,9 +48,9 @@ export interface Cluster {
   readonly quotas: ClusterQuotas;
   readonly audit: ClusterAudit;
   members(): Promise<{ members: Member[]; leadership: Leadership }>;
-  /** The last terms, newest first. */
+  /** The latest terms, newest first. */
   terms(limit: number): Promise<Term[]>;
-  /** The cluster's coordination: a service's id, `store`, or null before the first node. */
+  /** The id of the cluster's coordination service; `store`: there is none; null: no node has started yet. */
   coordination(): Promise<string | null>;
   close(): Promise<void>;
 }
@@ -60,48 +59,48 @@ export type ListedTask = ReturnType<typeof taskObject>;
 
 export interface EndListener {
   ended(run: RunRecord): void;
-  /** The cluster cannot be reached; the listener's follower keeps trying. */
+  /** The cluster cannot be reached; `follow` keeps trying. */
   away(): void;
   back(): void;
-  /** More runs ended at once than are reported. */
+  /** More runs ended at once than `follow` reports. */
   left(): void;
 }
 
 export interface TaskCard {
   record: TaskRecord;
   counters: Counters;
-  /** The number of its schedules. */
+  /** How many schedules the task has. */
   schedules: number;
   followers: Follower[];
-  /** The releases of the code that defines it, the newest first. */
+  /** The releases of the code that defines the task, the newest first. */
   releases: ReleaseOfTask[];
 }
 
 export interface ClusterTasks {
-  /** @param of the schedules of this task alone */
+  /** @param of lists only the schedules of this task */
   list(of?: string): Promise<ListedTask[]>;
-  /** With their definitions; all, or these. @throws TASK_UNKNOWN */
+  /** The records of these tasks with their definitions; default: of all tasks. @throws TASK_UNKNOWN */
   records(names?: string[]): Promise<TaskRecord[]>;
   /** @throws TASK_UNKNOWN */
   find(name: string): Promise<TaskCard>;
-  /** Newest first. */
+  /** The versions, newest first. */
   versions(name: string): Promise<VersionRecord[]>;
-  /** Sets the task's definition, as code would: edits by hand stay. */
+  /** Sets the task's definition as code would: parts that were edited by hand keep their edits. */
   define(definition: TaskDefinition, reason: string): Promise<{ version: number; changed: boolean }>;
   /** @throws TASK_STALE unless the task is at this version */
   edit(record: TaskRecord, options: TaskOptions, change: EditChange): Promise<{ record: TaskRecord; changed: boolean }>;
   revert(record: TaskRecord, parts: TaskPart[], change: EditChange): Promise<{ record: TaskRecord; changed: boolean }>;
-  /** @returns its runs that go on, and how many waiting runs are held until it is resumed, or skipped */
+  /** @returns its runs that continue, and how many waiting runs are held until the task is resumed, or are skipped */
   pause(
     name: string,
     reason: string,
     untilMs: number | null,
   ): Promise<{ running: number[]; held: number; skipped: number }>;
-  /** @returns the next slot */
+  /** @returns the next slot in epoch milliseconds; null: there is none */
   resume(name: string, reason: string): Promise<number | null>;
   /** @returns the run's number */
   run(name: string, payload: unknown, labels?: Record<string, string>): Promise<number>;
-  /** With its schedules. @throws TASK_UNKNOWN */
+  /** Also removes the task's schedules. @throws TASK_UNKNOWN */
   remove(name: string, reason: string): Promise<void>;
 }
 
@@ -114,7 +113,7 @@ export interface Planned {
   plan: ApplyPlan;
   id: string;
   /**
-   * Carries out the plan, each task in a transaction. @param author used where the implementation allows a choice
+   * Carries out the plan, one transaction per task. @param author is used only by implementations that can choose an author
    * @throws TASK_STALE through a server, if the plan has changed meanwhile
    */
   apply(reason: string, author?: string): Promise<Applied[]>;
@@ -137,20 +136,20 @@ export interface RunCard {
 export interface ClusterRuns {
   /**
    * Live runs, then ended ones, the latest first.
-   * @param whole includes payload, progress and result, for which a server is called once for each run
+   * @param whole true: includes payload, progress and result, for which a server is called once per run
    */
   list(filter: RunFilter & { states: RunRecord["state"][] }, whole?: boolean): Promise<RunRecord[]>;
   /** @throws RUN_UNKNOWN */
   find(runId: number): Promise<RunRecord>;
   /** The run with all its details. @throws RUN_UNKNOWN */
   card(runId: number): Promise<RunCard>;
-  /** The oldest lines. */
+  /** The oldest lines first, up to `limit`. */
   logs(runId: number, limit: number): Promise<LogLine[]>;
   cancel(runId: number, reason: string | undefined): Promise<"cancelled" | "stopping">;
-  /** One that ended, as a new run. @throws RUN_UNKNOWN, RUN_STATE, TASK_UNKNOWN */
+  /** Repeats an ended run as a new run. @throws RUN_UNKNOWN, RUN_STATE, TASK_UNKNOWN */
   rerun(runId: number, reason: string): Promise<Enqueued>;
   decide(runId: number, how: "retry" | "fail", reason: string): Promise<void>;
-  /** Reports each run that ends from now on, until `signal` aborts. Continues after the cluster was away, and reports that too. */
+  /** Reports each run that ends from now on, until `signal` aborts. Continues after an outage of the cluster, and reports outages. */
   follow(
     task: string | undefined,
     known: readonly RunRecord[],
@@ -163,13 +162,13 @@ export type Bulk = Pick<OperationRequest, "kind" | "filter" | "range" | "pauseUn
 
 export interface ClusterOperations {
   preview(bulk: Bulk, show: number): Promise<{ total: number; first: string[] }>;
-  /** Repeatable: one with this token is begun once. */
+  /** Repeatable: only one operation is started per token. */
   begin(bulk: Bulk, token: string): Promise<number>;
   find(operationId: number): Promise<OperationRecord>;
-  /** Newest first. */
+  /** The operations, newest first. */
   list(limit: number): Promise<OperationRecord[]>;
   stop(operationId: number): Promise<OperationState>;
-  /** One step of the operation, if this process can do it; else the nodes do it. */
+  /** Executes one step of the operation if this process can; otherwise the nodes execute it. */
   step(operationId: number): Promise<{ stepped: number | null; nextMs: number | null }>;
 }
 
@@ -198,7 +197,7 @@ export interface ClusterGroups {
 }
 
 export interface ClusterQuotas {
-  /** `used` is null where no server counts it. */
+  /** `used` is null if no server counts the use. */
   list(): Promise<(Quota & { used: QuotaLimits | null })[]>;
   set(kind: QuotaKind, name: string, given: QuotaLimits, reason: string): Promise<{ changed: boolean }>;
 }
@@ -223,53 +222,53 @@ export interface ClusterAccess {
   /** @throws USER_UNKNOWN */
   user(name: string): Promise<ListedUser>;
   createUser(user: GivenUser, reason: string): Promise<ListedUser>;
-  /** Lets the user in again, too. */
+  /** Also unlocks the user. */
   setPassword(name: string, password: string): Promise<ListedUser>;
   removeUser(name: string, reason: string): Promise<ListedUser>;
-  /** Those of a user that have not ended, newest first. @throws USER_UNKNOWN */
+  /** The user's sign-ins that have not ended, newest first. @throws USER_UNKNOWN */
   signIns(name: string): Promise<ListedSignIn[]>;
-  /** @param signInId null: all @returns how many there were @throws USER_UNKNOWN, SIGN_IN_UNKNOWN */
+  /** @param signInId null: all sign-ins @returns how many were ended @throws USER_UNKNOWN, SIGN_IN_UNKNOWN */
   endSignIns(name: string, signInId: number | null, reason: string): Promise<number>;
   /** @throws USER_UNKNOWN, SECOND_FACTOR_UNKNOWN */
   resetSecondFactor(name: string, reason: string): Promise<void>;
-  /** Newest first. */
+  /** The tokens, newest first. */
   tokens(): Promise<ListedToken[]>;
-  /** @returns with the text that a program authenticates by @throws USER_UNKNOWN, TOKEN_NAME_TAKEN, OPTION_INVALID */
+  /** @returns `text` is the secret with which a program authenticates @throws USER_UNKNOWN, TOKEN_NAME_TAKEN, OPTION_INVALID */
   createToken(user: string, token: AskedToken, reason: string): Promise<{ token: ListedToken; text: string }>;
   /** @throws TOKEN_UNKNOWN */
   revokeToken(user: string, name: string, reason: string): Promise<void>;
   keys(): Promise<ListedKey[]>;
   /** The newest key of this name. @throws KEY_NAME_UNKNOWN */
   key(name: string): Promise<ListedKey>;
-  /** @returns with the text that lets workers in */
+  /** @returns `text` is the key with which workers authenticate */
   createKey(name: string, groups: string[], expiresInMs: number | undefined): Promise<{ key: ListedKey; text: string }>;
   revokeKey(name: string): Promise<ListedKey>;
 }
 
 export interface ClusterAudit {
   chain(): Promise<AuditChain>;
-  /** In the chain's order. */
+  /** All rows of the chain, in its order. */
   chained(): AsyncIterable<ChainRow>;
   /** The contents of rows from before the chain. */
   older(): AsyncIterable<string>;
 }
 
-/** The secrets that exist, never their values. */
+/** The secrets' metadata; their values cannot be read. */
 export interface ClusterSecrets {
   list(): Promise<SecretRecord[]>;
-  /** @param tasks undefined: as before */
+  /** @param tasks undefined: unchanged */
   set(name: string, value: string, tasks: string[] | null | undefined, reason: string): Promise<SecretRecord>;
   remove(name: string, reason: string): Promise<void>;
-  /** A part of it. @returns the key that wraps from now on, how many were wrapped by it, and how many are left */
+  /** Rewraps some of the secrets. @returns the id of the present key, how many secrets were rewrapped now, and how many are left */
   rewrap(reason: string): Promise<{ key: string; rewrapped: number; left: number }>;
 }
 
 export interface ClusterAlarms {
   /** The open alarms, and the last messages about them. */
   look(messages: number): Promise<{ open: AlarmRecord[]; messages: OutboxRow[] }>;
-  /** @param task null: all that are open @returns how many */
+  /** @param task null: all open alarms of the rule @returns how many were acknowledged */
   acknowledge(rule: AlarmRule, task: string | null, reason: string): Promise<number>;
-  /** Those that hold, newest first. */
+  /** The silences in force, newest first. */
   silences(): Promise<Silence[]>;
   silence(rule: AlarmRule | null, task: string | null, span: string, reason: string): Promise<Silence>;
   unsilence(silenceId: number, reason: string): Promise<void>;

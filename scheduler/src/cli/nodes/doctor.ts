@@ -31,7 +31,7 @@ export interface DoctorOptions extends CommonOptions {
   production?: boolean;
 }
 
-/** Checks everything and changes nothing; a stopped embedded store is started for the check. */
+/** Checks everything and changes nothing, except that a stopped embedded store is started for the check. */
 export async function doctor(options: DoctorOptions, terminal: Terminal): Promise<ExitCode> {
   requireStore(options, "doctor");
   const { schema } = settingsOf(lookingOptions(options));

@@ -22,12 +22,15 @@ export interface MigrateOptions extends CommonOptions {
   plan?: boolean;
   wait?: boolean;
   role?: string;
-  /** How many days ahead partitions are made. */
+  /** For how many days ahead partitions are made. */
   days?: number;
 }
 
 const askEveryMs = 1_000;
-/** A daily call may fail for 13 days on end. Each partition costs the planning of statements that read history a little. */
+/**
+ * With 14 days, a daily call may fail for 13 days in a row. More would cost: each partition adds to the planning time of statements on
+ * history.
+ */
 const defaultDays = 14;
 
 export function migrateStore(options: MigrateOptions, terminal: Terminal): Promise<ExitCode> {
@@ -53,7 +56,7 @@ export function migrateStore(options: MigrateOptions, terminal: Terminal): Promi
   return atStore(options, work, options.plan || options.wait ? false : undefined);
 }
 
-/** Runs `work`, which may wait for long; a signal ends it. */
+/** Runs `work`, which may take long; a signal to the process aborts it. */
 async function interruptible<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const interrupted = new AbortController();
   const onInterrupt = () => interrupted.abort();
@@ -72,9 +75,9 @@ interface Partitions {
 }
 
 /**
- * Rotates the partitions. The store answered just now, so a wait here is for a table that another transaction has locked; the
- * call repeats until it gets the lock. Partitions older than the retention of the live nodes are dropped, by the longest of
- * theirs; if no node is alive, none is dropped.
+ * Creates and drops partitions. The store has just answered, so if this waits, another transaction holds a lock on a table; the call
+ * repeats until it gets the lock. Partitions older than the longest retention of all live nodes are dropped; if no node is alive, none is
+ * dropped.
  */
 const migrate = (url: string, schema: string, days: number, terminal: Terminal): Promise<Partitions> =>
   interruptible(async (signal) => {
@@ -88,7 +91,7 @@ const migrate = (url: string, schema: string, days: number, terminal: Terminal):
     }
   });
 
-/** Prints what a process would log: partitions that are missing and that this role may not make. */
+/** Prints the warnings that a process would log: partitions are missing and this role may not create them. */
 const warnings = (terminal: Terminal): Log => ({
   ...silentLog,
   warn: (fields, message) => terminal.aside(`${message}. ${(fields as { hint?: string }).hint ?? ""}`.trim()),
@@ -104,8 +107,8 @@ async function retention(store: Store, nowMs: number): Promise<number | null> {
 const notThere: SchemaFacts = { version: { number: 0, serves: null }, missing: { all: 0, today: 0, mayMake: true } };
 
 /**
- * Waits until a process of this version could start on the schema: it has been migrated, and where this role may not make partitions,
- * today's are there. A store that cannot be reached yet is waited for too.
+ * Waits until a process of this version could start on the schema: the schema is migrated, and today's partitions exist if this role may
+ * not create them. Also waits for a store that cannot be reached yet.
  */
 const migrated = (url: string, schema: string): Promise<SchemaFacts> =>
   interruptible(async (signal) => {
@@ -140,7 +143,7 @@ interface Migrated {
   partitions: Partitions | undefined;
   /** How many partitions a plan would make. */
   wanted: number | undefined;
-  /** The role that was granted the rights that the work needs. */
+  /** The role that was granted the rights that a process needs. */
   role: string | undefined;
 }
 

@@ -15,7 +15,7 @@ interface Cluster {
   drained: DrainedNode[];
   leadership: Leadership;
   terms: Term[];
-  /** A service's id, `store`, or null before the first node. */
+  /** The id of the coordination service; `store`: there is none; null: no node has started yet. */
   coordination: string | null;
   nowMs: number;
 }
@@ -44,14 +44,14 @@ const isSilent = ({ seenMs, timeoutMs }: Member, nowMs: number) => nowMs - seenM
 const reliesOn = ({ witnessed }: Member) => (witnessed ? "service" : "store");
 const iso = (ms: number | null) => (ms === null ? null : new Date(ms).toISOString());
 
-/** "ZooKeeper at zk1:2181/billing", as the live members call it; a service that no live member names is shown by its id. */
+/** "ZooKeeper at zk1:2181/billing", in the words of the live members; a service that no live member names is shown by its id. */
 export function usedCoordination(coordination: string | null, members: Member[]): string {
   if (coordination === null || coordination === storeAlone) return "the store alone";
   const known = members.map(({ settings }) => settings?.coordination).find((place) => typeof place === "string");
   return known ?? `service ${coordination}`;
 }
 
-/** The present term; undefined without a leader, also when the leader has died. */
+/** The present term; undefined: there is no leader, or the leader has died. */
 const current = ({ leadership, terms }: Cluster): Term | undefined =>
   leadership.sessionId === null
     ? undefined

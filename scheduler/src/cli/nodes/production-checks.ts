@@ -3,11 +3,12 @@ import type { ClusterFacts } from "../../store/postgres/runs/inspect.ts";
 import { groupWorkers } from "../tasks/tasks.ts";
 import { type Check, good, list, problem, remark, silent } from "./checks.ts";
 
-/** The connections of two processes with the default settings, as a rolling update starts them. */
+/** A rolling update briefly runs two more processes, which need this many connections with the default settings. */
 const spareConnections = 20;
 
 /**
- * Whether server and cluster are ready for production: the rows of the table in docs/guide/deploying.md that doctor does not check anyway.
+ * Checks whether server and cluster are ready for production: the rows of the table in docs/guide/deploying.md that doctor does not check
+ * anyway.
  * @param way plain: the machines to which the store's URL leads without TLS
  */
 export const checkProduction = (

@@ -6,7 +6,7 @@ import type { Style } from "../screen/style.ts";
 import { cut, pad, plain } from "../screen/text.ts";
 import { clockText, spanText } from "../screen/times.ts";
 
-/** The end of a run, for one line about it; both a run from the store and an event of this process fit. */
+/** The end of a run, as printed in one line; made from a stored run or from an event of this process. */
 export interface RunEnd {
   runId: number;
   task: string;
@@ -18,7 +18,7 @@ export interface RunEnd {
   error: string | null;
 }
 
-/** Names are padded to this, so that what follows stands in columns as long as they are short. */
+/** Names are padded to this width, so that the rest of the line stays in columns as long as names are short. */
 const usualTaskWidth = 20;
 
 /** `14:03:20.001  heartbeat            run 42  ✓ 3 ms   (1 ms late)` */
@@ -56,7 +56,7 @@ export function lateText(ms: number, style: Style): string {
   return ms >= 1_000 ? style.warning(text) : style.dim(text);
 }
 
-/** The words of an error as the store keeps it: its code where it has one of ours, and its message. */
+/** The text of a stored error: its message, after its code if that is a Carillon code. */
 export function errorWords(error: Json | undefined): string | null {
   if (error === null || error === undefined) return null;
   if (typeof error !== "object" || Array.isArray(error)) return String(error);
@@ -65,7 +65,7 @@ export function errorWords(error: Json | undefined): string | null {
   return typeof code === "string" && code in errorCodes && code !== "CANCELLED" ? `${code}: ${words}` : words;
 }
 
-/** null while it runs. */
+/** null while the run goes on. */
 export function endOf(notice: RunNotice): RunEnd | null {
   if (notice.kind === "started") return null;
   const outcome = notice.kind === "ended" ? (notice.outcome ?? "succeeded") : notice.kind;

@@ -17,7 +17,7 @@ import { plain } from "../screen/text.ts";
 import { ageText, spanText } from "../screen/times.ts";
 import type { CommonOptions } from "../store-choice.ts";
 
-/** The options of commands that act on many items. */
+/** Options of commands that act on many runs or tasks at once. */
 export interface BulkOptions extends CommonOptions {
   task?: string;
   matching?: string;
@@ -34,7 +34,7 @@ export interface BulkOptions extends CommonOptions {
   reason?: string;
 }
 
-/** Acts on more runs or tasks than these need confirmation. */
+/** Up to this many runs or tasks, an act needs no confirmation. */
 const runsUnasked = 1_000;
 const tasksUnasked = 20;
 const shown = 10;
@@ -50,7 +50,7 @@ const past: Record<OperationKind, string> = {
   backfill: "to run",
 };
 
-/** A time with an offset, or a span back from now. @throws USAGE */
+/** A time with an offset, or a duration before now, in epoch milliseconds. @throws USAGE */
 export function timeOf(option: string, text: string, nowMs: number): number {
   if (/^[\d.\s]+(?:ms|[smhdw])/.test(text)) return Math.round(nowMs - parseDuration(text, option));
   return momentOf(
@@ -61,7 +61,7 @@ export function timeOf(option: string, text: string, nowMs: number): number {
   );
 }
 
-/** A time with an offset. @throws USAGE */
+/** The epoch milliseconds of a time with an offset. @throws USAGE */
 export const instantOf = (option: string, text: string): number =>
   momentOf(
     option,
@@ -94,7 +94,7 @@ export function filterOf(options: BulkOptions, nowMs: number): OperationFilter {
   };
 }
 
-/** Shows what would be touched, asks for confirmation where that is much, and begins the operation. */
+/** Shows which items would be touched, asks for confirmation if they are many, and begins the operation. */
 export function beginOperation(
   kind: OperationKind,
   options: BulkOptions,
@@ -150,13 +150,13 @@ export function beginOperation(
   });
 }
 
-/** @param until when the tasks are resumed by themselves */
+/** @param until when the tasks are resumed automatically */
 export function pauseByFilter(options: BulkOptions, until: string | undefined, terminal: Terminal): Promise<ExitCode> {
   const end = until === undefined ? {} : { pauseUntilMs: instantOf("--until", until) };
   return beginOperation("pause", options, terminal, () => end);
 }
 
-/** Waits until the operation has ended. It also takes steps from here, so it progresses without running nodes. */
+/** Waits until the operation has ended. It also executes steps itself, so that the operation progresses even if no node runs. */
 async function follow(id: number, { cluster, signal }: Reached, terminal: Terminal): Promise<ExitCode> {
   let told = "";
   for (;;) {
@@ -180,7 +180,7 @@ async function follow(id: number, { cluster, signal }: Reached, terminal: Termin
   }
 }
 
-/** Why an item no longer needed the act when its turn came. */
+/** Why an operation had to skip an item: what had happened to the item by the time it was processed. */
 const passedText: Record<OperationKind, string> = {
   pause: "paused already, or their pause would be over",
   resume: "at work already",
@@ -322,7 +322,7 @@ export function backfillTask(task: string, options: BackfillOptions, terminal: T
   }));
 }
 
-/** "10/s", "100/m", "5/10s" → runs a second. @throws USAGE */
+/** Converts "10/s", "100/m" or "5/10s" to runs per second. @throws USAGE */
 export function rateOf(text: string): number {
   const [, count = "", span = ""] = /^(\d+)\/((?:\d+)?(?:ms|[smhd]))$/.exec(text.trim()) ?? [];
   if (count === "") {

@@ -175,7 +175,7 @@ function printError(error: Json, terminal: Terminal): void {
   ) as Record<string, Json>;
   terminal.line();
   terminal.line(style.dim("error"));
-  // The stack is the user's own code's, and begins with the message.
+  // The stack is that of the user's code, and begins with the message.
   const text = typeof stack === "string" ? stack : `${typeof code === "string" ? `${code}: ` : ""}${message}`;
   for (const line of plainLines(text)) terminal.line(`  ${style.bad(line)}`);
 }

@@ -4,7 +4,7 @@ import type { Terminal } from "../screen/terminal.ts";
 import { plain } from "../screen/text.ts";
 import { timeText } from "../screen/times.ts";
 
-/** How many of a run's children and followers a page shows, by the store and by a server alike. */
+/** How many of a run's children and followers are shown, by the store and by a server alike. */
 export const relativesShown = 50;
 
 const words: Record<Relative["relation"], string> = {

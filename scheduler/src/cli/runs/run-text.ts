@@ -33,7 +33,7 @@ export function statePaint(state: RunRecord["state"], style: Style): Paint {
   }
 }
 
-/** An ended run's line; undefined while it lives. */
+/** The end of a run for one line; undefined: the run has not ended. */
 export function endOfRun(run: RunRecord): RunEnd | undefined {
   const outcome = outcomes.find((end) => end === run.state);
   return outcome && { ...run, outcome, error: errorWords(run.error) };

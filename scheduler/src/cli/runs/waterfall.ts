@@ -4,7 +4,7 @@ import { cut, pad, plain } from "../screen/text.ts";
 import { spanText } from "../screen/times.ts";
 import { errorWords } from "./event-lines.ts";
 
-/** One try of a run on the shared scale. null: not known, or not yet. */
+/** One attempt of a run on the shared time scale. null: not known, or not reached yet. */
 export interface Bar {
   attempt: number;
   claimedMs: number | null;
@@ -14,7 +14,7 @@ export interface Bar {
   error: string | null;
 }
 
-/** The attempts that did not end the run, then the one that did or that is under way. */
+/** The attempts that did not end the run, then the attempt that ended it or is under way. */
 export function barsOf(run: RunRecord, attempts: AttemptRecord[]): Bar[] {
   const bars: Bar[] = attempts
     .filter(({ attempt }) => attempt < run.attempt || run.claimedMs === null)
@@ -34,8 +34,8 @@ export function barsOf(run: RunRecord, attempts: AttemptRecord[]): Bar[] {
 }
 
 /**
- * due → claimed → started → ended, a line a try: `·` due and unclaimed, `░` claimed and not started, `█` running, with
- * `▏` where it was due.
+ * due → claimed → started → ended, one line per attempt: `·` due and unclaimed, `░` claimed and not started, `█` running, with `▏` at the
+ * due time.
  */
 export function waterfallLines(run: RunRecord, bars: Bar[], nowMs: number, width: number, style: Style): string[] {
   if (bars.length === 0) return [];

@@ -23,7 +23,7 @@ const keys: Readonly<Record<string, string>> = {
 
 export interface FullScreenOptions {
   onKey: (key: string) => void;
-  /** The terminal has another size, or this process has it back. */
+  /** Called when the terminal was resized, or when this process has it back after a suspension. */
   onDraw: () => void;
 }
 
@@ -98,7 +98,7 @@ export class FullScreen {
     }
   }
 
-  /** Suspends as the shell's job control expects: the shell has the terminal until this process is brought back. */
+  /** Suspends as the shell's job control expects: the shell has the terminal until this process is resumed. */
   #suspend(): void {
     this.#leave();
     process.once("SIGCONT", () => {

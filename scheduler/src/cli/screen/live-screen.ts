@@ -9,8 +9,8 @@ const endUpdate = "\u001b[?2026l";
 type Write = typeof process.stdout.write;
 
 /**
- * A block of lines at the bottom of the terminal, redrawn in place. Other output of this process (a handler's console.log) goes
- * above the block, where it stays, instead of into the middle of it.
+ * A block of lines at the bottom of the terminal, redrawn in place. Other output of this process (such as a handler's console.log) is
+ * written above the block, where it stays, instead of into the middle of it.
  */
 export class LiveScreen {
   readonly #stream: WriteStream;
@@ -37,7 +37,7 @@ export class LiveScreen {
     this.#block = lines;
   }
 
-  /** Lines that stay, above the block. */
+  /** Writes lines above the block, where they stay. */
   above(text: string): void {
     const block = this.#block;
     this.#write(`${beginUpdate}${this.#toTop()}\u001b[J${text}\n`);
@@ -45,7 +45,7 @@ export class LiveScreen {
     this.draw(block);
   }
 
-  /** Leaves the block where it is and gives the terminal back. */
+  /** Leaves the block on the screen, and restores the terminal. */
   close(): void {
     if (this.#unfinished !== "") this.above(this.#unfinished);
     this.#unfinished = "";
@@ -53,7 +53,7 @@ export class LiveScreen {
     this.#write(showCursor);
   }
 
-  /** Moves to the block's first line. In a narrower terminal its lines take more rows than before. */
+  /** Moves the cursor to the block's first line. If the terminal has become narrower, the block's lines take more rows than before. */
   #toTop(): string {
     const columns = this.#stream.columns || 80;
     const rows = this.#block.reduce((sum, line) => sum + Math.max(1, Math.ceil(styledWidth(line) / columns)), 0);

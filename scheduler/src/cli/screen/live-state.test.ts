@@ -126,7 +126,7 @@ describe("the live view", () => {
     expect(state.counts).toEqual({ started: 5_000, succeeded: 0, failed: 2_500, cancelled: 0, retried: 2_500 });
     expect(state.running.size).toBe(0);
     expect(state.last(10_000).length).toBeLessThanOrEqual(400);
-    // The lateness of the latest 1,000 starts.
+    // Only the latest 1,000 starts count for the lateness.
     expect(state.lateness()).toEqual({ p50: 4_500, p99: 4_990, max: 4_999 });
   });
 });

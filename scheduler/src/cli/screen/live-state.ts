@@ -23,7 +23,7 @@ export interface Counts {
 const keptEnds = 200;
 const keptLateness = 1_000;
 
-/** The data of a live view, from the events of runs; drawing it makes no calls. */
+/** The data of a live view, collected from the events of runs; drawing the view makes no calls. */
 export class LiveState {
   readonly counts: Counts = { started: 0, succeeded: 0, failed: 0, cancelled: 0, retried: 0 };
   readonly running = new Map<string, RunNotice>();
@@ -53,7 +53,7 @@ export class LiveState {
     else this.#lateness[this.#latest++ % keptLateness] = ms;
   }
 
-  /** The lateness of the latest runs; null before the first. */
+  /** Percentiles of the lateness of the latest runs, in milliseconds; null before the first run. */
   lateness(): { p50: number; p99: number; max: number } | null {
     if (this.#lateness.length === 0) return null;
     const sorted = [...this.#lateness].sort((a, b) => a - b);
@@ -93,7 +93,7 @@ export interface Frame {
 
 const label = (text: string, style: Style) => style.dim(pad(text, 9));
 
-/** Where lines are shorter than this, the fires have no label beside them and names get less room. */
+/** Below this width, the list of next fires has no label beside it and names get fewer columns. */
 const roomyWidth = 80;
 
 /** At most `height` lines, none wider than `width`. */

@@ -1,6 +1,6 @@
 export type Paint = (text: string) => string;
 
-/** Colours by meaning, not by hue. */
+/** Colours are named by their meaning, not by their hue. */
 export interface Style {
   title: Paint;
   dim: Paint;
@@ -28,7 +28,7 @@ export const uncoloured: Style = { title: none, dim: none, good: none, bad: none
 
 export const styleOf = (colour: boolean): Style => (colour ? coloured : uncoloured);
 
-/** Colour is for a terminal whose owner has not turned it off (https://no-color.org). */
+/** Colours are used only on a terminal whose owner has not turned them off (https://no-color.org). */
 export function wantsColour(
   stream: { isTTY?: boolean },
   environment: { NO_COLOR?: string; TERM?: string },

@@ -3,10 +3,10 @@ import { widthOf } from "./text.ts";
 /** The sequences that `style.ts` puts around text; \p{Cc} stands for the escape character. */
 const colour = /\p{Cc}\[[0-9;]*m/gu;
 
-/** Columns that a line with colours in it takes up. */
+/** The number of columns that a line with colours takes up. */
 export const styledWidth = (line: string): number => widthOf(line.replace(colour, ""));
 
-/** Cuts a line that has colours in it: they take no room, and all of them end where it is cut. */
+/** Cuts a line with colours: colour sequences have no width, and a cut line resets its colours at the end. */
 export function cutStyled(line: string, width: number): string {
   if (styledWidth(line) <= width) return line;
   let used = 0;

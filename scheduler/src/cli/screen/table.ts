@@ -4,19 +4,19 @@ import { cut, pad, widthOf } from "./text.ts";
 export interface Column {
   title: string;
   align?: "left" | "right";
-  /** May be cut down to this many columns; without it, it is shown whole. */
+  /** The column may be cut down to this width; absent: it is never cut. */
   least?: number;
-  /** Given up when the table is still too wide, the highest number first; without it, it stays. */
+  /** The column may be dropped if the table is still too wide, the highest number first; absent: it is never dropped. */
   drop?: number;
 }
 
-/** A cell's text must be `plain`. */
+/** The text of a cell must have been made safe by `plain`. */
 export type Cell = string | { text: string; paint: Paint };
 
 const gap = 2;
 const textOf = (cell: Cell | undefined) => (cell === undefined ? "" : typeof cell === "string" ? cell : cell.text);
 
-/** The table's lines, none wider than `width`: flexible columns are cut first, then unimportant ones left out. */
+/** The table's lines, none wider than `width`: columns with `least` are cut first, then columns with `drop` are left out. */
 export function tableLines(
   columns: readonly Column[],
   rows: readonly (readonly Cell[])[],
@@ -25,7 +25,7 @@ export function tableLines(
   const natural = columns.map(({ title }, at) =>
     Math.max(widthOf(title), ...rows.map((row) => widthOf(textOf(row[at])))),
   );
-  // A column without any text is left out.
+  // A column whose cells are all empty is left out.
   let shown = columns
     .map((_, at) => at)
     .filter((at) => rows.length === 0 || rows.some((row) => textOf(row[at]) !== ""));
@@ -67,7 +67,7 @@ export function tableLines(
   return [...head, ...rows.map((row) => line(row))];
 }
 
-/** Widths of the shown columns that fit together, or undefined when even the least do not. */
+/** The widths at which the shown columns fit; undefined: they do not fit even at their least widths. */
 function fitted(
   columns: readonly Column[],
   natural: number[],
@@ -77,7 +77,7 @@ function fitted(
   const widths = new Map(shown.map((at) => [at, natural[at] as number]));
   let over = [...widths.values()].reduce((sum, one) => sum + one, 0) + gap * Math.max(0, shown.length - 1) - width;
   while (over > 0) {
-    // Narrows the widest column first, so that short columns stay whole as long as possible.
+    // Narrows the widest column first, so that short columns stay uncut as long as possible.
     const room = (at: number) => (widths.get(at) as number) - (columns[at]?.least ?? Number.POSITIVE_INFINITY);
     const giving = shown.filter((at) => room(at) > 0);
     if (giving.length === 0) return undefined;

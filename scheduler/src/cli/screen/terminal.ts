@@ -20,7 +20,7 @@ export class Terminal {
     this.errorStyle = styleOf(wantsColour(process.stderr, process.env, colour));
   }
 
-  /** Columns; infinite without a terminal, so that nothing is cut for grep. */
+  /** The width in columns; infinite without a terminal, so that nothing is cut for grep. */
   get width(): number {
     return process.stdout.isTTY ? process.stdout.columns || 80 : Number.POSITIVE_INFINITY;
   }
@@ -40,7 +40,7 @@ export class Terminal {
     process.stdout.write(`${JSON.stringify(value, null, process.stdout.isTTY ? 2 : undefined)}\n`);
   }
 
-  /** Prints one document: the object itself for one name, a list of objects for several. */
+  /** Prints one document: the object itself if one name was given, a list of objects for several. */
   objects(values: readonly object[], named: number): void {
     if (named > 1) this.object(values);
     else for (const value of values) this.object(value);
@@ -52,7 +52,7 @@ export class Terminal {
       this.line(indent + line);
   }
 
-  /** Prints one thing: its name and state, then a line for each of its properties. Empty properties are left out. */
+  /** Prints one item: its name and state, then one line for each of its properties. Empty properties are left out. */
   card(name: string, state: string, properties: readonly (readonly [title: string, text: string])[]): void {
     const { style } = this;
     const width = Math.max(0, ...properties.map(([title]) => title.length));
@@ -62,7 +62,7 @@ export class Terminal {
       if (text !== "") this.line(`  ${style.dim(title.padEnd(width))}  ${plain(text)}`);
   }
 
-  /** Prints an expected failure as a line, a hint and its page; a bug keeps its stack, which its fix needs. */
+  /** Prints an expected failure as a line with a hint and a link; a bug keeps its stack, which is needed to fix it. */
   failure(error: unknown): void {
     process.stderr.write(`${failureText(error, this.json, this.errorStyle)}\n`);
   }
@@ -73,10 +73,10 @@ export function failureText(error: unknown, json: boolean, style: Style): string
     const { code, message, hint, path } = error;
     if (json) return JSON.stringify({ code, message, hint, ...(path === "" ? {} : { path }) });
     const lines = [`${style.bad(`carillon: ${code}:`)} ${message.split("\n").map(plain).join("\n  ")}`];
-    // Most messages name the part themselves.
+    // Most messages contain the path already.
     if (!message.includes(path)) lines.push(`  ${style.dim("at:")} ${plain(path)}`);
     if (hint !== "") lines.push(`  ${style.dim("hint:")} ${plain(hint)}`);
-    // A wrong command line is explained by its own --help.
+    // The help of the command explains a wrong command line, so no page is named.
     if (code !== "USAGE") lines.push(`  ${style.dim("more:")} docs/errors.md#${code.toLowerCase()}`);
     return lines.join("\n");
   }

@@ -1,6 +1,6 @@
 /**
- * Text on a terminal: how wide it is, and what of it may be shown. Names, messages and logs come from elsewhere, so
- * whatever a terminal would act on is made visible before it is written.
+ * Text on a terminal: its width, and which characters may be shown. Names, messages and logs come from outside, so each character that a
+ * terminal would act on is made visible before it is written.
  */
 
 const acting = /[\p{Cc}\p{Bidi_Control}\p{Zl}\p{Zp}]/gu;
@@ -9,7 +9,7 @@ const wide =
 const zeroWidth = /[\p{M}\p{Cf}]/u;
 const ascii = /^[\x20-\x7e]*$/;
 
-/** One line without anything that a terminal would act on: newlines and tabs as spaces, escapes as ␛. */
+/** One line without characters that a terminal would act on: newlines and tabs become spaces, escapes become ␛. */
 export function plain(text: string): string {
   return text.replace(acting, (character) => {
     if (/[\n\t\u2028\u2029]/.test(character)) return " ";
@@ -18,10 +18,10 @@ export function plain(text: string): string {
   });
 }
 
-/** The same for text of several lines. */
+/** As `plain`, for a text of several lines. */
 export const plainLines = (text: string): string[] => text.replace(/\r\n?/g, "\n").split("\n").map(plain);
 
-/** Columns that the text takes up. */
+/** The number of columns that the text takes up. */
 export function widthOf(text: string): number {
   if (ascii.test(text)) return text.length;
   let width = 0;
@@ -29,13 +29,13 @@ export function widthOf(text: string): number {
   return width;
 }
 
-/** At most `width` columns; a cut shows as "…". */
+/** The text cut to at most `width` columns; a cut text ends with "…". */
 export function cut(text: string, width: number): string {
   if (widthOf(text) <= width) return text;
   return width < 1 ? "" : `${start(text, width - 1)}…`;
 }
 
-/** As much of its beginning as fits, in whole characters. */
+/** The longest beginning of the text that fits, in whole characters. */
 function start(text: string, width: number): string {
   let room = width;
   let kept = "";
@@ -52,7 +52,7 @@ export function pad(text: string, width: number, align: "left" | "right" = "left
   return align === "left" ? text + room : room + text;
 }
 
-/** Lines of whole words; a word longer than a line is cut in pieces. */
+/** Breaks the text into lines of whole words; a word longer than a line is broken into pieces. */
 export function wrap(text: string, width: number): string[] {
   const lines: string[] = [];
   let line = "";
@@ -76,7 +76,7 @@ export function wrap(text: string, width: number): string[] {
   return [...lines, line];
 }
 
-/** One at least, each as long as fits; a character that does not fit at all has one of its own. */
+/** Breaks a word into at least one piece, each as long as fits; a character wider than `width` becomes a piece of its own. */
 function piecesOf(word: string, width: number): string[] {
   const pieces: string[] = [];
   let piece = "";

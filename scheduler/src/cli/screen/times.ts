@@ -6,7 +6,7 @@ export function localZone(): Zone {
   try {
     return zoneOf(Intl.DateTimeFormat().resolvedOptions().timeZone);
   } catch {
-    // TZ names none that the runtime knows; Node itself then counts in UTC.
+    // TZ names a zone that the runtime does not know; Node itself then uses UTC.
     return zoneOf("UTC");
   }
 }
@@ -19,7 +19,7 @@ export function zoneOfSpec(spec: ScheduleSpec): Zone {
 
 const digits = (value: number, length = 2) => String(value).padStart(length, "0");
 
-/** "+02:00" */
+/** A UTC offset as text: "+02:00". */
 export function offsetText(offsetMs: number): string {
   const minutes = Math.round(Math.abs(offsetMs) / 60_000);
   return `${offsetMs < 0 ? "-" : "+"}${digits(Math.floor(minutes / 60))}:${digits(minutes % 60)}`;
@@ -27,17 +27,17 @@ export function offsetText(offsetMs: number): string {
 
 const localParts = (ms: number, zone: Zone) => new Date(ms + zone.at(ms).offset).toISOString();
 
-/** "14:03:20.001" */
+/** The time of day with milliseconds: "14:03:20.001". */
 export const clockText = (ms: number, zone: Zone): string => localParts(ms, zone).slice(11, 23);
 
-/** "2026-03-29 02:30:00 +02:00"; milliseconds where there are any. */
+/** "2026-03-29 02:30:00 +02:00"; with milliseconds if they are not zero. */
 export function timeText(ms: number, zone: Zone): string {
   const text = localParts(ms, zone);
   const fraction = text.slice(19, 23);
   return `${text.slice(0, 10)} ${text.slice(11, 19)}${fraction === ".000" ? "" : fraction} ${offsetText(zone.at(ms).offset)}`;
 }
 
-/** "14:03:20" today, "Nov 28 00:00" else. */
+/** A short time: "14:03:20" on the present day, "Nov 28 00:00" otherwise. */
 export function briefText(ms: number, nowMs: number, zone: Zone): string {
   const text = localParts(ms, zone);
   if (text.slice(0, 10) === localParts(nowMs, zone).slice(0, 10)) return text.slice(11, 19);
@@ -46,7 +46,7 @@ export function briefText(ms: number, nowMs: number, zone: Zone): string {
   return sameYear ? `${month} ${text.slice(8, 10)} ${text.slice(11, 16)}` : text.slice(0, 10);
 }
 
-/** "3 ms", "1.2 s", "2 min 3 s", "5 h", "12 d" */
+/** A duration as text: "3 ms", "1.2 s", "2 min 3 s", "5 h", "12 d". */
 export function spanText(ms: number): string {
   if (ms < 0) return `−${spanText(-ms)}`;
   if (ms < 999.5) return `${Math.round(ms)} ms`;
@@ -63,7 +63,7 @@ export function spanText(ms: number): string {
   return days < 730 ? `${days} d` : `${Math.floor(days / 365)} years`;
 }
 
-/** "in 5 s", "3 min ago", "now" */
+/** A time relative to now: "in 5 s", "3 min ago", "now". */
 export function ageText(ms: number, nowMs: number): string {
   const away = ms - nowMs;
   if (Math.abs(away) < 500) return "now";

@@ -25,23 +25,23 @@ export interface TopView {
   zone: Zone;
   sort: SortKey;
   paused: boolean;
-  /** Tasks that are scrolled past. */
+  /** How many tasks are scrolled past at the top. */
   from: number;
-  /** The cluster's time by now; between two looks it goes on. */
+  /** The present cluster time, which is advanced between two reads of the cluster. */
   nowMs: number;
   everyMs: number;
-  /** Since when the cluster is unreachable, and why. */
+  /** Since when the cluster is unreachable, and the reason; null: it is reachable. */
   away: { sinceMs: number; why: string } | null;
 }
 
-/** Where there are as many columns, runs and workers stand beside the tasks instead of below them. */
+/** From this width on, runs and workers are shown beside the tasks instead of below them. */
 const wideColumns = 130;
-/** Where there are less, sort keys go without their names. */
+/** Below this width, sort keys are shown without their names. */
 const spaciousColumns = 76;
 const gap = 3;
 const fewLines = 14;
 
-/** The whole screen: `height` lines at most, none wider than `width`. Pure. */
+/** The lines of the whole screen: at most `height` lines, none wider than `width`. Pure. */
 export function topLines(state: TopState, view: TopView): string[] {
   const { width, height, style } = view;
   const head = headLines(state, view);
@@ -118,7 +118,7 @@ function footLine({ sort, width, paused }: TopView): string {
   );
 }
 
-/** One below the other; of a low screen the tasks get most. */
+/** Tasks above, the other parts below; on a low screen the tasks get most of the lines. */
 function narrow(state: TopState, view: TopView, room: number): string[] {
   const parts = [runningLines, failingLines, memberLines]
     .map((lines) => lines(state, view, view.width))
@@ -142,7 +142,9 @@ function wide(state: TopState, view: TopView, room: number): string[] {
   });
 }
 
-/** Puts parts one below the other with an empty line between: each gets its share, and the lines that earlier parts leave unused. */
+/**
+ * Puts parts below each other with an empty line between them: each part gets an equal share, and the lines that earlier parts left unused.
+ */
 function shared(parts: string[][], room: number): string[] {
   const lines: string[] = [];
   let left = parts.length;
@@ -240,7 +242,7 @@ function failingLines({ failing, ended }: TopState, { style, nowMs }: TopView, w
     plain(tasks.join(", ")),
     { text: plain(reason), paint: style.bad },
   ]);
-  // A run that failed a moment ago and is not a dead letter yet, or was redriven since.
+  // A run that failed a moment ago may not be a dead letter yet, or may have been redriven.
   const recent = ended.find(({ state }) => state === "failed");
   if (rows.length === 0 && recent)
     rows.push([

@@ -3,36 +3,36 @@ import { outcomes } from "../../run/run.ts";
 import type { RunRecord } from "../../run/run-record.ts";
 import type { Cluster, ListedTask } from "../nodes/cluster.ts";
 
-/** How many runs of each kind are read; more show as "200+". */
+/** How many runs of each kind are read; a larger number is shown as "200+". */
 const runsRead = 200;
 const recentMs = 60_000;
-/** A worker with free capacity starts a run at once, so a run that waits for longer has no worker, or waits for capacity. */
+/** A worker with free capacity starts a run at once, so a run that waits longer has no worker, or waits for capacity. */
 export const overdueMs = 1_000;
-/** A run that starts later than this is not on time. */
+/** A run that starts later than this counts as late. */
 export const lateMs = 1_000;
 const fewTasks = 500;
 const oftenMs = 2_000;
 const rarelyMs = 10_000;
 
-/** A cluster as it was at one moment. */
+/** The state of a cluster at one moment. */
 export interface TopState {
   place: string;
   nowMs: number;
   tasks: ListedTask[];
-  /** With a worker, and due. */
+  /** Due runs that a worker has claimed. */
   running: RunRecord[];
-  /** Due runs that no worker has. */
+  /** Due runs that no worker has claimed. */
   overdue: RunRecord[];
-  /** That ended within the last minute, the latest first. */
+  /** Runs that ended within the last minute, the latest first. */
   ended: RunRecord[];
-  /** Open dead letters: their number, and the groups by cause. */
+  /** The number of open dead letters, and their groups by cause. */
   letters: number;
   failing: { reason: string; letters: number; tasks: string[]; lastMs: number }[];
   members: Member[];
   leader: Term | null;
 }
 
-/** Reads a cluster again and again; what changes rarely or costs more, less often. */
+/** Reads a cluster repeatedly; data that rarely changes or costs more is read less often. */
 export class TopReader {
   readonly #cluster: Cluster;
   #tasks: ListedTask[] = [];
@@ -88,7 +88,7 @@ export interface Lateness {
   max: number;
 }
 
-/** The lateness of first attempts that started; null: none did. */
+/** The lateness of first attempts, in milliseconds; null: no first attempt started. */
 export function latenessOf(runs: readonly RunRecord[]): Lateness | null {
   const late = runs
     .flatMap(({ startedMs, dueMs, attempt }) =>
@@ -103,7 +103,7 @@ export function latenessOf(runs: readonly RunRecord[]): Lateness | null {
 export const silentOf = ({ members, nowMs }: Pick<TopState, "members" | "nowMs">): Member[] =>
   members.filter(({ seenMs, timeoutMs }) => nowMs - seenMs > timeoutMs);
 
-/** The present troubles, the worst first; an empty list: all is on time. */
+/** The present problems, the worst first; an empty list: everything is on time. */
 export function troublesOf(state: TopState): { text: string; bad: boolean }[] {
   const { overdue, leader, members, nowMs, ended } = state;
   const troubles: { text: string; bad: boolean }[] = [];
@@ -150,11 +150,11 @@ export interface TaskRow {
   succeeded: number;
   missed: number;
   paused: boolean;
-  /** The end of its last run in the last minute. */
+  /** The state in which its latest run of the last minute ended; null: none ended. */
   last: RunRecord["state"] | null;
 }
 
-/** Each task with what its runs do. */
+/** One row per task, with counts of its runs. */
 export function taskRows({ tasks, running, overdue, ended, nowMs }: TopState, sort: SortKey): TaskRow[] {
   const count = (runs: readonly RunRecord[]) => {
     const counts = new Map<string, number>();

@@ -17,12 +17,12 @@ export interface TopOptions extends CommonOptions {
 }
 
 const shortestMs = 500;
-/** Between two looks the clock and ages go on. */
+/** How often the screen is redrawn between two reads, so that the clock and ages advance. */
 const redrawMs = 1_000;
 const pipedLines = 60;
 const pipedColumns = 120;
 
-/** Full screen on a terminal; into a pipe one frame, for programs one object. */
+/** Full screen on a terminal, a single frame into a pipe, and a single object with --json. */
 export function top(options: TopOptions, terminal: Terminal): Promise<ExitCode> {
   const everyMs = parseDuration(options.every, "--every", shortestMs);
   const sort = (Object.entries(sortKeys).find(([, name]) => name === options.sort)?.[0] ?? "n") as SortKey;
@@ -51,7 +51,7 @@ export function top(options: TopOptions, terminal: Terminal): Promise<ExitCode> 
 
 type Kept = Pick<TopView, "sort" | "everyMs" | "style" | "zone" | "paused" | "from" | "away">;
 
-/** True for errors that pass, because the store or the server is away for a while; others are reported as by any other command. */
+/** True for temporary errors, while the store or the server is away; other errors end the command. */
 const passing = (error: unknown): error is CarillonError =>
   isStoreAway(error) || (isCarillonError(error) && /^(?:SERVER_UNREACHABLE|SERVER_BUSY|STOPPED)$/.test(error.code));
 
@@ -125,13 +125,13 @@ class Top {
 
   #draw(): void {
     const { columns: width = 80, rows: height = 24 } = process.stdout;
-    // A paused view stands still, and its clock too.
+    // In a paused view the clock stands still too.
     const nowMs = this.#view.paused ? this.#state.nowMs : Math.max(this.#state.nowMs, this.#cluster.nowMs());
     this.#screen.draw(topLines(this.#state, { ...this.#view, nowMs, width, height }));
   }
 }
 
-/** One look, for programs. */
+/** One state of the cluster as JSON for programs. */
 function asJson(state: TopState, sort: SortKey): object {
   const { nowMs, running, overdue, ended, failing, members, leader } = state;
   return {

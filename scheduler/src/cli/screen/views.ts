@@ -8,11 +8,11 @@ import { frameLines, LiveState, type UpcomingFire, upcomingLines } from "./live-
 import type { Style } from "./style.ts";
 import { localZone, spanText } from "./times.ts";
 
-/** The data that a view reads while it shows. */
+/** The data that a view reads while it is shown. */
 export interface Scene {
   /** Parts of the header, the program's name first. */
   header(): string[];
-  /** As they are shown: without passwords. */
+  /** The store as it may be shown: without a password. */
   readonly store: string;
   readonly coordination: string | null;
   leads(): { node: string; term: number | null }[];
@@ -23,7 +23,7 @@ export interface Scene {
 export interface View {
   readonly log: Log;
   notice(notice: RunNotice): void;
-  /** Everything has started. */
+  /** Called once everything has started. */
   begin(scene: Scene): void;
   stopping(): void;
   end(): void;
@@ -82,7 +82,7 @@ export class LiveView implements View {
 
   #draw(): void {
     if (!this.#scene || !this.#screen) return;
-    // A stopped node no longer leads, which is not useful as the last line.
+    // A stopped node no longer leads, so the header of the running node is kept for the last frame.
     if (this.#phase === "running") this.#header = this.#scene.header();
     const { columns = 80, rows = 24 } = process.stdout;
     const frame = {
@@ -100,7 +100,7 @@ export class LiveView implements View {
   }
 }
 
-/** Into a pipe or file: a line an event. */
+/** For a pipe or a file: one line per event. */
 export class PlainView implements View {
   readonly log: Log;
   readonly #style: Style;
@@ -141,7 +141,7 @@ export class PlainView implements View {
 
 const leadershipLookMs = 250;
 
-/** For programs: a JSON object an event, each with `event`; docs/cli-output.md lists them. */
+/** For programs: one JSON object per event, with its kind in `event`; docs/cli-output.md lists them. */
 export class JsonView implements View {
   readonly log: Log;
   readonly #events: Log;

@@ -24,9 +24,9 @@ interface GivenFile {
 
 export interface GivenContent {
   content: CalendarContent;
-  /** Names of days, by day, from the files. */
+  /** The names of days by their date, from the files. */
   names: Map<string, string>;
-  /** null: no file was given. */
+  /** Notices about the files; null: no file was given. */
   notices: (IcsNotice & { file: string })[] | null;
 }
 
@@ -40,7 +40,7 @@ export const weekendText = (weekend: readonly number[]): string =>
 export const readFiles = (paths: readonly string[] = []): Promise<GivenFile[]> =>
   Promise.all(paths.map(async (path) => ({ path, text: await textOf(path) })));
 
-/** @param preset applies where no option is given @throws CALENDAR_INVALID */
+/** @param preset applies if the option is not given @throws CALENDAR_INVALID */
 export function givenContent(
   files: readonly GivenFile[],
   options: GivenOptions,
@@ -68,7 +68,7 @@ export function tellNotices({ notices }: GivenContent, terminal: Terminal): void
 
 export const noticesObject = ({ notices }: GivenContent) => (notices === null ? {} : { notices });
 
-/** Errors name the file. */
+/** Adds the file's path to errors. */
 function readFileOf({ path, text }: GivenFile, window: IcsWindow, isStrict?: boolean) {
   try {
     return readIcs(text, window, isStrict);

@@ -1,4 +1,4 @@
-/** `calendars show NAME --compare FILE`: what a new version of a calendar would change, before it is stored. */
+/** `calendars show NAME --compare FILE`: the changes that a new version of a calendar would cause, before it is stored. */
 import type { comparisonObject } from "../../api/calendar-json.ts";
 import { type Zone, zoneOf } from "../../schedule/zone.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
@@ -70,7 +70,7 @@ function print({ name, version, was, is, added, removed, shrinks, tasks, tasksLe
 const dayWords = (day: string): string =>
   `${day} ${["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"][new Date(`${day}T00:00:00Z`).getUTCDay()]}`;
 
-/** Where a slot would go; both sides where it already lies elsewhere than by the schedule alone. */
+/** How a calendar change moves a slot; shows the former time too if the calendar had already moved the slot. */
 function slotWords({ slot, was, is }: Slot, zone: Zone): string {
   const time = (text: string) => timeText(Date.parse(text), zone);
   const side = ({ slot: at, due, note }: Slot["is"]) => {

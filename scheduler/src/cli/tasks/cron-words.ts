@@ -10,12 +10,12 @@ import type { CommonOptions } from "../store-choice.ts";
 
 export interface CronOptions extends CommonOptions {
   zone?: string;
-  /** The task's name, for a cron with an H. */
+  /** The task's name, which determines the value of an H in a cron expression. */
   name?: string;
   count: number;
 }
 
-/** Puts a schedule given as one text into words, or words into a schedule; either way prints the next slots. */
+/** Converts a schedule in one notation to words, or words to a schedule; prints the next slots in both cases. */
 export async function cronWords(words: string[], options: CronOptions, terminal: Terminal): Promise<ExitCode> {
   const spec = specOf(words, options);
   const zone = zoneOfSpec(spec);

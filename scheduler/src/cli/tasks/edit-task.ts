@@ -41,7 +41,7 @@ import { afterText } from "./policy-text.ts";
 export interface EditOptions extends CommonOptions {
   set?: [string, string][];
   reason?: string;
-  /** The version that the change was made from; default: the one that is there now. */
+  /** The version that the change is based on; default: the present one. */
   expectVersion?: number;
 }
 
@@ -56,7 +56,7 @@ export function editTask(name: string, options: EditOptions, terminal: Terminal)
   );
 }
 
-/** Restores edited parts to the definition by code (or an import); all of them, when none is named. */
+/** Restores edited parts to the definition by code (or an import); if no part is named, restores all of them. */
 export function revertTask(name: string, names: string[], options: EditOptions, terminal: Terminal): Promise<ExitCode> {
   return withCluster(options, ({ cluster }) =>
     change(name, options, cluster, terminal, (record, given) => {
@@ -108,7 +108,7 @@ async function change(
   return exitCodes.ok;
 }
 
-/** The value of one part in a line; for a policy only the fields that differ from `beside`. */
+/** The value of one part on one line; for a policy only the fields that differ from `beside`. */
 export function partText(
   definition: Partial<TaskDefinition>,
   part: TaskPart | "asDefined",
@@ -130,7 +130,7 @@ function valueText(name: string, value: unknown): string {
   return plain(typeof value === "string" ? value : JSON.stringify(value));
 }
 
-/** The options from `--set`, read beside the present schedule. */
+/** The options from `--set PART=VALUE`; a schedule is read with the present one as its context. */
 export function optionsOf(set: [string, string][], { schedule }: Pick<TaskDefinition, "schedule">): TaskOptions {
   const options: Record<string, unknown> = {};
   for (const [name, text] of set) {
@@ -144,7 +144,7 @@ export function optionsOf(set: [string, string][], { schedule }: Pick<TaskDefini
   return options as TaskOptions;
 }
 
-/** An option by its own name, or by that of its part in a definition, as `tasks show --json` has it. */
+/** Finds an option by its own name, or by the name of its part in a definition, as in `tasks show --json`. */
 function optionCalled(name: string): OptionName {
   const found = optionRows.find(([option, { part }]) => option === name || part === name);
   if (found) return found[0];
@@ -155,19 +155,19 @@ function optionCalled(name: string): OptionName {
 const takesNames = (shape: Shape): boolean =>
   shape.is === "either" && shape.of.some((one) => one.is === "list" && one.of.is === "text");
 
-/** The value, parsed by the option's shape; the option's own check refuses a wrong one. */
+/** The value, parsed by the option's shape; the option's own check later refuses a wrong value. */
 function valueGiven(option: OptionName, text: string): unknown {
   const row: OptionRow = taskOptions[option];
   const { shape } = row.kind;
   if (text === "none" && row.nullable) return null;
   if (shape.is === "text") return text;
-  // One name is a list of one.
+  // A single name is a list with one item.
   if (takesNames(shape) && !/^[{[]/.test(text)) return text.split(",").map((one) => one.trim());
-  // A number or an object where one is possible, else the text as it is.
+  // The text is read as JSON if it looks like a number or an object, else kept as it is.
   return isWrittenAsJson(shape) || /^(?:\{|\d+$)/.test(text) ? json(option, text) : text;
 }
 
-/** Zone and jitter of the present one stay; what happens at a change of clocks follows the new expression. */
+/** The zone and jitter of the present schedule are kept; the behaviour at a change of clocks follows the new expression. */
 function scheduleOf(text: string, present: ScheduleSpec): ScheduleSpec {
   const words = text.trim();
   const [, kind, rest = ""] = /^(every|rrule|at)\s+(.*)$/s.exec(words) ?? [];
@@ -177,7 +177,7 @@ function scheduleOf(text: string, present: ScheduleSpec): ScheduleSpec {
       : {};
   if (words === "manual") return manual;
   if (words.startsWith("{")) return readSchedule(json("schedule", words));
-  // A rule goes on counting from where the present one does; a period of the calendar too.
+  // A rule keeps the start of the present rule, and a calendar period keeps the days and times of the present one.
   const zone = zoneNameOf(present) ?? "UTC";
   const start = present.type === "rrule" ? { start: present.start } : {};
   if (kind === "at") return at(rest);

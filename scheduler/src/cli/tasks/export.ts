@@ -15,7 +15,7 @@ export interface ExportOptions extends CommonOptions {
   output?: string;
 }
 
-/** Exports tasks as they are now, with edits by hand; all tasks, when none is named. */
+/** Exports tasks as they are now, including edits by hand; if no task is named, exports all. */
 export function exportTasks(names: string[], options: ExportOptions, terminal: Terminal): Promise<ExitCode> {
   return withCluster(options, async ({ cluster }) => {
     const found = await cluster.tasks.records(names.length > 0 ? names : undefined);

@@ -17,7 +17,7 @@ export function listGroups(options: CommonOptions, terminal: Terminal): Promise<
   });
 }
 
-/** @param text a number, or none */
+/** @param text a number, or "none" */
 export async function limitGroup(
   name: string,
   text: string,

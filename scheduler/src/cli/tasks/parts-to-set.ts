@@ -2,11 +2,11 @@ import type { Shape } from "../../task/kinds/kinds.ts";
 import { type OptionRow, optionRows } from "../../task/options.ts";
 import { scheduleOptions } from "../../task/schedule-of.ts";
 
-/** True for shapes whose values are always given as JSON; for other shapes only a text that begins with { is JSON. */
+/** True for shapes whose values are always given as JSON; for other shapes only a text that starts with { is JSON. */
 export const isWrittenAsJson = ({ is }: Shape): boolean =>
   is === "json" || is === "schema" || is === "object" || is === "list" || is === "texts";
 
-/** The form of an option's value, unless it is a text, a number or a duration; a text that begins with { is JSON everywhere. */
+/** A remark on the form of an option's value: "JSON" if it is always JSON, and "or none" if it may be null. */
 function takes({ words, kind, nullable }: OptionRow): string {
   if (words !== undefined) return words;
   return [isWrittenAsJson(kind.shape) ? "JSON" : "", nullable ? "or none" : ""]
@@ -16,7 +16,7 @@ function takes({ words, kind, nullable }: OptionRow): string {
 
 const parts = optionRows
   .filter(([, { editable }]) => editable)
-  // The zone of a cron can be set by itself.
+  // The zone of a cron can also be set alone.
   .flatMap(([option, row]) => [
     [option, takes(row)] as const,
     ...(option === "schedule" ? [["zone", ""] as const] : []),

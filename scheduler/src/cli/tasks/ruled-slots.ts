@@ -4,7 +4,10 @@ import { coming } from "../../slots/upcoming-slots.ts";
 import type { TaskRecord } from "../../task/task-record.ts";
 import { timeText } from "../screen/times.ts";
 
-/** The effect of calendar and blackouts on a slot; "": none. It includes jitter: a slot that jitter moves into a blackout is noted. */
+/**
+ * The effect of the calendar and blackouts on a slot; "": none. Jitter is taken into account: a slot that jitter moves into a blackout is
+ * noted.
+ */
 export function ruleText(record: TaskRecord, slotMs: number, zone: Zone): string {
   const { dueMs, note, skipped } = judgedSlot(coming(record), slotMs);
   if (skipped !== undefined) return `skipped: ${skipped}`;
@@ -12,7 +15,7 @@ export function ruleText(record: TaskRecord, slotMs: number, zone: Zone): string
   return dueMs === slotMs ? note : `${note}, runs ${timeText(dueMs, zone)}`;
 }
 
-/** A task's rules in a clause each. */
+/** A task's calendar and blackouts, one clause each. */
 export function rulesText({ definition: { calendar, blackout = [] }, calendar: present }: TaskRecord): string {
   const words = blackout.map((window) =>
     "fromMs" in window

@@ -23,7 +23,7 @@ const dayMs = 86_400_000;
 const collisionsShown = 10;
 const namesShown = 5;
 
-/** Simulates the stored tasks, or the tasks of files, which needs no store. */
+/** Simulates stored tasks, or the tasks in files, for which no store is needed. */
 export async function simulateTasks(files: string[], options: SimulateOptions, terminal: Terminal): Promise<ExitCode> {
   if (files.length > 0) {
     const { definitions, problems } = await readTaskFiles(files, undefined);
@@ -48,7 +48,7 @@ export async function simulateTasks(files: string[], options: SimulateOptions, t
   });
 }
 
-/** The tasks that fire, and a note on each paused one. */
+/** The tasks that fire, and a note about each paused task. */
 export function simulatedTasks(records: readonly TaskRecord[]): { tasks: SimulatedTask[]; notes: string[] } {
   const notes = records.flatMap(({ name, paused }) => {
     if (!paused) return [];
@@ -83,7 +83,7 @@ function show(
   return exitCodes.ok;
 }
 
-/** A simulation with the definitions of its tasks, and a note on each task whose slots cannot be foreseen. */
+/** A simulation with the definitions of its tasks, and a note about each task whose slots cannot be computed in advance. */
 export interface Foreseen {
   simulation: Simulation;
   definitions: ReadonlyMap<string, TaskDefinition>;

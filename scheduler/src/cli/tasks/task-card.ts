@@ -113,12 +113,12 @@ export function showTask(name: string, options: CommonOptions, terminal: Termina
   });
 }
 
-/** The parts that a version changed against the one before it; nothing for the first. */
+/** The parts in which a version differs from the version before it; empty for the first version. */
 function partsChanged(definition: TaskDefinition, before: VersionRecord | undefined): string[] {
   return before ? differences(before.definition, definition) : [];
 }
 
-/** Latest last, one mark a run. */
+/** One letter per run, the latest run last. */
 function strip(runs: RunRecord[], { style }: Terminal): string {
   return [...runs]
     .reverse()
@@ -130,7 +130,7 @@ interface Card {
   record: TaskRecord;
   counters: Counters;
   schedules: number;
-  /** Names of the live workers that serve its group. */
+  /** Names of the live workers that serve the task's group. */
   workers: string[];
   followers: Follower[];
   releases: ReleaseOfTask[];
@@ -194,7 +194,7 @@ function printDefinition(
   row("so far", parts.length === 0 ? "no run has ended" : parts.map(([name, count]) => `${count} ${name}`).join(", "));
 }
 
-/** Those that the task's definition is of or may come to be of. */
+/** The releases that define the task now, or that live nodes bring along. */
 const releasesShown = (releases: ReleaseOfTask[]) =>
   releases.filter(({ isInForce, nodes }) => isInForce || nodes.length > 0).slice(0, releasesAtMost);
 
@@ -223,7 +223,7 @@ function scheduleText({ schedule }: TaskDefinition): string {
   return `${source}local times that do not exist: ${schedule.gap}; that come twice: ${schedule.overlap}${jitter}`;
 }
 
-/** The policies as sentences of one clause each. */
+/** The task's policies, one clause each. */
 function policiesText({ overlap, misfire, retry, timeoutMs, onWorkerLost, priority, history }: TaskDefinition): string {
   const many =
     overlap.limit === null
@@ -244,17 +244,19 @@ function policiesText({ overlap, misfire, retry, timeoutMs, onWorkerLost, priori
   ].join("; ");
 }
 
-/** Options that have words of their own above. */
+/** Options that other lines of the card already describe. */
 const told: readonly string[] = [
   ...["description", "group", "schedule", "slotPayload", "priority", "timeout", "retry", "overlap", "onWorkerLost"],
   ...["history", "command", "http", "calendar", "blackout", "route", "labels", "limit", "rate", "after", "of"],
 ];
 const longestOption = 200;
 
-/** The other options that are not as usual, as a file writes them. An option that is new to the table appears here. */
+/**
+ * The other options that differ from their defaults, in a file's notation. An option that is new in the table thus appears here by itself.
+ */
 const otherOptionsText = (definition: TaskDefinition): string =>
   Object.entries(writtenTask(definition))
-    // One that is a policy alone has its words above.
+    // A misfire option that is only a policy's name is described above.
     .filter(([option, value]) => !told.includes(option) && !(option === "misfire" && typeof value === "string"))
     .map(([option, value]) => `${option} ${typeof value === "string" ? value : JSON.stringify(value)}`)
     .map((text) => (text.length > longestOption ? `${text.slice(0, longestOption)}…` : text))

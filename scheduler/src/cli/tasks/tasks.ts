@@ -30,7 +30,7 @@ export const groupWorkers = (members: Member[], group: string, nowMs: number) =>
     (member) => member.groups?.includes(group) && !member.draining && nowMs - member.seenMs <= member.timeoutMs,
   );
 
-/** Those members that may have a handler for the task: remote workers report the tasks for which they have one. */
+/** The members that may have a handler for the task: remote workers report the tasks for which they have a handler. */
 export const workersOf = (
   members: Member[],
   { name, group, of }: { name: string; group: string; of: string | null },
@@ -41,7 +41,7 @@ export function listTasks(options: CommonOptions & { of?: string }, terminal: Te
   return withCluster(options, async ({ cluster }) => {
     const { of } = options;
     const found = await cluster.tasks.list(of);
-    // Throws if the task does not exist.
+    // Throws TASK_UNKNOWN if the task does not exist.
     if (of !== undefined && found.length === 0) await cluster.tasks.find(of);
     const now = cluster.nowMs();
     if (terminal.json) {
@@ -208,10 +208,10 @@ export function runTask(name: string, options: RunTaskOptions, terminal: Termina
 
 const firstLookMs = 10;
 const longestLookMs = 500;
-/** An idle worker starts a run at once. */
+/** An idle worker starts a run at once, so after this time the command tells the user what the run waits for. */
 const patienceMs = 2_000;
 
-/** @returns the run, ended, or as it was at the deadline or when interrupted */
+/** @returns the run after its end, or in its state at the deadline or at the interruption */
 async function untilEnded(
   cluster: Cluster,
   runId: number,
@@ -307,7 +307,7 @@ export function resumeTasks(
   });
 }
 
-/** Not begun if one of the tasks does not exist; if one fails, the changes made before it are still reported. */
+/** Acts on each task, but on none if one of them does not exist. If one fails, the changes made before are still reported. */
 function withTasks(
   names: string[],
   options: CommonOptions,

@@ -9,10 +9,10 @@ import type { TaskRecord } from "../../task/task-record.ts";
 import type { UpcomingFire } from "../screen/live-state.ts";
 
 const enqueuedMost = 50;
-/** The wait after a signal, so that a thousand enqueues in a second cause one read. */
+/** The delay between a signal and the read, so that a thousand enqueues in a second cause one read. */
 const gatherMs = 500;
 
-/** The next fires: slots computed here from the definitions, and enqueued runs that wait for their time. */
+/** The next fires: slots computed here from the definitions, and enqueued runs that are not due yet. */
 export class Upcoming {
   readonly #tower: Carillon;
   readonly #over: AbortSignal;
@@ -21,7 +21,7 @@ export class Upcoming {
   #enqueued: RunRecord[] = [];
   #stale = true;
   #told: () => void = () => undefined;
-  /** Resolves after the first read. */
+  /** Resolves after the first read of the store. */
   readonly ready = new Promise<void>((resolve) => {
     this.#told = resolve;
   });
@@ -32,7 +32,7 @@ export class Upcoming {
     this.#over = over;
   }
 
-  /** Reads once, then again after each signal that something changed, until `over`. */
+  /** Reads once, then again after each signal of a change, until `over` aborts. */
   async follow(): Promise<void> {
     const { store } = await this.#tower.open();
     await this.#read();
@@ -65,12 +65,12 @@ export class Upcoming {
       this.#enqueued = await store.runs.list({ states: ["ready"], sinceMs: Math.round(nowMs()), limit: enqueuedMost });
       this.#next.clear();
     } catch (error) {
-      // The Carillon itself logs that the store is away; the signal after its return causes another read.
+      // The Carillon itself logs that the store is away; the signal after the outage causes another read.
       if (!isCarillonError(error)) throw error;
     }
   }
 
-  /** The earliest `count`. */
+  /** The earliest `count` fires. */
   at(nowMs: number, count: number): UpcomingFire[] {
     const fires: { atMs: number; task: string; words: () => string }[] = [];
     for (const record of this.#tasks) {
@@ -82,7 +82,7 @@ export class Upcoming {
       const words = () => (key === null ? "once" : `once, key ${key}`);
       if (source !== "slot" && dueMs > nowMs) fires.push({ atMs: dueMs, task, words });
     }
-    // Only the fires that are shown are put into words: this is called several times a second, with any number of tasks.
+    // Descriptions are made only for the fires that are shown, because this is called several times a second with any number of tasks.
     const first = fires.sort((a, b) => a.atMs - b.atMs).slice(0, count);
     return first.map(({ words, ...fire }) => ({ ...fire, words: words() }));
   }
@@ -92,7 +92,7 @@ export class Upcoming {
     if (known === null || (known !== undefined && known > nowMs)) return known;
     const next = nextDue(record, nowMs);
     this.#next.set(record.name, next);
-    // A fixed delay's next slot, which only the store knows, may be past.
+    // The computed next slot of a fixed delay may be in the past, because only the store has the true one.
     return next !== null && next > nowMs ? next : null;
   }
 }

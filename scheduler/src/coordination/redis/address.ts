@@ -7,12 +7,12 @@ export interface RedisAddress {
   readonly tls: boolean;
   readonly username: string | undefined;
   readonly password: string | undefined;
-  /** The password of the sentinels themselves; the URL's user and password are the data servers'. */
+  /** The password of the sentinels themselves; the user and password in the URL are those of the data servers. */
   readonly sentinelPassword: string | undefined;
   /** The master's name at the sentinels; "" without sentinels. */
   readonly master: string;
   readonly database: number;
-  /** Everything that is kept starts with it, in braces: so one node of a Redis Cluster has all of it. */
+  /** The prefix of all keys. It is in braces, so that one node of a Redis Cluster has all of them. */
   readonly prefix: string;
   /** For messages: the URL without user, password and options. */
   readonly text: string;
@@ -24,10 +24,10 @@ const shapes =
 const shape = /^(rediss?)(?:\+(sentinel|cluster))?:\/\/(?:([^@/?#]*)@)?([^/?#]+)(\/[^?#]*)?(?:\?([^#]*))?$/;
 const hostAndPort = /^(\[[\da-f:.]+\]|[^:[\]]+)(?::(\d{1,5}))?$/i;
 const prefixShape = /^[\w.:/-]{1,100}$/;
-/** Keys of such a prefix could be those of another prefix's locks. */
+/** Keys under a prefix of this shape could be mistaken for the locks of another prefix. */
 const locksShape = /:(?:lock|semaphore|election)(?::|$)/;
 
-/** @throws OPTION_INVALID; the message never holds the password */
+/** @throws OPTION_INVALID; the message never contains the password */
 export function parseRedisUrl(url: string): RedisAddress {
   const found = shape.exec(url);
   if (!found) throw wrong("the Redis URL cannot be read");
@@ -81,7 +81,7 @@ function decode(part: string): string {
   try {
     return decodeURIComponent(part);
   } catch {
-    throw wrong("the Redis URL has a % that begins no escape"); // never with the text: it may be the password
+    throw wrong("the Redis URL has a % that begins no escape"); // the message never contains the text, which may be the password
   }
 }
 

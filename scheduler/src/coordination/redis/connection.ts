@@ -18,13 +18,13 @@ export function redisScript(lua: string): RedisScript {
 
 export interface RedisConnectionOptions {
   readonly url: string;
-  /** The time limit for a request or a connection; after it, the connection is replaced. */
+  /** The time limit for a request or a connection, in ms; after it, the connection is replaced. */
   readonly timeoutMs: number;
   readonly log: (line: string) => void;
   readonly signal?: AbortSignal;
-  /** Called before the connection counts as open. */
+  /** Called on each new connection before it counts as open. */
   readonly probe?: (connection: RedisConnection) => Promise<unknown>;
-  /** Reject when it cannot be reached, instead of going on trying; default false. */
+  /** True: reject if Redis cannot be reached, instead of trying again; default false. */
   readonly failFast?: boolean;
   readonly clock?: Clock;
   readonly random?: Random;
@@ -32,24 +32,27 @@ export interface RedisConnectionOptions {
 
 const firstRetryMs = 50;
 const longestRetryMs = 1_000;
-/** A server may be reconfigured while this process is connected, so that its data is no longer reliable; it is checked this often. */
+/**
+ * A server may be reconfigured while this process is connected, so that its data is no longer reliable; its settings are checked this
+ * often, in ms.
+ */
 const checkAgainMs = 30_000;
 
-/** It reads no key; the keys only route the request in a cluster to the node that has them. */
+/** The script reads no key; in a cluster, the keys only route the request to the node that has them. */
 const look = redisScript("return redis.call('INFO')");
 
 interface Followed {
   readonly message: (text: string) => void;
   readonly following: () => void;
-  /** True once the log has reported that the channel may not be followed. */
+  /** True once the log has reported that this user may not subscribe to the channel. */
   refused?: boolean;
-  /** Cancels the next try, in a cluster. */
+  /** In a cluster: cancels the timer of the next try. */
   cancel?: () => void;
 }
 
 /**
- * One connection for requests, and one for messages once a channel is followed. A request is sent at once or fails at once, and
- * is never repeated automatically: a caller that measures trust from its begin must know when that was.
+ * One connection for requests, and one for messages once a channel is followed. A request is sent at once or fails at once, and is never
+ * repeated automatically, because a caller that measures trust from the request's begin must know when it was sent.
  */
 export class RedisConnection {
   readonly address: RedisAddress;
@@ -59,7 +62,7 @@ export class RedisConnection {
   readonly #requests: Redis | Cluster;
   #messages: Redis | Cluster | undefined;
   readonly #followed = new Map<string, Followed>();
-  /** When this connection's server last passed the check. */
+  /** When the server of this connection last passed the check. */
   #checkedMono: number | undefined;
   #failures = 0;
   #lastError: unknown;
@@ -121,8 +124,8 @@ export class RedisConnection {
   }
 
   /**
-   * Messages of a channel, from the moment `following` is called; again after every interruption, in which some are
-   * lost. A second call for a channel changes nothing.
+   * Follows a channel: calls `message` for its messages. `following` is called when the subscription begins, and again after every
+   * interruption, in which some messages are lost. A second call for a channel changes nothing.
    */
   follow(channel: string, message: (text: string) => void, following: () => void): void {
     if (this.#closed || this.#followed.has(channel)) return;
@@ -149,23 +152,23 @@ export class RedisConnection {
     followed.cancel?.();
     client.subscribe(channel).then(followed.following, (error: unknown) => {
       const trouble = redisTrouble(error, this.address);
-      // Callers that send requests report an unreachable server.
+      // An unreachable server is reported by the callers that send requests.
       if (isCarillonError(trouble, "COORDINATION_REFUSED")) {
         if (!followed.refused) this.#options.log(trouble.message);
         followed.refused = true;
       }
       if (client instanceof Redis) return this.#renew(client);
-      // Requests go by it too, and need not fail with this.
+      // In a cluster, this connection also carries requests, which need not fail because the subscription failed.
       followed.cancel = this.#clock.after(this.retryMs(), () => this.#subscribe(client, channel));
     });
   }
 
-  /** No messages arrive: perhaps their connection is dead without an error. */
+  /** Replaces the connection for messages, which may be dead without an error. Called when messages are missing. */
   refollow(): void {
     if (this.#messages instanceof Redis) this.#renew(this.#messages);
   }
 
-  /** Before the next attempt: longer with every failure, up to a second, and spread by chance. */
+  /** Returns the pause before the next attempt in ms: longer with every failure, up to a second, and spread at random. */
   retryMs(): number {
     const most = Math.min(longestRetryMs, firstRetryMs * 2 ** Math.min(this.#failures++, 10));
     return most * (0.5 + this.#random.next() / 2);
@@ -183,7 +186,7 @@ export class RedisConnection {
     await this.#ready();
     try {
       checkServer(String(await this.#send(look, [`{${this.address.prefix}}:state`], [])), where);
-      // ioredis reports this as an event, and would go on in database 0. The event came before the answer to `look`.
+      // ioredis reports this only as an event, and would go on in database 0. The event arrives before the answer to `look`.
       if (/NOPERM.*'select'/i.test(String(this.#lastError))) throw redisTrouble(this.#lastError, this.address);
       if (/DB index|SELECT/i.test(String(this.#lastError))) {
         throw new CarillonError("COORDINATION_UNSUPPORTED", `${this.title} has no such database`, {
@@ -192,7 +195,7 @@ export class RedisConnection {
       }
     } catch (error) {
       this.#renew(this.#requests);
-      // A wrong password is reported as an event too; the error that follows only says that there was no login.
+      // A wrong password is also reported as an event; the error that follows reports only that there was no login.
       if (/WRONGPASS|invalid password/i.test(String(this.#lastError)))
         throw redisTrouble(this.#lastError, this.address);
       throw error;
@@ -217,7 +220,7 @@ export class RedisConnection {
       client.on("ready", done).on("error", done).on("end", done);
       this.#options.signal?.addEventListener("abort", done, { once: true });
     });
-    // Another status than before: it has changed while we waited.
+    // The status changed while this call waited.
     if ((client.status as string) === "ready") return;
     throw redisTrouble(this.#lastError ?? new Error("no connection in time"), this.address);
   }
@@ -239,7 +242,7 @@ export class RedisConnection {
     try {
       return await Promise.race([answer, late]);
     } catch (error) {
-      // A master that was demoted under us: the next connection finds the new one.
+      // The master of this connection was demoted; the next connection finds the new master.
       if (/^(?:READONLY|MASTERDOWN)/.test(String((error as Error).message))) this.#renew(client);
       throw redisTrouble(error, this.address);
     } finally {
@@ -247,7 +250,7 @@ export class RedisConnection {
     }
   }
 
-  /** Replaces a connection. One that is being made must not be disturbed: ioredis would give up for good. */
+  /** Replaces a connection, except while it is connecting, because ioredis would then give up for good. */
   #renew(client: Redis | Cluster): void {
     if (client.status === "ready" || client.status === "connect") client.disconnect(true);
   }
@@ -264,7 +267,7 @@ export class RedisConnection {
       maxRetriesPerRequest: 0,
       autoResendUnfulfilledCommands: false,
       autoResubscribe: false,
-      // Its own check knows fewer reasons than `checkServer`, and prints to the console.
+      // The check of ioredis covers fewer reasons than `checkServer`, and prints to the console.
       enableReadyCheck: false,
       disableClientInfo: true,
     };

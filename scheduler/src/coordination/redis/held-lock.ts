@@ -6,7 +6,7 @@ import { release, renew } from "./lock-scripts.ts";
 
 export type RedisLockKeys = readonly [holder: string, fence: string, queue: string, deadlines: string];
 
-/** Safety between the end of belief here and the earliest moment at which another may hold it. */
+/** Safety between the moment when this process stops relying on the lock and the earliest moment at which another process may hold it. */
 const marginMs = 500;
 const silent = "Redis did not answer for too long";
 export const beatsPerTtl = 3;
@@ -17,7 +17,7 @@ export interface TakenRedisLock {
   token: string;
   fence: string;
   ttlMs: number;
-  /** When the request that took it was sent. */
+  /** When the request that took the lock was sent, by the monotonic clock. */
   began: number;
 }
 
@@ -54,7 +54,7 @@ export class HeldRedisLock implements Held {
     return this.#end.signal;
   }
 
-  /** As `Held` says: a release that does not reach Redis lapses there by itself. */
+  /** As in `Held`. If the release does not reach Redis, the lock expires there by itself. */
   async release(): Promise<boolean> {
     const wasHeld = this.held;
     this.#finish("it was released");
@@ -84,7 +84,7 @@ export class HeldRedisLock implements Held {
       const began = clock.monotonic();
       try {
         const renewed = await connection.run(renew, this.#keys, [this.#token, this.#ttlMs]);
-        // An answer after the end of the trust revives nothing: a caller that read `held` may have seen the end.
+        // An answer after the end of the trust does not revive the lock, because a caller that read `held` may have seen it end.
         if (renewed !== 1) return this.#finish("Redis has it no more");
         if (!this.held) return this.#finish(silent);
         this.#heldUntil = this.#trustFrom(began);
@@ -94,7 +94,7 @@ export class HeldRedisLock implements Held {
           this.#place.log(`the lock ${this.name}: ${messageOf(error)}`);
           return this.#finish(messageOf(error));
         }
-        waitMs = connection.retryMs(); // the lock stops being certain at its time
+        waitMs = connection.retryMs(); // the lock stops being certain when its time is over
       }
     }
   }

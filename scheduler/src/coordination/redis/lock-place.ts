@@ -5,11 +5,11 @@ import type { RedisConnection } from "./connection.ts";
 
 export interface RedisLockPlaceOptions {
   /**
-   * Returns a whole number above every one that it gave before, to any process, such as the next value of a sequence in the
-   * store. Called when Redis may have forgotten which fences it gave: at first use, and after a restart, a wipe or a fail-over.
+   * Returns a whole number above every number that it returned before, to any process, such as the next value of a sequence in the store.
+   * Called when Redis may have forgotten which fences it gave: at first use, and after a restart, a wipe or a fail-over.
    */
   readonly fenceBase: () => Promise<number>;
-  /** A new value makes every Redis request a new base; default 0. */
+  /** The number of the present era of locks. With a new era, every Redis requests a new base; default 0. */
   readonly era?: number;
   readonly log: (line: string) => void;
   readonly clock?: Clock;
@@ -44,7 +44,7 @@ export class RedisLockPlace {
     this.channel = `{${prefix}}:turns:${database}`;
   }
 
-  /** Messages were lost while it was not followed: then everybody looks. */
+  /** Subscribes to the channel. After a time without the subscription, messages were lost, so all waiters look. */
   follow(): void {
     if (this.#following) return;
     this.#following = true;
@@ -59,7 +59,7 @@ export class RedisLockPlace {
 
   async base(): Promise<string> {
     const base = await this.fenceBase();
-    // 31 bits: what Redis counts in has 63, and 32 are the count's.
+    // A base has 31 bits, because Redis's signed integers have 63 and the count takes 32 of them.
     if (!Number.isInteger(base) || base < 0 || base >= 2 ** 31) {
       throw new CarillonError("OPTION_INVALID", `fenceBase gave ${base}`, {
         hint: "It must give whole numbers from 0 to 2,147,483,647, each above all before.",

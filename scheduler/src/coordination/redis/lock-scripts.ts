@@ -20,10 +20,10 @@ end
 `;
 
 /**
- * A fence is a base from outside and a count from here: base × 2^32 + count. A server requests a new base first if its memory may
- * be older than its acknowledgements (another run id or replication id), is gone, or is of another era. It accepts the base only
- * in answer to the question that it remembers: a base fetched before a later loss might lie below fences given meanwhile. Values
- * are texts, because Lua's numbers end at 2^53.
+ * A fence is a base from the store and a count from this Redis: base × 2^32 + count. A server first requests a new base if its memory may
+ * be older than its acknowledgements (another run id or replication id), is gone, or is of another era. It accepts the base only in answer
+ * to the question that it remembers, because a base that was fetched before a later loss might be below fences given meanwhile. Values are
+ * texts, because Lua's numbers are exact only up to 2^53.
  */
 const fencing = `
 local info = redis.call('INFO', 'server') .. redis.call('INFO', 'replication')
@@ -47,10 +47,9 @@ end
 /**
  * KEYS as above. ARGV: token, ttl, base, question, asked, era, permits, '1' to wait in order, channel.
  *
- * A client that finds its own token had asked before, and the answer was lost: it gets a new fence, since no client has seen the
- * first. A server that forgot something drops that token instead: another client may hold the lock too, so the old hold is given
- * up for a new one. Clients that wait in order and stop asking lose their place.
- *
+ * If the token already holds the lock, an earlier request succeeded and its answer was lost: the client gets a new fence, which is safe
+ * because no client has seen the first. A server that forgot something drops that token instead, because another client may hold the lock
+ * too; the old holding is replaced by a new one. Clients that wait in order and stop asking lose their place.
  * @returns {1, fence}, {0, ms until one may be free, or -1}, {2, question} or {3, the present permits}
  */
 export const take = redisScript(`${prelude}${fencing}
@@ -111,7 +110,7 @@ tell(ARGV[2])
 return held
 `);
 
-/** KEYS: cluster. ARGV: the cluster's id. As the registry has it: one prefix, one cluster. */
+/** KEYS: cluster. ARGV: the cluster's id. Claims the prefix for a cluster, as the registry does: one prefix belongs to one cluster. */
 export const own = redisScript(`
 local owner = redis.call('GET', KEYS[1])
 if owner and owner ~= ARGV[1] then return redis.error_reply('FOREIGN ' .. owner) end

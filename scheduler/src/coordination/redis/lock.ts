@@ -15,20 +15,20 @@ export interface RedisLocksOptions extends RedisLockPlaceOptions, Omit<RedisConn
 }
 
 export interface RedisLockOptions {
-  /** For how long a holder may be silent, ms, 300 at least. Default: what `RedisLocks` was given. */
+  /** How long a holder may be silent, ms; at least 300. Default: the value given to `RedisLocks`. */
   readonly ttlMs?: number;
   /** Grants the lock in the order of the requests, instead of by chance. Default false. */
   readonly fair?: boolean;
-  /** The longest random pause between two attempts to take a lock that is not fair, in ms. Default 500. */
+  /** The longest random pause in ms between two attempts to take a lock without `fair`. Default 500. */
   readonly longestPauseMs?: number;
-  /** How many may hold it at once; the same for all its users. Default 1. */
+  /** How many clients may hold the lock at once; the same number for all its users. Default 1. */
   readonly permits?: number;
-  /** Each kind has names of its own. Default "lock". */
+  /** The kind of lock; each kind has a namespace of its own. Default "lock". */
   readonly kind?: LockKind;
 }
 
 export interface RedisLockRequest {
-  /** How long to wait at most, ms; 0: not at all. Default of `tryAcquire`: 0. */
+  /** How long to wait at most, ms; 0: do not wait. Default of `tryAcquire`: 0. */
   readonly limitMs?: number;
   readonly signal?: AbortSignal;
 }
@@ -36,7 +36,7 @@ export interface RedisLockRequest {
 const firstPauseMs = 5;
 const shortestTtlMs = 300;
 
-/** Locks in one Redis, by one connection. */
+/** Locks in one Redis, over one connection. */
 export class RedisLocks implements LockPlace {
   readonly title = "Redis";
   readonly #place: RedisLockPlace;
@@ -47,7 +47,7 @@ export class RedisLocks implements LockPlace {
     this.#ttlMs = ttlMs;
   }
 
-  /** @throws as RedisConnection.open; COORDINATION_FOREIGN */
+  /** @throws the errors of RedisConnection.open; COORDINATION_FOREIGN */
   static async open(options: RedisLocksOptions): Promise<RedisLocks> {
     const connection = await RedisConnection.open({
       ...options,
@@ -83,7 +83,7 @@ export class RedisLocks implements LockPlace {
     return { acquire: (wait, signal) => (wait ? lock.acquire({ signal }) : lock.tryAcquire({ signal })) };
   }
 
-  /** A record that can be lost with a fail-over promises no grace: see docs/locks.md. */
+  /** Redis offers no grace locks, because a fail-over can lose the record: see docs/locks.md. */
   graceLock(name: string): never {
     throw new CarillonError("COORDINATION_UNSUPPORTED", `the grace lock ${name} cannot be held in Redis`, {
       hint: "It rests on a record that outlives its holder, and Redis may lose it: use PostgreSQL alone or ZooKeeper.",
@@ -98,10 +98,10 @@ export class RedisLocks implements LockPlace {
 }
 
 /**
- * A lock for one holder at a time, for as long as the holder renews it. A holder that stood still for longer than the TTL has
- * lost it and may not know: `held` and `signal` show that by this machine's monotonic clock, and the fence lets the protected
- * resource refuse late writes. Only the fence is safe against a Redis that forgot the holder, or whose wall clock stepped: then
- * two processes may hold the lock, with different fences.
+ * A lock for one holder at a time, for as long as the holder renews it. A holder that stood still for longer than the TTL has lost the lock
+ * and may not know: `held` and `signal` show this by this machine's monotonic clock, and the fence lets the protected resource refuse late
+ * writes. If Redis forgot the holder or its wall clock stepped, two processes may hold the lock at once, with different fences; then only
+ * the fence protects the resource.
  */
 export class RedisLock {
   readonly name: string;
@@ -117,10 +117,10 @@ export class RedisLock {
     this.#keys = [own, `${own}:fence`, `${own}:queue`, `${own}:deadlines`];
   }
 
-  /** Waits for its turn, also while Redis is away. @throws COORDINATION_REFUSED; the signal's reason */
+  /** Waits for the lock, also while Redis is away. @throws COORDINATION_REFUSED; the signal's reason */
   async acquire({ signal }: { signal?: AbortSignal } = {}): Promise<HeldRedisLock> {
     const held = await this.tryAcquire({ limitMs: Number.POSITIVE_INFINITY, signal });
-    // Nothing but a limit ends the waiting without a lock and without an error.
+    // Only a limit can end the wait without a lock and without an error.
     if (!held) throw new Error(`the lock ${this.name}: waited without a limit, and in vain`);
     return held;
   }
@@ -158,12 +158,12 @@ export class RedisLock {
       }
     } finally {
       this.#place.waiting.delete(token);
-      // Its place in the queue, or the lock itself where an answer was lost or came too late.
+      // Removes this token from the queue, or releases the lock if its answer was lost or came too late.
       if (!held && traces) await this.#giveUp(token);
     }
   }
 
-  /** @returns the lock, or how long to wait before the next attempt, and whether it is unknown what became of this one */
+  /** @returns the lock; or how long to wait before the next attempt, and whether the outcome of this attempt is unknown */
   async #attempt(
     token: string,
     attempt: number,
@@ -196,7 +196,7 @@ export class RedisLock {
         }
         if (what === 3) throw sizeDiffers({ kind, name: this.name, permits, fair }, value);
         const leftMs = Number(value);
-        // In a queue: when the holder's time is over, if next; otherwise often enough not to lose the place.
+        // In a queue: the first waiter waits until the holder's time is over; the others ask often enough not to lose their place.
         const ends = leftMs < 0 ? Number.POSITIVE_INFINITY : leftMs + 1;
         const waitMs = fair
           ? Math.min(ends, ttlMs / beatsPerTtl)
@@ -204,7 +204,7 @@ export class RedisLock {
         return { waitMs, unknown: false };
       }
     } catch (error) {
-      // The request may have been carried out: then the next attempt, with the same token, finds that it holds the lock.
+      // The request may have been carried out; in that case the next attempt, which has the same token, finds that it holds the lock.
       if (!patient) await this.#giveUp(token);
       const passing = isCarillonError(error, "COORDINATION_UNREACHABLE") || isStoreAway(error);
       if (!patient || !passing) throw error;

@@ -1,4 +1,4 @@
-/** The most early messages that are kept; beyond it, a full read makes up for the rest. */
+/** The most early messages that are kept; if more arrive, a full read replaces them. */
 const earlyMost = 1_000;
 
 /**
@@ -9,7 +9,7 @@ export class RedisMembers {
   readonly shown = new Set<number>();
   readonly #log: (line: string) => void;
   readonly #early = new Map<number, readonly string[]>();
-  /** None before the first reading. */
+  /** -1 before the first reading. */
   #version = -1;
 
   constructor(log: (line: string) => void) {
@@ -28,7 +28,7 @@ export class RedisMembers {
     return this.#catchUp();
   }
 
-  /** Everything, as it was at `version`. */
+  /** Replaces the whole list by `all`, the sessions shown at `version`. */
   reset(version: number, all: readonly number[]): void {
     this.shown.clear();
     for (const sessionId of all) this.shown.add(sessionId);
@@ -36,7 +36,7 @@ export class RedisMembers {
     this.#catchUp();
   }
 
-  /** The service began again, so its versions are not comparable with the former ones. */
+  /** Forgets the list, because the service began again and its versions are not comparable with the former ones. */
   forget(): void {
     this.#early.clear();
     this.#version = -1;

@@ -10,26 +10,25 @@ import { RedisMembers } from "./members.ts";
 import { droppedContender, droppedSession, RedisRegistry, type Renewal } from "./registry.ts";
 
 export interface RedisWitnessOptions extends WitnessOptions {
-  /** Reject when Redis cannot be reached, instead of going on trying; default false. */
+  /** True: reject if Redis cannot be reached, instead of trying again; default false. */
   readonly failFast?: boolean;
   readonly clock?: Clock;
   readonly random?: Random;
 }
 
-/** The part of every TTL that is not relied on, or a quarter of the TTL if that is less: clocks run at different speeds. */
+/** The safety margin, in ms, by which trust ends before the TTL (at most a quarter of the TTL), because clocks run at different speeds. */
 const marginMs = 500;
 const renewalsPerTtl = 3;
-/** A lost session or contender is dropped with the next renewal; more of them than this expire by themselves. */
+/** The most lost sessions or contenders that renewals drop; more of them expire by themselves. */
 const droppedMost = 100;
 
 /**
  * A witness on Redis. RedisRegistry describes its guarantees.
  *
- * One renewal every third of the session timeout says "still here" and "still in line" at once, and its answer brings all that
- * this process must know. Trust is measured from when the renewal began.
- *
- * @throws COORDINATION_REFUSED, COORDINATION_FOREIGN, COORDINATION_UNSUPPORTED, OPTION_INVALID; COORDINATION_UNREACHABLE with
- * `failFast`, or when the signal aborted
+ * One renewal every third of the session timeout reports that this process is alive and in line, and its answer brings everything that this
+ * process must know. Trust is measured from the moment when the renewal began.
+ * @throws COORDINATION_REFUSED, COORDINATION_FOREIGN, COORDINATION_UNSUPPORTED, OPTION_INVALID; COORDINATION_UNREACHABLE with `failFast`,
+ * or when the signal aborted
  */
 export async function openRedisWitness(options: RedisWitnessOptions): Promise<Witness> {
   const { clock = systemClock, clusterId, sessionTimeoutMs } = options;
@@ -65,7 +64,7 @@ class RedisWitness implements Witness {
   #shownUntil = 0;
   #shownSince = 0;
   #firstUntil = 0;
-  /** Not before `#firstUntil`. */
+  /** Until when this process is first in line or "ahead"; never before `#firstUntil`. */
   #aheadUntil = 0;
   #sureUntil = 0;
   #told = { first: false, ahead: false, sure: false };
@@ -128,7 +127,7 @@ class RedisWitness implements Witness {
 
   contend(): void {
     if (this.#contender || this.#left.signal.aborted) return;
-    // A new name each time: remains of an earlier stay in the line must not count as this one.
+    // A new name each time, so that an entry left from an earlier stay in the line does not count as this contender.
     this.#contender = randomUUID();
     this.#followLine();
     this.#hurry();
@@ -138,7 +137,7 @@ class RedisWitness implements Witness {
     const contender = this.#contender;
     if (!contender) return;
     this.#contender = undefined;
-    this.#firstUntil = this.#aheadUntil = 0; // before another process can be first
+    this.#firstUntil = this.#aheadUntil = 0; // cleared before another process can be first
     this.#tell();
     this.#drop(droppedContender(contender));
     await this.#renewOrDoubt();
@@ -184,7 +183,7 @@ class RedisWitness implements Witness {
     const message = (contender: string) => {
       if (contender === this.#contender) this.#hurry();
     };
-    // While no messages arrived, this process may have become first in line.
+    // While no messages arrived, this process may have become the first in line.
     this.#connection.follow(this.#registry.firstChannel, message, () => this.#hurry());
   }
 
@@ -203,7 +202,7 @@ class RedisWitness implements Witness {
 
   async #beat(): Promise<void> {
     while (!this.#left.signal.aborted) await this.#sleeper.sleep(await this.#renewOrDoubt());
-    // The last renewal shows no session; if it fails, all entries expire.
+    // The last renewal shows no session; if it fails, all entries expire by themselves.
     await this.#renewOrDoubt();
     this.#cancelTelling();
     this.#sureUntil = 0;
@@ -211,7 +210,7 @@ class RedisWitness implements Witness {
     this.#connection.close();
   }
 
-  /** @returns when the next is due, ms from now */
+  /** @returns how long until the next renewal is due, ms */
   async #renewOrDoubt(): Promise<number> {
     try {
       return await this.#renew();
@@ -229,7 +228,7 @@ class RedisWitness implements Witness {
     const answer = await this.#registry.renew(asked);
     for (const name of asked.dropped) this.#dropped.delete(name);
 
-    // The answer concerns the state at the request: meanwhile this process may be shown under another session, or have stepped
+    // The answer describes the state at the time of the request: meanwhile this process may be shown under another session or have stepped
     // down.
     const until = began + sessionTimeoutMs - Math.min(marginMs, sessionTimeoutMs / 4);
     this.#sureUntil = until;
@@ -242,7 +241,7 @@ class RedisWitness implements Witness {
 
     await this.#lookAtMembers(answer.epoch, answer.version);
     const due = [sessionTimeoutMs / renewalsPerTtl];
-    // Rounded up: the service counts whole milliseconds, and a request too early would be one too many.
+    // Rounded up, because the service counts whole milliseconds and a request that is too early would have to be repeated.
     if (this.#contender && answer.doubtMs > 0) due.push(answer.doubtMs + 1);
     if (this.#contender && answer.vacantInMs !== undefined) due.push(answer.vacantInMs + 1);
     return Math.max(0, Math.min(...due) - (this.#clock.monotonic() - began));
@@ -250,12 +249,12 @@ class RedisWitness implements Witness {
 
   #isShown(until: number): void {
     const mono = this.#clock.monotonic();
-    // The answer came so late that the session may have been gone in between.
+    // The answer came so late that the session may have disappeared in between.
     if (mono >= this.#shownUntil) this.#shownSince = mono;
     this.#shownUntil = until;
   }
 
-  /** Makes up for lost messages: if the member list is behind at two renewals, some were lost. */
+  /** Makes up for lost messages: if the member list is behind at two renewals in a row, messages were lost. */
   async #lookAtMembers(epoch: string, version: number): Promise<void> {
     if (epoch !== this.#epoch) {
       if (this.#epoch !== undefined) this.#members.forget();
@@ -283,7 +282,7 @@ class RedisWitness implements Witness {
     this.#call("members");
   }
 
-  /** The connection is gone, or a request failed: trust runs out by itself, but the state is no longer current. */
+  /** The connection is gone, or a request failed: trust runs out by itself, but the cached state is no longer current. */
   #doubt(): void {
     this.#sureUntil = 0;
     this.#tell();

@@ -129,7 +129,7 @@ tell()
 return {epoch, clock, doubt, redis.call('GET', KEYS[6])}
 `);
 
-/** Returns session numbers only: readers that need a member's own data read it separately. */
+/** Returns session numbers only; the data of a single member is read by `described`. */
 const members = redisScript(`${prelude}
 tell()
 local version = tonumber(redis.call('HGET', KEYS[2], 'version') or 0)
@@ -167,7 +167,7 @@ async function readOwner(connection: RedisConnection): Promise<{ clusterId: stri
 export interface Renewal {
   readonly shown: Shown | undefined;
   readonly contender: string | undefined;
-  /** Entries of earlier renewals that are no longer shown or no longer in line. */
+  /** Entries of earlier renewals that are no longer shown or no longer in line, to be deleted. */
   readonly dropped: readonly string[];
 }
 
@@ -178,9 +178,9 @@ export interface Renewed {
   readonly doubtMs: number;
   /** The number of the last message; each message increments it. */
   readonly version: number;
-  /** ahead: at the head of a line that began again, while another contender may still believe that it is first. */
+  /** `ahead`: at the head of a line that began again, while another contender may still believe that it is first. */
   readonly place: "behind" | "first" | "ahead";
-  /** Second in line: when the first one's time is up, unless it renews. */
+  /** For the second in line: how long until the first one's time is up, unless it renews. */
   readonly vacantInMs: number | undefined;
 }
 
@@ -198,7 +198,7 @@ export class RedisRegistry {
   readonly #ttlMs: number;
   readonly #keys: readonly string[];
   #serviceId = "";
-  /** The service's clock in the newest answer, and when that answer came. */
+  /** The service's clock in the newest answer, and when that answer arrived. */
   #heard: { epoch: string; clockMs: number; atMono: number } | undefined;
 
   constructor(connection: RedisConnection, clock: Clock, clusterId: string, ttlMs: number) {
@@ -208,7 +208,7 @@ export class RedisRegistry {
     this.#clusterId = clusterId;
     this.#ttlMs = ttlMs;
     this.#keys = ["cluster", "state", "deadlines", "members", "line", "service"].map((name) => `{${prefix}}:${name}`);
-    // Channels are common to all databases of a server.
+    // The name contains the database, because a server's channels are common to all its databases.
     this.channel = `{${prefix}}:changes:${database}`;
     this.firstChannel = `${this.channel}:first`;
   }
@@ -226,7 +226,7 @@ export class RedisRegistry {
     return { epoch, doubtMs, version, place, vacantInMs: vacantInMs < 0 ? undefined : vacantInMs };
   }
 
-  /** @throws COORDINATION_UNREACHABLE also while the service knows too little */
+  /** @throws COORDINATION_UNREACHABLE, also while the service may have forgotten sessions */
   async gone(sessionIds: readonly number[]): Promise<number[]> {
     const [, , doubtMs, ...ids] = (await this.#ask(gone, sessionIds)) as [string, number, number, ...string[]];
     if (doubtMs > 0) {
@@ -239,7 +239,10 @@ export class RedisRegistry {
     return ids.map(Number);
   }
 
-  /** @param nameNew gives the id of a Redis that holds nothing of any cluster here; default: a new one @throws what that rejects with */
+  /**
+   * @param nameNew returns the id for a Redis that holds no cluster's data; default: a new one
+   * @throws the errors with which `nameNew` rejects
+   */
   async knowService(nameNew: () => Promise<string> = async () => ""): Promise<void> {
     if (this.#serviceId === "" && !(await readOwner(this.#connection))) this.#serviceId = await nameNew();
     const [, , , id] = (await this.#ask(service, [])) as [string, number, number, string];
@@ -258,7 +261,7 @@ export class RedisRegistry {
 
   async #ask(script: ReturnType<typeof redisScript>, args: readonly (string | number)[]): Promise<unknown[]> {
     const heard = this.#heard;
-    // Rounded down: the service's clock may lag, and must not lead.
+    // Rounded down, because the service's clock may lag but must not lead.
     const credit = heard ? Math.floor(heard.clockMs + this.#clock.monotonic() - heard.atMono) : 0;
     const common = [
       this.#clusterId,

@@ -1,12 +1,12 @@
 import { CarillonError, isCarillonError, messageOf } from "../../base/errors.ts";
 import { rightsAt } from "./rights.ts";
 
-/** The oldest accepted version: in older ones scripts, ACLs and replication behave in ways that are no longer tested. */
+/** The oldest accepted version: older versions differ in scripts, ACLs and replication, and are not tested. */
 const oldest = { major: 6, minor: 2 };
 
 /**
- * Checks the settings in INFO without which the stored data is not reliable.
- * @param info the full text of INFO
+ * Checks the settings without which the stored data is not reliable.
+ * @param info the full text of Redis's INFO
  * @throws COORDINATION_UNSUPPORTED
  */
 export function checkServer(info: string, where: string): void {
@@ -32,7 +32,7 @@ export function checkServer(info: string, where: string): void {
       },
     );
   }
-  // Behind sentinels a replica can answer here until they have announced the new master.
+  // Behind sentinels, a replica can answer here until the sentinels have announced the new master.
   if (field("role") !== "master") {
     throw new CarillonError("COORDINATION_UNREACHABLE", `the Redis at ${where} is a replica, not the master`, {
       hint: "Give the master's address, or the sentinels' (redis+sentinel://…).",
@@ -40,7 +40,7 @@ export function checkServer(info: string, where: string): void {
   }
 }
 
-/** Converts a failed request to the error for its caller. An error that is a bug of this code is returned unchanged. */
+/** Converts the error of a failed request to the error for the caller. An error that shows a bug in this code is returned unchanged. */
 export function redisTrouble(error: unknown, address: Parameters<typeof rightsAt>[0] & { text: string }): unknown {
   if (isCarillonError(error)) return error;
   const where = address.text;

@@ -13,25 +13,25 @@ export interface LockSessionOptions {
   readonly log: Log;
 }
 
-/** Safety between the end of trust here and the earliest moment at which another may end the session. */
+/** Safety between the moment when this process stops relying on its session and the earliest moment at which another process may end it. */
 const marginMs = 500;
 const beatsPerTimeout = 3;
-/** A beat that failed is tried again after this, or a third of the usual time if that is less. */
+/** A beat that failed is tried again after this many ms, or after a third of the usual interval if that is shorter. */
 const hurryMs = 250;
 
 /** A process's entries in lines, which end with its session. */
 export interface Entries {
-  /** The names whose lines contain entries of this process, or may. Empty: the session is not needed. */
+  /** The names whose lines contain, or may contain, entries of this process. Empty: the session is not needed. */
   names(): string[];
-  /** The lines as they stood when a beat was answered that began at `beganMono`. @returns tokens to take out, by name */
+  /** Receives the lines as read by a beat that began at `beganMono`. @returns tokens to take out, by name */
   learn(pulse: LockPulse, beganMono: number): void;
 }
 
 /**
- * One process's liveness for its locks: a counter in the store that it increments. A process that waits behind it watches the
- * counter, and ends the session by compare-and-set on the counter when it stood still for the session's timeout by the watcher's
- * own monotonic clock, during which the watcher never lost sight of the store. Trust ends before that: it is counted from when
- * the last successful beat *began*. A session that is over, here or there, never comes back; another takes its place.
+ * One process's liveness for its locks: a counter in the store that it increments. A process that waits behind it watches the counter, and
+ * ends the session by compare-and-set on the counter when it stood still for the session's timeout by the watcher's own monotonic clock,
+ * during which the watcher never lost sight of the store. Trust ends before that, because it is counted from the moment when the last
+ * successful beat *began*. A session that has ended, in this process or in the store, never comes back; a new session replaces it.
  */
 export class LockSession {
   readonly id: number;
@@ -58,27 +58,27 @@ export class LockSession {
     void this.#beat();
   }
 
-  /** Aborts when the session is over; the reason is a text. */
+  /** Aborts when the session is over; the reason is a string. */
   get signal(): AbortSignal {
     return this.#end.signal;
   }
 
-  /** True if no other process can have ended it, at this moment. */
+  /** True if no other process can have ended the session at this moment. */
   get sure(): boolean {
     return !this.#end.signal.aborted && this.#options.clock.monotonic() < this.#sureUntil;
   }
 
-  /** Beats soon: there may be something to learn. */
+  /** Beats soon, because the lines may have changed. */
   hurry(): void {
     this.#sleeper.wake();
   }
 
-  /** Watches the sessions that block this one, as just read. A session that is gone, or whose timeout ends, is looked at again. */
+  /** Watches the sessions that block this one, as just read. If one of them is gone, the next beat comes at once. */
   watch(sessions: readonly SeenSession[]): void {
     if (this.#see(sessions)) this.hurry();
   }
 
-  /** Ends the session for good; its entries in lines have no owner once the store knows. */
+  /** Ends the session for good; its entries in lines have no owner once the store has recorded the end. */
   close(why: string): void {
     this.#cancelTrust();
     if (!this.#end.signal.aborted) this.#end.abort(why);
@@ -104,10 +104,11 @@ export class LockSession {
       try {
         const pulse = await store.beat(this.id, names, nowMs());
         if (!pulse.alive) return this.close("this process was silent for too long, and others took it for dead");
-        // An answer after the end of the trust revives nothing: a caller that looked may have seen the end.
+        // An answer after the end of the trust does not revive the session, because a caller that looked may have seen it end.
         if (!this.sure) return this.close("the store did not answer for too long");
         this.#sureUntil = this.#trustFrom(beganMono);
-        // After an interruption longer than two beats: sessions that stood still meanwhile may have been as blind as this one.
+        // After an interruption longer than two beats, silences are counted anew: a session that stood still may have been cut off from the
+        // store, as this one was.
         if (clock.monotonic() - this.#sawStoreMono > 2 * usualMs + marginMs) this.#silence.clear();
         this.#sawStoreMono = clock.monotonic();
         if (await this.#bury(pulse)) this.#sleeper.wake();
@@ -142,7 +143,7 @@ export class LockSession {
     return buried;
   }
 
-  /** @returns whether one of them has ended */
+  /** @returns whether one of these sessions has ended */
   #see(sessions: readonly SeenSession[]): boolean {
     let gone = false;
     for (const { session, beat } of sessions) {
@@ -157,7 +158,7 @@ export class LockSession {
     return gone;
   }
 
-  /** For a whole interval. */
+  /** @returns true if this process had no names at this beat and at the one before */
   #isIdle(names: readonly string[]): boolean {
     const wasIdle = this.#idle;
     this.#idle = names.length === 0;

@@ -22,7 +22,7 @@ export interface StoreLocksOptions extends Omit<LockSessionOptions, "store"> {
   readonly era: number;
 }
 
-/** The wait after a failed statement, while a caller waits for a lock. */
+/** The pause in ms after a failed statement, while a caller waits for a lock. */
 const retryMs = 250;
 /** Names used since rows were last forgotten. */
 const rememberedNames = 1_000;
@@ -34,7 +34,7 @@ interface Entry {
   readonly name: string;
   readonly token: string;
   readonly session: LockSession;
-  /** When the store first confirmed that it is in line. */
+  /** When the store first confirmed that the token is in line, by the monotonic clock; Infinity: not yet. */
   enteredMono: number;
   granted: boolean;
   settle: (outcome: Outcome) => void;
@@ -42,15 +42,15 @@ interface Entry {
 }
 
 /**
- * Locks in the store: each name has a line, and the first `permits` in it hold the lock. Getting in line is one statement,
- * leaving it another, which notifies the next holder, so one release wakes one waiting process; and a fence is drawn in the
- * line's order. Beats make up for lost notifications. States and events: docs/locks.md.
+ * Locks in the store. Each name has a line, and the first `permits` tokens in it hold the lock. One statement enters the line, another
+ * leaves it and notifies the next holder, so one release wakes one waiting process; a fence is drawn in the line's order. Beats make up for
+ * lost notifications. States and events: docs/locks.md.
  */
 export class StoreLocks implements LockPlace {
   readonly title = "the store";
   readonly #options: StoreLocksOptions;
   readonly #entries = new Map<string, Entry>();
-  /** Names whose lines may contain a token of this process that it has lost track of, and until when to look. */
+  /** Names whose lines may contain a token that this process has lost track of, and until when to look for it. */
   readonly #doubtful = new Map<string, number>();
   readonly #used = new Set<string>();
   readonly #closing = new AbortController();
@@ -109,7 +109,7 @@ export class StoreLocks implements LockPlace {
     }
   }
 
-  /** Gets in line, and waits there. @returns undefined: the session ended */
+  /** Gets in line, and waits there. @returns undefined if the session ended */
   async #enter(spec: PermitSpec, entry: Entry, signal: AbortSignal): Promise<Held | undefined> {
     const { clock, store, era, nowMs } = this.#options;
     const outcome = new Promise<Outcome>((resolve) => {
@@ -158,7 +158,7 @@ export class StoreLocks implements LockPlace {
       entry.enteredMono = clock.monotonic();
       if (standing.rank !== null) return this.#hold(spec, entry, BigInt(standing.fence ?? 0));
       this.#entries.delete(token);
-      // The hint costs no more than waiting for nothing, once: whether a holder is dead, its beat decides.
+      // Whether a holder is dead is decided by its beat. A wrong hint only makes this call wait once in vain.
       if (!standing.holders.some((one) => one.beat === null || one.silentMs >= one.timeoutMs)) return undefined;
     } catch (error) {
       this.#giveUp(entry);
@@ -199,7 +199,7 @@ export class StoreLocks implements LockPlace {
     for (const name of names) this.#used.delete(name);
   }
 
-  /** No caller waits for the entry any more, and it is unknown whether it exists. */
+  /** Leaves the line for an entry that no caller waits for, and that may not exist in the store. */
   #giveUp(entry: Entry): void {
     void this.#leave(entry);
   }
@@ -207,9 +207,9 @@ export class StoreLocks implements LockPlace {
   async #leave(entry: Entry): Promise<boolean> {
     const { clock, store, log, timeoutMs } = this.#options;
     this.#entries.delete(entry.token);
-    // The session counts as dead already, so its tokens have no owner.
+    // The session counts as dead already, so its tokens are ignored.
     if (entry.session.signal.aborted) return false;
-    // An abandoned statement may run later, after this one: then a beat finds the token that it left.
+    // An abandoned statement may still run after this one; then a later beat finds the token that it left.
     if (entry.enteredMono === Number.POSITIVE_INFINITY)
       this.#doubtful.set(entry.name, clock.monotonic() + 2 * timeoutMs);
     try {
@@ -222,7 +222,7 @@ export class StoreLocks implements LockPlace {
     }
   }
 
-  /** The session that is sure, or a new one. */
+  /** Returns the session if it is certainly alive, else a new one. */
   #alive(): Promise<LockSession> {
     if (this.#session?.sure) return Promise.resolve(this.#session);
     this.#opening ??= this.#open().finally(() => {
@@ -261,8 +261,8 @@ export class StoreLocks implements LockPlace {
   }
 
   /**
-   * Ends the session in the store: its entries in lines count as dead from then on. Without this, other processes find out by its
-   * silence.
+   * Ends the session in the store: its entries in lines count as dead from then on. Without this, other processes would notice the end only
+   * by the session's silence.
    */
   async #bury(session: LockSession): Promise<void> {
     const { store, clock, log, timeoutMs } = this.#options;
@@ -305,7 +305,7 @@ export class StoreLocks implements LockPlace {
       const index = its?.line.indexOf(entry.token) ?? -1;
       if (index >= 0 && index < (its?.permits ?? 0)) this.#grant(entry);
       if (index >= 0) continue;
-      // A person took it out of the line in the store.
+      // The token was taken out of the line in the store, by hand.
       this.#entries.delete(entry.token);
       entry.held?.lose("somebody took it away in the store");
       entry.settle("again");

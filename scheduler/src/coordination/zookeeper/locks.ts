@@ -100,7 +100,7 @@ export class ZooKeeperLocks implements LockPlace {
           const node = await take(false, either);
           return node && (await this.#hold(spec, node, either));
         } catch (error) {
-          // ZooKeeper was wiped under this process, which is about to make the cluster's path again.
+          // ZooKeeper was wiped while this process was connected; the process is about to create the cluster's path again.
           if (!isZooKeeperError(error, "NO_NODE")) throw error;
           await pause(clock, retryMs, either);
           either.throwIfAborted();
@@ -128,7 +128,7 @@ export class ZooKeeperLocks implements LockPlace {
       await this.#agree(spec, at, signal);
       const lease = wait ? await semaphore.acquire({ signal }) : await semaphore.tryAcquire({ signal });
       if (!lease) return undefined;
-      // From here on the size cannot change; another process may have changed it before the lease was taken.
+      // While this process has its lease, the size cannot change; another process may have changed it before the lease was taken.
       const size = await this.#size(countPath, signal);
       if (size === spec.permits) return lease;
       await lease.release();
@@ -136,7 +136,7 @@ export class ZooKeeperLocks implements LockPlace {
     };
   }
 
-  /** Sees to it that there are as many permits as this user names. @throws LOCK_SIZE_DIFFERS */
+  /** Makes sure that the semaphore has as many permits as this user names. @throws LOCK_SIZE_DIFFERS */
   async #agree(spec: PermitSpec, at: string, signal: AbortSignal): Promise<void> {
     const { zk, path } = this.#options;
     const countPath = `${at}/permits`;
@@ -153,7 +153,7 @@ export class ZooKeeperLocks implements LockPlace {
         });
         continue;
       }
-      // A process holds this mutex while it takes a lease, so no lease is taken while this process holds it.
+      // A process must hold this mutex to take a lease, so no other process takes a lease while this process holds it.
       const turn = await new Mutex(zk, `${at}/locks`, { acl: path.acl }).tryAcquire({ signal });
       if (!turn) throw sizeDiffers(spec, size);
       try {
@@ -192,7 +192,7 @@ export class ZooKeeperLocks implements LockPlace {
     }
   }
 
-  /** @returns undefined when it was lost meanwhile */
+  /** @returns undefined if the lock was lost meanwhile */
   async #hold({ kind, name }: PermitSpec, node: Node, signal: AbortSignal): Promise<Held | undefined> {
     let fence: bigint;
     try {
@@ -226,12 +226,12 @@ export class ZooKeeperLocks implements LockPlace {
     }
   }
 
-  /** While it is held: the base cannot go, because the node under it is there. */
+  /** Called while the lock is held: the base cannot disappear, because the node under it exists. */
   async #fence({ session, path }: Node): Promise<bigint> {
     const { era, nextBase } = this.#options;
     const parent = path.slice(0, path.lastIndexOf("/"));
     const number = BigInt.asUintN(32, BigInt(/-(-?\d{10})$/.exec(path)?.[1] ?? 0));
-    // A service whose data went back, as far as this process can tell, may repeat numbers that it gave before.
+    // If a service's data went back, as far as this process can tell, the service may repeat numbers that it gave before.
     const rewound = session.rewoundFrom ?? 0n;
     for (;;) {
       const { data, stat } = await session.get(parent);

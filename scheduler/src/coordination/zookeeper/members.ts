@@ -4,8 +4,8 @@ import { type Clock, pause } from "../../base/clock.ts";
 const retryMs = 250;
 
 /**
- * The sessions that are shown, by number only: one request reads them all, however many they are, and after that events report
- * each change without a request. Readers that need a member's own data read it separately.
+ * The sessions that are shown, by number only. One request reads them all, however many they are; after that, events report each change
+ * without a request. The data of a single member is read separately.
  */
 export class ZooKeeperMembers {
   readonly #zk: ZooKeeper;
@@ -16,7 +16,7 @@ export class ZooKeeperMembers {
   readonly #closing = new AbortController();
   readonly #running: Promise<void>;
   #shown: Set<number> | undefined;
-  /** Events since the current reading began: each may be older or newer than the answer. */
+  /** Events since the current reading began; each of them may be older or newer than the reading's answer. */
   #meanwhile: Map<number, boolean> | undefined;
 
   /** @param listeners gone: called when a session may have gone since the last call */
@@ -34,7 +34,7 @@ export class ZooKeeperMembers {
     this.#running = this.#run();
   }
 
-  /** The sessions by the last events; undefined before all of them have been read. */
+  /** The sessions according to the last events; undefined until all of them have been read. */
   get shown(): ReadonlySet<number> | undefined {
     return this.#shown;
   }
@@ -53,14 +53,14 @@ export class ZooKeeperMembers {
         await this.#follow(session);
       } catch (error) {
         if (signal.aborted || this.#zk.signal.aborted) return;
-        // The session itself reports its end; the next session reads everything again.
+        // The session reports its own end; the next session reads everything again.
         if (session?.live) this.#trouble(error);
         await pause(this.#clock, retryMs, signal);
       }
     }
   }
 
-  /** Throws in any case but that of closing. */
+  /** Throws unless this object was closed. */
   async #follow(session: Session): Promise<void> {
     const turn = new AbortController();
     const signal = AbortSignal.any([this.#closing.signal, turn.signal]);

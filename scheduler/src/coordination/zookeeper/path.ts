@@ -24,7 +24,7 @@ export class ClusterPath {
   readonly access: Pick<ConnectOptions, "auth" | "sasl" | "tls">;
   readonly acl: readonly Acl[];
   readonly #clusterId: string;
-  /** For messages: without the password. */
+  /** The address without the password, for messages. */
   readonly #where: string;
 
   constructor(url: string, clusterId: string) {
@@ -71,7 +71,11 @@ export class ClusterPath {
     }
   }
 
-  /** The path's owner. @returns undefined if it has none yet @throws COORDINATION_FOREIGN: not Carillon's */
+  /**
+   * Reads the path's owner.
+   * @returns undefined if it has none yet
+   * @throws COORDINATION_FOREIGN if the data there is not Carillon's
+   */
   async look(zk: ZooKeeper): Promise<{ clusterId: string; serviceId: string } | undefined> {
     let text: string;
     try {
@@ -86,12 +90,12 @@ export class ClusterPath {
     throw this.#foreign(`has a node ${service} that Carillon did not write`);
   }
 
-  /** True if a cluster owns the path. @param changed called once, when that may have changed */
+  /** True if a cluster owns the path. @param changed called once, when the answer may have changed */
   async exists(session: Session, changed: () => void): Promise<boolean> {
     return (await session.exists(service, { watch: changed })) !== undefined;
   }
 
-  /** A text that differs each time that the path is made. */
+  /** A text that differs each time the path is created. */
   async born(session: Session): Promise<string> {
     const stat = await session.exists(service);
     return stat ? `${stat.czxid} ${stat.ctimeMs}` : "";
@@ -167,7 +171,7 @@ function decoded(credentials: string): string {
   try {
     return decodeURIComponent(credentials);
   } catch {
-    // The message omits the text, which contains the password.
+    // The message omits the URL's text, which contains the password.
     throw wrongOption("has user and password not as a URL has them", "Write % as %25, @ as %40 and / as %2F.");
   }
 }
@@ -185,6 +189,6 @@ function parsed(text: string): { cluster?: unknown; service?: unknown } | undefi
     const value: unknown = JSON.parse(text);
     return typeof value === "object" && value !== null && "cluster" in value ? value : undefined;
   } catch {
-    return undefined; // not JSON, so not ours: the caller says so
+    return undefined; // not JSON, so not Carillon's data; the caller reports it
   }
 }

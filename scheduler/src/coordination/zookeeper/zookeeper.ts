@@ -69,9 +69,9 @@ class ZooKeeperWitness implements Witness {
   #announced: Shown | undefined;
   #wake: () => void = () => undefined;
   #showing: Promise<void> | undefined;
-  /** In which session which member is shown. */
+  /** The member that is shown, and the ZooKeeper session that shows it. */
   #shown: { session: Session; member: Shown; sinceMono: number } | undefined;
-  /** The service as it is, and since when this process knows it so. */
+  /** The service's present incarnation, and since when this process has known it. */
   #known: { incarnation: string; sinceMono: number } | undefined;
   #members: ZooKeeperMembers | undefined;
   #latch: LeaderLatch | undefined;
@@ -124,8 +124,8 @@ class ZooKeeperWitness implements Witness {
   }
 
   /**
-   * A service that was wiped or restored shows no sessions at first, not even those that were shown before and rely on it until
-   * their time is up. So no session counts as gone until this process has known the service's present state for that long.
+   * A service that was wiped or restored shows no sessions at first, not even sessions that were shown before and may rely on the service
+   * until their timeout. So no session counts as gone until this process has known the service's present state for a whole timeout.
    */
   #requireAge(sinceMono: number): void {
     const { clock, sessionTimeoutMs } = this.#options;
@@ -184,7 +184,7 @@ class ZooKeeperWitness implements Witness {
     });
   }
 
-  /** Another process is first now, and follows the members. */
+  /** Called when another process is first in line and follows the members instead. */
   #unfollow(): void {
     void this.#members?.close();
     this.#members = undefined;
@@ -202,7 +202,7 @@ class ZooKeeperWitness implements Witness {
     return this.#latch?.hasLeadership ?? false;
   }
 
-  /** ZooKeeper's nodes either exist or not: a wiped service has a line that begins again, and its head is first. */
+  /** Equal to `first`: ZooKeeper's nodes either exist or not, so even after a wipe only the head of the new line is first. */
   ahead(): boolean {
     return this.first();
   }
@@ -237,7 +237,7 @@ class ZooKeeperWitness implements Witness {
     void this.#keepPath(session);
   }
 
-  /** A wiped path is also created again if this process shows no session and only uses locks. */
+  /** Creates a wiped path again, also if this process shows no session and only uses locks. */
   async #keepPath(session: Session): Promise<void> {
     const over = AbortSignal.any([session.signal, this.#left.signal]);
     for (let told = false; !over.aborted; ) {
@@ -258,7 +258,7 @@ class ZooKeeperWitness implements Witness {
     return this.#path.claim(this.#zk, async () => this.serviceId);
   }
 
-  /** Keeps the announced member shown, from session to session. */
+  /** Keeps the announced member shown, in each new session again. */
   async #show(): Promise<void> {
     const { clock } = this.#options;
     while (!this.#left.signal.aborted) {
@@ -298,7 +298,8 @@ class ZooKeeperWitness implements Witness {
         if (!isZooKeeperError(error, "NODE_EXISTS", "CONNECTION_LOSS")) throw error;
         const there = await session.exists(path);
         if (there?.ephemeralOwner === session.id) break;
-        // A node of this process's ended session: it is about to disappear, and must not be taken for the present session's.
+        // This node belongs to an ended session of this process: it is about to disappear, and must not be taken for the present session's
+        // node.
         if (there) await this.#remove(session, member.sessionId);
       }
     }
@@ -308,8 +309,8 @@ class ZooKeeperWitness implements Witness {
   }
 
   /**
-   * Another client may delete this process's node, or the service may be wiped while the session lives on: then the session is
-   * not shown.
+   * Watches this process's own node: another client may delete it, or the service may be wiped while the session lives on; then the member
+   * is no longer shown.
    */
   #watchOwn(session: Session, path: string): void {
     const lost = () => {
@@ -324,7 +325,7 @@ class ZooKeeperWitness implements Witness {
           watch: (event) => (event.type === "deleted" ? lost() : event.type === "ended" ? undefined : look()),
         })
         .then((stat) => stat?.ephemeralOwner === session.id || lost())
-        .catch(() => undefined); // the session has ended; its own listener reports that
+        .catch(() => undefined); // the session has ended, and its own listener reports that
     };
     look();
   }
@@ -351,6 +352,6 @@ function parsedMember(data: Buffer | undefined): Shown | undefined {
     const value: unknown = JSON.parse(data?.toString("utf8") ?? "");
     return typeof value === "object" && value !== null && "sessionId" in value ? (value as Shown) : undefined;
   } catch {
-    return undefined; // data of another program under our path: it shows no member, and `gone` looks at the path alone
+    return undefined; // data of another program under the cluster's path shows no member, and `gone` looks at the path alone
   }
 }

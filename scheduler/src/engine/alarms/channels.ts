@@ -8,7 +8,8 @@ type PosterOf = (channel: WebhookChannel, clock: Clock) => Post;
 
 /**
  * Starts watching for alarms.
- * @param posterOf returns the function that posts through the guard of HTTP tasks @param listeners of runs that start in this process
+ * @param posterOf returns the function that posts through the guard of HTTP tasks
+ * @param listeners of runs that start in this process
  */
 export async function watchAlarms(
   shared: Omit<AlarmsOptions, "settings" | "channels">,

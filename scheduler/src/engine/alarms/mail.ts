@@ -5,7 +5,7 @@ import { isThisMachine } from "../../settings/this-machine.ts";
 
 const patienceMs = 20_000;
 
-/** Sends one mail on a connection of its own: alarms are few. */
+/** Sends one mail on a connection of its own, because alarms are few. */
 export function mailer({ smtp, from, to, requireTls }: MailChannel) {
   const { password, hostname } = new URL(smtp);
   /** @throws MAIL_FAILED; the signal's reason */
@@ -25,7 +25,7 @@ export function mailer({ smtp, from, to, requireTls }: MailChannel) {
       disableUrlAccess: true,
     });
     try {
-      // The same id at each resend: a receiver can recognise a message that it has already.
+      // Each resend has the same id, so that a receiver can recognise a message that it already has.
       const domain = from.slice(from.lastIndexOf("@") + 1).replace(/[^A-Za-z0-9.-]/g, "");
       await transport.sendMail({
         from,

@@ -8,7 +8,9 @@ import { Alarms, type AlarmsOptions } from "./watch.ts";
 
 const quiet = () => undefined;
 
-/** One message waits; all reports and log lines are recorded, and the first report finds the store away. */
+/**
+ * An alarm watch with one waiting message. All reports and log lines are recorded, and the first report fails because the store is away.
+ */
 function stage(answer: () => Promise<void>, rules: AlarmOptions["rules"] = { late: ["ops"] }, term: number | null = 1) {
   const [reported, unsent, looks, sent] = [[], [], [], []] as [unknown[], unknown[], unknown[], unknown[]];
   let away = true;

@@ -17,7 +17,10 @@ import type { AlarmSettings } from "../../settings/alarms.ts";
 import type { Store } from "../../store/store.ts";
 import type { StoreClock } from "../../store/store-clock.ts";
 
-/** Delivers a message to people. Rejects when it was not accepted. @param id the same at each resend of the same message */
+/**
+ * Delivers a message to people. Rejects if the message was not accepted.
+ * @param id the same at each resend of the same message
+ */
 export type Deliver = (
   id: string,
   message: OutboxMessage["message"] & { subject: string; text: string },
@@ -34,11 +37,11 @@ export interface AlarmsOptions {
   /** This process's name. */
   node: string;
   channels: Record<string, Deliver>;
-  /** Tasks that this process cannot read; null: not known yet. */
+  /** Tasks whose definition this process cannot read; null: not known yet. */
   unreadable: () => Finding[] | null;
 }
 
-/** Counters are summed over all tasks, so a look is not taken at each pulse of a short session timeout. */
+/** A look sums counters over all tasks, so it is not repeated at each pulse if the session timeout is short. */
 const lookEveryMs = 2_500;
 /** No other process sends a message while this process may still be sending it. */
 const takenForMs = 60_000;
@@ -50,8 +53,9 @@ const lateTasks = 100;
 type Late = Finding & { worstMs: number };
 
 /**
- * Guarantees that a problem is reported once on each of its channels, and once when it is over, whichever process dies meanwhile. The
- * leader looks for alarms; while there is no leader, each node that notices reports only that. Messages wait in the store.
+ * Guarantees that each problem is reported once on each of its channels, and once more when it is over, even if a process dies meanwhile.
+ * The leader looks for alarms. While there is no leader, each node that notices this looks only for the alarms `leaderless` and `recovery`.
+ * Messages wait in the store.
  */
 export class Alarms {
   readonly #options: AlarmsOptions;
@@ -61,7 +65,10 @@ export class Alarms {
   #leaderlessAt: number | null = null;
   /** The number of the store's clock at the last look. */
   #clockNumber: number | undefined;
-  /** The look (null) and the deliveries per channel: a channel that hangs delays neither the look nor other channels. */
+  /**
+   * The operations under way, by channel: `null` is the look, a name is the delivery on that channel. They are separate so that a channel
+   * that hangs delays neither the look nor other channels.
+   */
   readonly #flights = new Map<string | null, Promise<void>>();
 
   constructor(options: AlarmsOptions) {
@@ -69,12 +76,14 @@ export class Alarms {
     options.membership.onPulse((pulse) => this.#onPulse(pulse));
   }
 
-  /** Messages under way still go to the old channels. Rules and time spans stay those of the original settings. */
+  /**
+   * Sets the channels for later messages; messages under way still go to the old channels. Rules and time spans stay as first configured.
+   */
   tellBy(channels: Record<string, Deliver>): void {
     this.#options.channels = channels;
   }
 
-  /** A run started here. */
+  /** Called with each notice of a run in this process; keeps a finding if a run's first attempt started too late. */
   notice({ kind, attempt, startedMs, dueMs, task, runId }: RunNotice): void {
     const lateMs = startedMs - dueMs;
     const { settings } = this.#options;
@@ -91,7 +100,7 @@ export class Alarms {
 
   #keep({ subject, count, runId, worstMs: lateMs }: Pick<Late, "subject" | "count" | "runId" | "worstMs">): void {
     const before = this.#late.get(subject);
-    // Ten thousand starts of one task are one entry; beyond `lateTasks` tasks, only the first ones are reported.
+    // Ten thousand late starts of one task are one finding; beyond `lateTasks` tasks, only the first ones are reported.
     if (!before && this.#late.size >= lateTasks) return;
     const worstMs = Math.max(lateMs, before?.worstMs ?? 0);
     const text = `started up to ${Math.round(worstMs / 1_000)} s late`;
@@ -118,7 +127,7 @@ export class Alarms {
   #fly(name: string | null, work: () => Promise<void>): void {
     if (this.#flights.has(name)) return;
     const ends = work().catch((error: unknown) => {
-      // With the store away there is nothing to look at, and the store client itself logs that.
+      // While the store is away there is nothing to look at, and the store client itself logs the failure.
       if (!isCarillonError(error)) this.#options.log.error({ error: messageOf(error) }, "looking for alarms failed");
     });
     this.#flights.set(
@@ -148,13 +157,13 @@ export class Alarms {
     for (const channel of Object.keys(channels)) this.#fly(channel, () => this.#deliver(channel));
   }
 
-  /** null: this process does not look; the leader does. */
+  /** The rules that this process looks at; null: none, because the leader looks. */
   #rules(): AlarmRule[] | null {
     const { membership, settings, clock } = this.#options;
     const wanted = alarmRules.filter((rule) => settings.rules[rule].length > 0);
     if (membership.term() !== null) return wanted;
     const leaderless = this.#leaderlessAt !== null && clock.monotonic() - this.#leaderlessAt >= settings.leaderlessMs;
-    // A store that is being recovered has no leader either.
+    // A store that is being recovered has no leader either, so the alarm `recovery` must not depend on one.
     const some = wanted.filter((rule) => rule === "leaderless" || rule === "recovery");
     return leaderless && some.length > 0 ? some : null;
   }
@@ -176,13 +185,14 @@ export class Alarms {
     const cancel = clock.after(deliverWithinMs, () => overdue.abort(new Error("it took too long")));
     const signal = AbortSignal.any([overdue.signal, this.#stopping.signal]);
     try {
-      // Each cluster counts from 1; a receiver of several must not mistake one's message for another's.
+      // Each cluster numbers its messages from 1, so the id contains the creation time: a receiver of several clusters must not confuse
+      // their messages.
       const name = `carillon-alarm-${Math.round(createdMs).toString(36)}-${id}`;
       await channels[channel]?.(name, { ...message, ...messageText(message) }, signal);
       await store.alarms.sent(id, storeClock.now(), { attempt: attempts, atMs: storeClock.now(), node });
     } catch (error) {
       const now = storeClock.now();
-      // A receiver's answer may hold a NUL, which the store cannot.
+      // A receiver's answer may contain a NUL character, which the store cannot keep.
       const text = messageOf(error).replaceAll("\0", "\ufffd").slice(0, 500);
       const over = now - createdMs > giveUpAfterMs;
       const fields = { channel, alarm: id, attempts, error: messageOf(error) };

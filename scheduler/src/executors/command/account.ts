@@ -2,15 +2,15 @@ import { readFileSync } from "node:fs";
 import { userInfo } from "node:os";
 import { CarillonError } from "../../base/errors.ts";
 
-/** The account that a command runs as. */
+/** The operating system account that a command runs as. */
 export interface Account {
   name: string;
   home: string;
-  /** Set only if the process has to change to the account; the command then has no supplementary groups. */
+  /** Set only if the process has to switch to the account; the command then has no supplementary groups. */
   switchTo?: { uid: number; gid: number };
 }
 
-/** This process's own account, which tests replace, so that they need be neither root nor unprivileged. */
+/** This process's own account; tests replace it, so that they need not run as root or without rights. */
 export interface OwnAccount {
   name: string;
   uid: number;
@@ -23,16 +23,16 @@ export function ownAccount(): OwnAccount {
     const { username, homedir } = userInfo();
     return { name: username, uid, home: homedir };
   } catch {
-    // Containers run under numbers that no account has.
+    // A container may run under a number that no account has.
     return { name: String(uid), uid, home: "/" };
   }
 }
 
 /**
- * A command that belongs to an account runs as that account or not at all: the purpose of cron's account field is that the command does
- * not run with another account's rights.
+ * A command that belongs to an account runs as that account or not at all, because the purpose of cron's account field is that the command
+ * does not run with another account's rights.
  * @param user undefined: the worker's own account
- * @throws COMMAND_NOT_ALLOWED when this process is neither that account nor root, or when the account does not exist
+ * @throws COMMAND_NOT_ALLOWED if this process is neither that account nor root, or if the account does not exist
  */
 export function accountFor(user: string | undefined, own: OwnAccount, accountsFile = "/etc/passwd"): Account {
   if (user === undefined || user === own.name) return { name: own.name, home: own.home };

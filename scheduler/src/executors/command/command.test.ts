@@ -23,7 +23,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** A program of its own for a test, in shell or whatever its first line says. */
+/** Writes a program for a test: a shell script, or whatever its first line says. */
 function program(name: string, text: string): string {
   const file = join(folder, name);
   writeFileSync(file, text, { mode: 0o755 });
@@ -46,7 +46,7 @@ function begin(spec: CommandSpec, options: Partial<CommandOptions> = {}) {
     },
     ...options,
   });
-  /** When a line with this text has been logged. */
+  /** Resolves when a line with this text has been logged. */
   const logged = (text: string) =>
     new Promise<void>((resolve) => {
       if (lines.some(([, line]) => line.includes(text))) resolve();
@@ -77,7 +77,7 @@ const alive = (pid: number) => {
   } catch {
     return false;
   }
-  // If no process reaps orphans, a dead one stays as a zombie.
+  // Without a process that reaps orphans, a dead one stays as a zombie.
   return !/^State:\tZ/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
 };
 async function gone(pid: number) {

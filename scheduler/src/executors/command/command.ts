@@ -1,6 +1,6 @@
 /**
- * Runs a task's command: a program by its argv. There is no shell in between, so nothing in an argument is ever read as
- * more than text. A shell runs only where the worker allows both the shell's program and shells as such.
+ * Runs a task's command: a program with its arguments. There is no shell in between, so an argument is never interpreted. A shell runs only
+ * if the worker allows both the shell's program and shells in general.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
@@ -22,15 +22,15 @@ export type { OutputStream } from "./output.ts";
 export interface CommandOptions {
   /** Absolute paths, or bare names looked up in `path`. If empty, no command runs. */
   allow: readonly string[];
-  /** Allowed shells may run. Default false. */
+  /** True: allowed shells may run. Default false. */
   shell?: boolean;
-  /** Rehearsal: check everything and log the argv, but start nothing. Default false. */
+  /** True: a rehearsal, which checks everything and logs the arguments, but starts nothing. Default false. */
   rehearse?: boolean;
   run: RunMarks;
-  /** Aborts: SIGTERM to the process group, SIGKILL `graceMs` later. */
+  /** If it aborts: SIGTERM to the process group, and SIGKILL `graceMs` later. */
   signal: AbortSignal;
   log(stream: OutputStream, line: string): void;
-  /** Variables that tasks may set beside LANG, LC_*, TZ, SHELL and PATH: names, or beginnings with `*` such as "APP_*". */
+  /** Variables that tasks may set beside LANG, LC_*, TZ, SHELL and PATH: names, or prefixes with `*` such as "APP_*". */
   allowEnv?: readonly string[];
   /** Default limits.commandGraceMs. */
   graceMs?: number;
@@ -42,7 +42,7 @@ export interface CommandOptions {
 }
 
 export interface CommandResult {
-  /** One of the spec's `okExitCodes`. */
+  /** The program's exit code, which is one of the spec's `okExitCodes`. */
   exitCode: number;
   rehearsed: boolean;
   durationMs: number;
@@ -62,7 +62,7 @@ export interface CommandFailure {
  * Resolves when the program has exited with a successful code and its output is closed: as with cron, a background process that keeps the
  * output open belongs to the run.
  * @throws COMMAND_NOT_ALLOWED before anything is started; COMMAND_FAILED with a `CommandFailure` as its cause, marked final if the exit
- * code is not worth another attempt; the signal's reason (CANCELLED when that is no CarillonError) once the process group has been ended
+ * code is not worth another attempt; the signal's reason (CANCELLED if that is no CarillonError) once the process group has been ended
  */
 export async function runCommand(spec: CommandSpec, options: CommandOptions): Promise<CommandResult> {
   const { signal, log, rehearse = false, clock = systemClock } = options;
@@ -123,7 +123,7 @@ export async function runCommand(spec: CommandSpec, options: CommandOptions): Pr
   });
 }
 
-/** Adds the last lines that fit: a program prints the reason for its failure at the end. */
+/** Adds the last lines that fit, because a program prints the reason for its failure at the end. */
 function withLastLines(what: string, lines: readonly string[]): string {
   let said = "";
   for (const line of lines.toReversed()) {
@@ -145,7 +145,7 @@ function accountOf(user: string | undefined, options: CommandOptions): Account {
   }
 }
 
-/** Some accounts have a home that does not exist; cron runs their commands all the same. */
+/** Some accounts have a home that does not exist; like cron, this runs their commands anyway. */
 function folderOf(cwd: string | undefined, { home }: Account): string {
   if (cwd === "~") return existsSync(home) ? home : "/";
   return cwd ?? "/";
@@ -163,13 +163,13 @@ function start(
       cwd: folderOf(spec.cwd, account),
       env,
       shell: false,
-      // A session and process group of its own, so that all it starts can be ended together.
+      // The command gets a session and process group of its own, so that all processes that it starts can be ended together.
       detached: true,
       stdio: [spec.stdin === undefined ? "ignore" : "pipe", "pipe", "pipe"],
       ...account.switchTo,
     });
   } catch (cause) {
-    // Node throws here what it can check itself, a NUL in an argument, a number that is no account, and what is too long.
+    // Node throws here for errors that it can check itself: a NUL in an argument, an invalid account number, a text that is too long.
     throw notStarted(file, startProblem(cause as NodeJS.ErrnoException), cause);
   }
 }
@@ -187,11 +187,11 @@ interface Watch {
 interface Ended {
   exitCode: number | null;
   signal: string | null;
-  /** The abort came before the end, so it is the cause of the end whatever the exit code. */
+  /** True if the abort came before the end: it is then the cause of the end, whatever the exit code. */
   aborted: boolean;
 }
 
-/** @throws COMMAND_FAILED when it did not start */
+/** @throws COMMAND_FAILED if the program did not start */
 function watch(
   child: ChildProcess,
   file: string,
@@ -211,10 +211,10 @@ function watch(
     };
     const onAbort = () => {
       const { pid } = child;
-      // Without a pid the child never started; "error" follows.
+      // A child without a pid never started; its "error" event follows.
       if (pid === undefined || closed) return;
       ending = endGroup({ pid, mark, reaped: () => reaped }, graceMs, clock).then(() => {
-        // A process that left the group may hold the output open for ever; the run does not wait for it.
+        // A process that left the group may hold the output open for ever, so the run does not wait for it.
         child.stdout?.destroy();
         child.stderr?.destroy();
         child.stdin?.destroy();
@@ -222,7 +222,7 @@ function watch(
       ending.catch(reject);
     };
     child.on("error", (cause: NodeJS.ErrnoException) => {
-      // For a child that did start, "exit" and "close" report the end.
+      // If the child did start, "exit" and "close" report its end.
       if (child.pid !== undefined) return;
       signal.removeEventListener("abort", onAbort);
       reject(notStarted(file, startProblem(cause), cause));
@@ -271,7 +271,7 @@ function endedBy(signal: AbortSignal): CarillonError {
   return new CarillonError("CANCELLED", "the command was ended before it had finished", { cause: signal.reason });
 }
 
-/** An argument as a user would type it: for people to read, never for a shell to run. */
+/** An argument as a user would type it: only to be read by people, never run by a shell. */
 function quoted(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }

@@ -14,10 +14,10 @@ export interface RunMarks {
 }
 
 /**
- * The command's environment: a small fixed set, then the task's own variables, then the marks of the run. It has nothing of the worker's
- * environment, whose database URL and keys must not reach the command. Only listed variables may be set by a task, since most programs
- * have a variable that makes them run another program.
- * @param free the program is a shell, which can do anything anyway
+ * The command's environment: a small fixed set, then the task's own variables, then the marks of the run. It contains nothing of the
+ * worker's environment, because the worker's database URL and keys must not reach the command. A task may set only listed variables,
+ * because most programs have a variable that makes them run another program.
+ * @param free true: the program is a shell, which can do anything anyway
  * @param allowed further variables that the worker's configuration lets tasks set: names, or prefixes with `*`
  * @throws COMMAND_NOT_ALLOWED for a variable or value that is not allowed; TASK_INVALID
  */

@@ -4,7 +4,7 @@ import { atSecondSignal } from "../../base/stop-on-signals.ts";
 
 const pollMs = 20;
 
-/** Callbacks for groups whose leader runs. They share one listener: Node warns of a leak above ten. */
+/** One callback per group whose leader runs. They share one listener, because Node reports more than ten as a leak. */
 const ends = new Set<() => void>();
 const endAll = () => {
   for (const end of ends) end();
@@ -12,9 +12,10 @@ const endAll = () => {
 let forget = (): void => undefined;
 
 /**
- * Sends SIGTERM to a group when this process exits, unless this process is killed: a session of its own gets no signal from a terminal. A
- * group that got SIGTERM before gets SIGKILL, because after this process's exit nothing would send it after the grace.
- * @returns removes this
+ * Sends SIGTERM to a group when this process exits, unless this process is killed. This is needed because a session of its own gets no
+ * signal from a terminal. A group that already got SIGTERM gets SIGKILL, because after this process's exit nothing would send it after the
+ * grace.
+ * @returns a function that removes this callback
  */
 export function endsWithProcess(pid: number, reaped: () => boolean, told: () => boolean): () => void {
   const end = () => void signalGroup(pid, told() ? "SIGKILL" : "SIGTERM", reaped());
@@ -31,22 +32,22 @@ export function endsWithProcess(pid: number, reaped: () => boolean, told: () => 
   };
 }
 
-/** The variable that marks the processes of one command, also those that left its process group. */
+/** The variable that marks the processes of one command, including those that left its process group. */
 export const markName = "CARILLON_COMMAND";
 
-/** A started command. */
+/** A process group in which a command was started. */
 export interface Group {
-  /** The process number of the group's leader. */
+  /** The pid of the group's leader. */
   pid: number;
-  /** The value of `markName` in its environment. */
+  /** The value of `markName` in the environment of the command. */
   mark: string;
-  /** The leader has ended, and its pid may be reused. */
+  /** True if the leader has ended, so that its pid may be reused. */
   reaped: () => boolean;
 }
 
 /**
- * Ends a command's process group and the processes that left it by `setsid`: sends SIGTERM, and after the grace SIGKILL to those that are
- * left. Resolves when none is left or all have been killed, without waiting for the dead to be reaped.
+ * Ends a command's process group and the processes that left it by `setsid`: sends SIGTERM, and after the grace SIGKILL to those still
+ * alive. Resolves when none is alive or all have been killed, without waiting for the dead to be reaped.
  */
 export async function endGroup({ pid, mark, reaped }: Group, graceMs: number, clock: Clock): Promise<void> {
   const outside = strays(mark, pid);
@@ -59,19 +60,19 @@ export async function endGroup({ pid, mark, reaped }: Group, graceMs: number, cl
     if (!isLeft(0)) return;
   }
   signalGroup(pid, "SIGKILL", reaped());
-  // Searched again: a stray may have started others, and a pid may have been reused.
+  // Searched again, because a stray may have started others, and a pid may have been reused.
   for (const stray of strays(mark, pid)) send(stray, "SIGKILL");
 }
 
 /**
  * Processes outside the group that have the mark in their environment. Linux only; it misses processes whose environment this account may
- * not read, and those that cleared theirs.
+ * not read, and processes that cleared their environment.
  */
 function strays(mark: string, group: number): number[] {
   return processNumbers().filter((pid) => {
     try {
       if (!readFileSync(`/proc/${pid}/environ`, "latin1").split("\0").includes(`${markName}=${mark}`)) return false;
-      // The fields after the name, which may have spaces: state, parent, group.
+      // The fields after the process name, which may contain spaces: state, parent, group.
       const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
       return Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[2]) !== group;
     } catch (error) {
@@ -88,9 +89,9 @@ function processNumbers(): number[] {
 }
 
 /**
- * @param reaped the group's leader has ended and its pid may be reused. While any of its group lives the kernel does not reuse the pid,
- * so a live process with that pid is a stranger, and so is its group.
- * @returns whether the group still had members
+ * @param reaped true: the group's leader has ended and its pid may be reused. The kernel does not reuse the pid while a member of the group
+ * lives, so a live process with that pid, and its group, are unrelated.
+ * @returns true if the group still had members
  */
 function signalGroup(pid: number, signal: NodeJS.Signals | 0, reaped: boolean): boolean {
   if (reaped && send(pid, 0)) return false;
@@ -104,7 +105,7 @@ function send(pid: number, signal: NodeJS.Signals | 0): boolean {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === "ESRCH") return false;
-    // The process exists, under an account that this one may not signal.
+    // The process exists, but belongs to an account that this one may not signal.
     if (code === "EPERM") return true;
     throw error;
   }

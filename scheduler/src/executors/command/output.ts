@@ -1,21 +1,21 @@
 import { limits } from "../../base/limits.ts";
 
-/** `note` is Carillon's own remark in the command's log. */
+/** `note`: a remark by Carillon itself in the command's log. */
 export type OutputStream = "stdout" | "stderr" | "note";
 
 export interface OutputBudget {
-  /** Bytes that may still be logged, of both streams together; below 0 once it was too much. */
+  /** How many bytes of both streams together may still be logged; below 0 once the limit is exceeded. */
   left: number;
-  /** Bytes read and thrown away. */
+  /** How many bytes were read and discarded. */
   cut: number;
-  /** Called once, when the log ends before the output. */
+  /** Called once, when the log ends before the output does. */
   exhausted(): void;
 }
 
 /**
- * Splits the bytes of one stream into lines, in memory bounded by one line however much arrives. Invalid UTF-8 becomes U+FFFD, as does
- * NUL, which the store cannot hold. Excess output is cut and marked, but still read: a program that blocks on a full pipe would hang for
- * good.
+ * Splits the bytes of one stream into lines, with memory for one line only, however much arrives. Invalid UTF-8 becomes U+FFFD, as does
+ * NUL, which the store cannot hold. Excess output is cut and marked, but still read, because a program that blocks on a full pipe would
+ * hang for ever.
  */
 export class LineReader {
   readonly #decoder = new TextDecoder("utf-8", { ignoreBOM: true });
@@ -24,9 +24,9 @@ export class LineReader {
   readonly #lineBytes: number;
   #held = "";
   #heldBytes = 0;
-  /** Bytes of the present line beyond its bound. */
+  /** How many bytes of the present line are beyond its limit. */
   #over = 0;
-  /** The last lines of the output, logged or not. */
+  /** The last lines of the output, whether they were logged or not. */
   readonly last: string[] = [];
 
   constructor(budget: OutputBudget, line: (line: string) => void, lineBytes: number = limits.commandLineBytes) {
@@ -76,7 +76,7 @@ export class LineReader {
       this.#budget.left -= logged;
       this.#line(line);
     } else {
-      // Nothing is logged after this: with a gap in it, the log would look complete.
+      // Nothing more is logged after this: if shorter lines followed, the log would seem complete despite the gap.
       if (this.#budget.left >= 0) this.#budget.exhausted();
       this.#budget.left = -1;
       this.#budget.cut += logged;

@@ -81,7 +81,7 @@ describe("what only looks allowed", () => {
     expect(() => findProgram(join(folder, "other/tool"), [join(folder, "bin/tool"), "tool"], path())).toThrow(
       refused(),
     );
-    // The other way round: a bare name never reaches an allowed file outside the path.
+    // Conversely, a bare name never resolves to an allowed file outside the path.
     expect(() => findProgram("tool", [join(folder, "other/tool")], path())).toThrow(refused());
   });
   test("a list entry that is itself no program's name is the operator's mistake", () => {

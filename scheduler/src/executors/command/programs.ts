@@ -1,10 +1,9 @@
 /**
- * Decides which programs a worker runs. A task names a program; only the worker's own configuration allows it. The store, and anyone who
- * can write to it, cannot.
- *
- * Two paths are equal if they have the same file name in the same real folder. Links in the folder's path are followed (/bin is /usr/bin
- * on most systems); a link at the file itself is not, because many links may lead to one program that acts by the name it is called by.
- * The worker starts the allowed path, never the text that the task gave, so a link changed between check and start gains nothing.
+ * Decides which programs a worker runs. A task names a program; only the worker's own configuration can allow it. Neither the store, nor
+ * anyone who can write to it, can allow a program.
+ * Two paths are equal if they have the same file name in the same real folder. Links in the folder's path are followed (/bin is /usr/bin on
+ * most systems); a link at the file itself is not, because many links may lead to one program that acts by the name it is called by. The
+ * worker starts the allowed path, never the text from the task, so changing a link between check and start gains nothing.
  */
 import { accessSync, closeSync, constants, openSync, readSync, realpathSync, statSync } from "node:fs";
 import { basename, dirname, isAbsolute, join, resolve } from "node:path";
@@ -12,17 +11,17 @@ import { CarillonError } from "../../base/errors.ts";
 import { fixedPath, isShellName } from "../../task/command-rules.ts";
 
 export interface Program {
-  /** The path to start. */
+  /** The path of the program to start. */
   file: string;
-  /** The file exists and can be executed. */
+  /** True if the file exists and can be executed. */
   present: boolean;
-  /** The program is a shell, by its name or by its link's target. */
+  /** True if the program is a shell, by its own name or by that of its link's target. */
   shell: boolean;
 }
 
 /**
  * @param allow absolute paths, or names that are looked up in `path`
- * @throws COMMAND_NOT_ALLOWED, OPTION_INVALID for an entry of `allow` that is neither
+ * @throws COMMAND_NOT_ALLOWED; OPTION_INVALID for an entry of `allow` that is neither
  */
 export function findProgram(name: string, allow: readonly string[], path: readonly string[] = fixedPath): Program {
   if (name.includes("/") && !(isAbsolute(name) && resolve(name) === name)) {
@@ -39,7 +38,7 @@ export function findProgram(name: string, allow: readonly string[], path: readon
   for (const entry of allow) {
     const allowed = entry.includes("/") ? place(entry) : lookUp(entry, path);
     if (wanted !== null && allowed !== null && wanted === allowed) return programAt(allowed);
-    // The same bare name, installed nowhere: allowed, but missing.
+    // The name is in the list but installed nowhere: allowed, but missing.
     if (wanted === null && allowed === null && name === entry)
       return { file: name, present: false, shell: isShell(name) };
   }
@@ -54,7 +53,7 @@ function notAllowed(name: string, what: string, hint: string): CarillonError {
   return new CarillonError("COMMAND_NOT_ALLOWED", `${JSON.stringify(name.slice(0, 200))} ${what}`, { hint });
 }
 
-/** The real folder and the given file name. */
+/** The real path of the folder, with the given file name. */
 function place(file: string): string {
   return join(realPath(dirname(file)) ?? dirname(file), basename(file));
 }
@@ -73,12 +72,12 @@ function programAt(file: string): Program {
   return { file, present, shell: isShell(file) || (present && isPlainText(file)) };
 }
 
-/** A link of any name may lead to a shell. */
+/** A link with any name may lead to a shell. */
 function isShell(file: string): boolean {
   return isShellName(file) || isShellName(realPath(file) ?? file);
 }
 
-/** An executable text without "#!" is a shell's after all: the C library gives it to /bin/sh. */
+/** An executable text file without "#!" is run by a shell after all: the C library passes it to /bin/sh. */
 function isPlainText(file: string): boolean {
   const start = Buffer.alloc(256);
   let length: number;
@@ -90,7 +89,7 @@ function isPlainText(file: string): boolean {
       closeSync(descriptor);
     }
   } catch {
-    // A file that the worker cannot read cannot be read by a shell that it starts either.
+    // If the worker cannot read the file, a shell that it starts cannot either.
     return false;
   }
   return start.toString("latin1", 0, 2) !== "#!" && !start.subarray(0, length).includes(0);
@@ -101,7 +100,7 @@ function canExecute(file: string): boolean {
     accessSync(file, constants.X_OK);
     return statSync(file).isFile();
   } catch {
-    // Absent, or not accessible: either way it cannot be run, and the caller reports that.
+    // The file is absent or not accessible. It cannot be run either way, and the caller reports that.
     return false;
   }
 }

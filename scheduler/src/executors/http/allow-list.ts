@@ -1,10 +1,9 @@
 /**
- * The destinations that a worker's HTTP tasks may reach. The list is the worker's own: the store, and anyone who can write to it, cannot
- * change it.
- *
- * Beside the name, the address that will be connected to is checked: a listed name whose address is private, local or a cloud's metadata
- * service is refused unless that address is listed itself. So a name server, or anyone who can write its records, opens no internal
- * address.
+ * The destinations that a worker's HTTP tasks may reach. The list is the worker's own: neither the store, nor anyone who can write to it,
+ * can change it.
+ * Besides the name, the address to connect to is checked: if a listed name resolves to a private or local address or to a cloud's metadata
+ * service, it is refused unless that address is listed itself. So neither a name server, nor anyone who can write its records, can open an
+ * internal address.
  */
 import { BlockList, isIP, isIPv6 } from "node:net";
 import { CarillonError } from "../../base/errors.ts";
@@ -27,7 +26,7 @@ for (const [range, prefix] of [
   ["224.0.0.0", 3],
 ] as const)
   special.addSubnet(range, prefix, "ipv4");
-// Inside 2000::/3: Teredo and its kin, documentation, 6to4, whose addresses can lead to any IPv4 one.
+// Ranges inside 2000::/3 that are not public: Teredo and similar protocols, documentation, and 6to4, which can reach any IPv4 address.
 for (const [range, prefix] of [
   ["2001::", 23],
   ["2001:db8::", 32],
@@ -40,7 +39,7 @@ const globalUnicast = new BlockList();
 globalUnicast.addSubnet("2000::", 3, "ipv6");
 
 interface Entry {
-  /** null: any. */
+  /** null: any port. */
   port: number | null;
   matches(host: string, address: string): boolean;
 }
@@ -50,9 +49,9 @@ export class AllowList {
   readonly #addresses: Entry[] = [];
 
   /**
-   * @param entries "api.example.com", "*.example.com" (names below it), "*" (every name), "10.1.2.3", "10.1.0.0/16",
-   * "::1", "fd00::/8"; each with a port ("host:8443", "[::1]:80") or for every port
-   * @param option what they are given as @throws OPTION_INVALID
+   * @param entries "api.example.com", "*.example.com" (names below it), "*" (every name), "10.1.2.3", "10.1.0.0/16", "::1", "fd00::/8";
+   * each with a port ("host:8443", "[::1]:80") or for every port
+   * @param option the name of the option, for errors @throws OPTION_INVALID
    */
   constructor(entries: readonly string[], option = "httpTasks.allow") {
     for (const text of entries) {
@@ -61,12 +60,12 @@ export class AllowList {
     }
   }
 
-  /** True if some address for the name could be permitted; if not, the name is not even resolved. */
+  /** True if some address of the name could be permitted; if not, the name is not even resolved. */
   mayResolve(host: string, port: number): boolean {
     return this.#addresses.some((entry) => onPort(entry, port)) || this.#named(host, "", port);
   }
 
-  /** @param address the address that `host` resolves to; equal to `host` when that is an address */
+  /** @param address the address that `host` resolves to; equal to `host` if that is an address itself */
   permits(host: string, port: number, address: string): boolean {
     const plain = plainAddress(address);
     if (plain === null) return false;
@@ -89,8 +88,8 @@ function isPublic(address: string): boolean {
 }
 
 /**
- * One spelling for each address; an IPv4 address mapped to IPv6 becomes IPv4. null: no address, or one that is valid on one interface
- * only.
+ * One notation for each address; an IPv4 address mapped to IPv6 becomes IPv4. null: the text is no address, or an address that is valid on
+ * one network interface only.
  */
 export function plainAddress(text: string): string | null {
   if (isIP(text) === 0 || text.includes("%")) return null;
@@ -122,7 +121,7 @@ function parseEntry(text: string, option: string): Entry & { list: "names" | "ad
     const family = familyOf(address);
     const longest = family === "ipv6" ? 128 : 32;
     const prefix = prefixText === undefined ? longest : Number(/^\d{1,3}$/.exec(prefixText)?.[0] ?? Number.NaN);
-    // A range of mapped addresses would cover other addresses than its text suggests.
+    // A range of IPv4-mapped addresses would cover other addresses than its text suggests.
     if (!(prefix >= 0 && prefix <= longest) || (family === "ipv4" && isIPv6(base) && prefixText !== undefined))
       throw wrong();
     const range = new BlockList();
@@ -134,7 +133,7 @@ function parseEntry(text: string, option: string): Entry & { list: "names" | "ad
   if (base === "*") return { list: "names", port, matches: (host) => isIP(host) === 0 };
   const name = base.replace(/^\*\./, "").toLowerCase();
   const canonical = URL.canParse(`http://${name}`) ? new URL(`http://${name}`).hostname : "";
-  // Also refuses numbers that a URL reads as an address, such as 2130706433 for 127.0.0.1.
+  // Also refuses numbers that a URL interprets as an address, such as 2130706433 for 127.0.0.1.
   if (canonical !== name || !/^[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?$/.test(name)) throw wrong();
   const matches = base.startsWith("*.") ? (host: string) => host.endsWith(`.${name}`) : (host: string) => host === name;
   return { list: "names", port, matches };

@@ -30,7 +30,7 @@ async function listening(server: Server | ReturnType<typeof createSocketServer>,
   return (server.address() as AddressInfo).port;
 }
 
-/** A receiver that records its requests. */
+/** An HTTP server that records its requests. */
 async function receiver(answer: RequestListener) {
   const received: Received[] = [];
   const server = createServer((request, response) => {
@@ -62,7 +62,7 @@ interface Setting extends Partial<HttpCallerOptions> {
   schedule?: string;
 }
 
-/** One run of an HTTP task, as a worker with these settings makes it. */
+/** Executes one run of an HTTP task as a worker with these settings would. */
 function call(options: HttpOptions, { payload = { a: 1 }, signal, slot = null, schedule, ...caller }: Setting = {}) {
   const lines: string[] = [];
   const write = (message: string) => void lines.push(message);
@@ -186,7 +186,7 @@ describe("a call", () => {
     ["payload with PUT", { method: "PUT" }, "ü", '"ü"', "application/json"],
   ])("sends %s", async (_, options, payload, body, type) => {
     const { url, received } = await receiver(saying(200));
-    // `undefined` would be taken for the default.
+    // null, because `undefined` would select the default payload.
     await call({ url, ...options }, { payload: payload ?? null }).result;
     expect(received[0]).toMatchObject({ body, method: options.method ?? "POST" });
     expect(received[0]?.headers["content-type"]).toBe(type);
@@ -264,7 +264,7 @@ describe("an answer is judged:", () => {
     const asked: (number | undefined)[] = [];
     for (const _ of given) asked.push((await failure({ url })).retryAfterMs);
     expect(asked[0]).toBe(7_000);
-    // The date is in whole seconds, and the remaining time is counted when the answer comes.
+    // The date has whole seconds, and the remaining time is computed when the answer arrives.
     expect(asked[1]).toBeGreaterThan(hourMs - 1_000 - (Date.now() - beganMs) - 1);
     expect(asked[1]).toBeLessThanOrEqual(hourMs);
     expect(asked.slice(2)).toEqual([undefined, undefined, undefined, undefined]);
@@ -393,14 +393,14 @@ describe("where it may not go", () => {
   it("a name that changes its mind: the address that was checked is the one that is called", async () => {
     const { port, received } = await canary();
     let answers = 0;
-    // First the listed address, and from then on one where nothing of ours may go.
+    // The name resolves to the listed address first, and from then on to an address that must not be called.
     const resolve = async () => (answers++ === 0 ? ["127.0.0.1"] : ["127.0.0.2"]);
     const allow = ["rebind.test", "127.0.0.1"];
     await call({ url: `http://rebind.test:${port}/` }, { allow, resolve }).result;
     expect(answers, "asked once").toBe(1);
     expect(received[0]?.headers.host).toBe(`rebind.test:${port}`);
     expect((await failure({ url: `http://rebind.test:${port}/` }, { allow, resolve })).code).toBe("HTTP_NOT_ALLOWED");
-    // If an answer mixes both, only the permitted ones.
+    // If an answer contains both, only the permitted address is called.
     await call({ url: `http://mixed.test:${port}/` }, { allow, resolve: async () => ["127.0.0.2", "127.0.0.1"] })
       .result;
     expect(received).toHaveLength(2);

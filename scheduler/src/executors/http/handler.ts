@@ -18,14 +18,14 @@ export interface HttpResult {
   status: number;
   /** Parsed if it is complete and its content type is JSON. */
   body: Json;
-  /** The body was longer than limits.httpBodyBytes; only its start is stored. */
+  /** Present if the body was longer than limits.httpBodyBytes; only its start is stored. */
   cut?: true;
 }
 
 /** The `cause` of HTTP_FAILED and HTTP_REFUSED when a response was received. */
 export interface HttpFailure {
   status: number;
-  /** The start of the body. */
+  /** The beginning of the body. */
   body: string;
 }
 
@@ -40,7 +40,7 @@ const shownBodyLength = 500;
 
 /**
  * Creates the worker's handler for HTTP tasks.
- * @throws OPTION_INVALID for an entry of `allow` that is no host and no range, and for a secret that would sign nothing
+ * @throws OPTION_INVALID for an entry of `allow` that is neither a host nor a range, and for a secret that would sign nothing
  */
 export function httpCaller({
   allow = [],
@@ -75,7 +75,7 @@ export function httpCaller({
     let body = bodyOf(http, payload);
     const headers = await withSecrets(http.headers, run);
     for (let hops = 0; ; hops++) {
-      // The task's own headers go only to the origin in its URL, never to another one that redirects lead to.
+      // The task's own headers are sent only to the origin of its URL, never to another origin after a redirect.
       const own = target.url.origin === origin ? headers : {};
       const answer = await send(target, sentTo(target.url, method, own, body, run), limits.httpBodyBytes, signal);
       const onward = followed.includes(answer.status) ? locationOf(answer, target.url) : null;
@@ -119,7 +119,7 @@ export function httpCaller({
   }
 }
 
-/** Read with each attempt, so that a changed secret takes effect. @throws SECRET_… */
+/** Reads the secrets at each attempt, so that a changed secret takes effect. @throws SECRET_… */
 async function withSecrets(headers: Record<string, string>, run: Run): Promise<Record<string, string>> {
   const filled: Record<string, string> = {};
   for (const [name, value] of Object.entries(headers)) {
@@ -165,7 +165,7 @@ function locationOf({ headers }: Answer, base: URL): URL | null {
 
 function judged(http: HttpSpec, answer: Answer, { url }: Target, method: string, wallMs: number): HttpResult {
   const { status, headers, cut } = answer;
-  // jsonb holds no NUL.
+  // PostgreSQL's jsonb cannot hold NUL.
   const text = answer.body.toString("utf8").replaceAll("\0", "\ufffd");
   if (matchesStatus(http.okStatuses, status))
     return { status, body: cut ? text : parsed(text, headers["content-type"]), ...(cut ? { cut } : {}) };
@@ -192,12 +192,12 @@ function parsed(text: string, type: string | string[] | undefined): Json {
   try {
     return readJson(text, "the answer") as Json;
   } catch {
-    // The body claims to be JSON and is not, or has a number that would lose precision: stored as a text.
+    // The body claims to be JSON but is not, or contains a number that would lose precision: it is stored as text.
     return text;
   }
 }
 
-/** Seconds, or a date. */
+/** Reads Retry-After, which has seconds or a date. */
 function retryAfterMs(given: string | string[] | undefined, wallMs: number): number | undefined {
   if (typeof given !== "string") return undefined;
   const ms = /^\d+$/.test(given.trim()) ? Number(given) * 1_000 : Date.parse(given) - wallMs;

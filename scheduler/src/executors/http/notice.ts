@@ -8,7 +8,7 @@ import { send } from "./request.ts";
 import { legacySignature, signatureHeaders } from "./signature.ts";
 import { type Resolve, systemResolve, targetOf } from "./target.ts";
 
-/** The host itself is allowed; the refused part is an address that it resolves to. */
+/** The hint if the host is allowed, but an address that it resolves to is not. */
 const allowHint = "Where it is meant, add that address to `allow` of the webhook's channel (alarms.channels).";
 
 /**
@@ -24,9 +24,10 @@ export function checkWebhooks(channels: Record<string, ChannelOptions>): void {
 }
 
 /**
- * Posts a notice: JSON, to one URL from the process's own configuration, through the same guard as HTTP tasks, and signed the same way. A
- * redirect is a failure. Errors, which every viewer can read, name only the host: the path alone may be enough to post there.
- * @param channel checked: see checkWebhooks
+ * Posts a notice as JSON to one URL of the process's own configuration, with the same address checks and signatures as HTTP tasks. A
+ * redirect counts as a failure. Errors name only the host, because every viewer can read them, and knowing the path may be enough to post
+ * there.
+ * @param channel a channel that checkWebhooks has checked
  */
 export function noticePoster(
   { webhook, secret, allow = [] }: WebhookChannel,

@@ -12,14 +12,15 @@ export interface Sent {
 export interface Answer {
   status: number;
   headers: Record<string, string | string[] | undefined>;
-  /** The start of the body. */
+  /** The beginning of the body. */
   body: Buffer;
   /** True if the body was longer. */
   cut: boolean;
 }
 
 /**
- * One request on a connection of its own, only to the target's addresses. A body beyond its bound is not read: the connection is closed.
+ * Sends one request on a connection of its own, only to the target's addresses. A body beyond the limit is not read: the connection is
+ * closed.
  * @throws HTTP_FAILED; the signal's reason
  */
 export function send(
@@ -41,7 +42,7 @@ export function send(
     const outgoing = (url.protocol === "https:" ? secureRequest : plainRequest)(url, {
       method: sent.method,
       headers: { ...sent.headers, ...(sent.body === null ? {} : { "content-length": sent.body.length }) },
-      // No connection is reused: a kept one was checked for another name.
+      // No connection is reused, because a kept connection may have been checked for another name.
       agent: false,
       lookup: (_host, options, callback) => {
         const [first] = addresses;
@@ -77,7 +78,7 @@ export function send(
       incoming.on("end", () => answered(false));
       incoming.on("error", failed);
       incoming.on("close", () => {
-        // After the body's end, or beyond its bound, the promise is resolved already, so this has no effect.
+        // If the body has ended or exceeded the limit, the promise is already resolved, so this has no effect.
         if (!incoming.complete) failed(new Error("the answer broke off"));
       });
     });

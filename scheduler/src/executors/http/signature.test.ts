@@ -8,7 +8,7 @@ const marks = { schedule: "", run: "42", slot: "", attempt: "2", fence: "7" };
 const told = ["carillon-task", "carillon-run", "carillon-attempt", "carillon-fence"];
 const [body, seconds] = ['{"a":1}', 1_800_000_000];
 
-/** The headers with which a run of the task is sent. */
+/** The headers with which a run of the task would be sent. */
 function headersOf(task: string, options: HttpTaskOptions): Record<string, string> {
   const message = { method: "POST", url: new URL("https://api.test/settle"), body: Buffer.from(body) };
   return runHeaders(

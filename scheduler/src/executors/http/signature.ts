@@ -5,7 +5,7 @@ import { checkNamespace, namespaceOf } from "../../base/namespace.ts";
 import type { HttpTaskOptions } from "../../settings/settings.ts";
 
 /**
- * The run that a request is sent for, as its headers state it; `slot` is empty for a run without a slot, and `schedule` for one of no
+ * The run that a request is sent for, as its headers name it; `slot` is empty for a run without a slot, and `schedule` for a run of no
  * named schedule.
  */
 export interface RunMarks {
@@ -26,27 +26,27 @@ export interface Message {
 
 export interface SigningKey {
   secret: string;
-  /** Identifies the secret that a receiver verifies with. */
+  /** The id by which a receiver finds the secret to verify with. */
   keyId: string;
 }
 
 export interface SigningKeys {
-  /** Signs the whole request (RFC 9421); null: unsigned. */
+  /** Signs the whole request by RFC 9421; null: no such signature is sent. */
   key: SigningKey | null;
-  /** Signs in the legacy format, for receivers that cannot verify the new one; null: not sent. */
+  /** Signs in the legacy format, for receivers that cannot verify the new one; null: no such signature is sent. */
   legacySecret: string | null;
 }
 
 /**
- * The headers that identify the calling run and prove that this cluster sent the request. The signature covers all that distinguishes
- * requests: if only the body were signed, a captured request could be replayed to another URL, or under another fence.
- * @param seconds since 1970
+ * The headers that identify the run and prove that this cluster sent the request. The signature covers everything that distinguishes
+ * requests: if it covered only the body, a captured request could be replayed to another URL, or with another fence.
+ * @param seconds the time in seconds since 1970
  */
 export function runHeaders(message: Message, marks: RunMarks, { key, legacySecret }: SigningKeys, seconds: number) {
   const { task, schedule, run, slot, attempt, fence } = marks;
   const timestamp = String(seconds);
   const told = {
-    // A task's name may have letters that a header cannot.
+    // A task's name may contain characters that a header cannot.
     "carillon-task": encodeURIComponent(task),
     ...(schedule === "" ? {} : { "carillon-schedule": encodeURIComponent(schedule) }),
     "carillon-run": run,
@@ -72,7 +72,7 @@ export function legacySignature(secret: string, lines: string[], body: Buffer | 
   return hmac.update(body ?? "").digest("hex");
 }
 
-/** An RFC 9421 signature of the whole request: method, URL, body and these headers. @param told headers, with names in lower case */
+/** An RFC 9421 signature of the whole request: method, URL, body and these headers. @param told headers, with lower-case names */
 export function signatureHeaders({ method, url, body }: Message, told: object, key: SigningKey, seconds: number) {
   const digest = `sha-256=:${createHash("sha256")
     .update(body ?? "")
@@ -96,7 +96,7 @@ export function signatureHeaders({ method, url, body }: Message, told: object, k
   };
 }
 
-/** RFC 9421, sections 2.5 and 3.3.3. */
+/** The signature as in RFC 9421, sections 2.5 and 3.3.3. */
 export function signed(
   components: [name: string, value: string][],
   { secret, keyId }: { secret: string | Buffer; keyId: string },
@@ -109,10 +109,10 @@ export function signed(
 }
 
 /**
- * Chooses the secret that signs a task's requests. It warns about the cluster's secret, because a receiver that refuses a request does
- * not reveal the cause. No error shows a secret.
- * @param warn called once for each namespace without a secret of its own, where others have one
- * @returns the keys for a task's name and a URL's host name @throws OPTION_INVALID for a host that is not as URLs have it, and for an
+ * Chooses the secret that signs a task's requests. Logs a warning if it falls back to the cluster's secret, because a receiver that refuses
+ * a request does not reveal the cause. No error contains a secret.
+ * @param warn called once for each namespace without a secret of its own, if other namespaces have one
+ * @returns the keys for a task's name and a URL's host name @throws OPTION_INVALID for a host in another form than in URLs, and for an
  * empty secret
  */
 export function signingKeys(

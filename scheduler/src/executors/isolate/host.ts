@@ -1,4 +1,4 @@
-/** The code of a thread or process that runs handlers, one run after the other. `places.ts` starts it. */
+/** The code of a thread or process that runs handlers, one run at a time. `places.ts` starts it. */
 import { isMainThread, parentPort, Worker } from "node:worker_threads";
 import { messageOf } from "../../base/errors.ts";
 import { jsonText } from "../../base/json.ts";
@@ -55,7 +55,7 @@ function endedWith({ run, reason }: HostedRun, value: unknown): Ended {
   try {
     return { text: jsonText(value, `run ${run.id}: result`) };
   } catch (error) {
-    // The work is done; a result that cannot be kept does not undo it.
+    // The work is done, and a result that cannot be kept does not undo it.
     run.log.warn(`the result was not kept: ${messageOf(error)}`);
     return { text: null };
   }
@@ -82,13 +82,13 @@ function crash(thrown: unknown): void {
 }
 
 /**
- * Ignores signals to a whole process group, as a terminal and systemd send them: the worker handles them, and ends its hosts once they
+ * Ignores signals that a terminal or systemd sends to the whole process group: the worker handles them, and ends its hosts when their runs
  * are done.
  */
 function endWithWorker(): void {
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => undefined);
   process.on("disconnect", () => process.exit());
-  // A handler that computes without a pause does not notice a disconnection.
+  // A handler that computes without pause would not notice a disconnection, so a thread watches the parent.
   new Worker(new URL("./parent-watch.js", import.meta.url), {
     workerData: Number(process.argv[2]),
     execArgv: [],

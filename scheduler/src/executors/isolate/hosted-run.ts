@@ -12,13 +12,13 @@ import { received, sent } from "./thrown.ts";
 interface Question {
   resolve: (value: unknown) => void;
   reject: (error: unknown) => void;
-  /** For `run.complete`: the handler's own client, on which the worker runs statements. */
+  /** For `run.complete`: the handler's own client, on which the worker executes statements. */
   client: SqlClient | undefined;
 }
 
 /**
- * The `Run` that a handler is given in a host. Invalid calls are refused here where possible, with the same errors as for a plain
- * handler's run; all others are sent to the worker, in the order of calls.
+ * The `Run` that a handler receives in a host. Invalid calls are refused here if possible, with the same errors as for a handler in the
+ * worker's own thread; all other calls are sent to the worker, in order.
  */
 export class HostedRun {
   readonly run: Run;
@@ -37,7 +37,7 @@ export class HostedRun {
     this.run = this.#made(fields);
   }
 
-  /** The reason for which the run was asked to stop. */
+  /** The reason why the run was asked to stop. */
   get reason(): unknown {
     return this.#reason?.thrown;
   }
@@ -68,7 +68,7 @@ export class HostedRun {
 
   #made({ id, task, schedule, attempt, key, labels, shard, fence, slotMs, dueMs }: RunFields): Run {
     const { turn } = this;
-    // The getters below have a `this` of their own.
+    // The getters below have their own `this`.
     const hosted = this;
     const checked = (value: unknown, what: string): unknown => {
       const text = jsonText(value, what);

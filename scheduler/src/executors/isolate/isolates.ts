@@ -10,16 +10,16 @@ import { isolationOf, moduleOf } from "./settings.ts";
 export type { Isolate } from "./settings.ts";
 
 export interface IsolatesOptions {
-  /** Runs at once in this process. */
+  /** How many runs execute at once in this process. */
   concurrency: number;
   log: Log;
 }
 
-/** The isolated handlers of a process, and the pools that they run in: tasks with the same settings share one. */
+/** The isolated handlers of a process, and the pools in which they run: tasks with the same settings share a pool. */
 export class Isolates {
   readonly #options: IsolatesOptions;
   readonly #pools = new Map<string, Pool>();
-  /** The task that first named each module, for errors. */
+  /** For errors: the task that first named each module. */
   readonly #taskOf = new Map<string, string>();
   #starting: Promise<void> | undefined;
 
@@ -27,7 +27,7 @@ export class Isolates {
     this.#options = options;
   }
 
-  /** A function is its own handler; a module's runs in a pool. @throws TASK_INVALID, DURATION_INVALID */
+  /** A function is returned unchanged; a module becomes a handler that runs in a pool. @throws TASK_INVALID, DURATION_INVALID */
   handler(
     task: string,
     given: Handler<never> | URL | string | undefined,
@@ -57,13 +57,13 @@ export class Isolates {
     return async (run, payload) => pool.run({ run, payload, module, killAfterMs, trace: await activeTrace() });
   }
 
-  /** Starts the pools, while the rest of the process's start goes on. */
+  /** Starts the pools in the background, while the rest of the process starts. */
   begin(): void {
     this.start().catch(() => undefined); // the caller that awaits `start` gets the error
   }
 
   /**
-   * Resolves when each pool has a host ready, so that the first run does not wait for one.
+   * Resolves when each pool has a host ready, so that the first run need not wait for a host.
    * @throws TASK_INVALID for a module without a handler, HANDLER_CRASHED, HANDLER_MEMORY
    */
   start(): Promise<void> {

@@ -6,7 +6,7 @@ const typeScript = /\.[cm]?tsx?$/;
 /** Node's errors for TypeScript that it cannot run itself: types, syntax that must be compiled, imports of compiled files. */
 const notAsItIs = ["ERR_UNKNOWN_FILE_EXTENSION", "ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX", "ERR_MODULE_NOT_FOUND"];
 
-/** The function that a module exports as its default. @throws TASK_INVALID, and what the module throws */
+/** The function that a module exports as its default. @throws TASK_INVALID, and the module's own errors */
 export async function loadHandler(url: string): Promise<Handler> {
   const exported = defaultOf(await importModule(url));
   if (typeof exported === "function") return exported as Handler;
@@ -16,7 +16,7 @@ export async function loadHandler(url: string): Promise<Handler> {
   });
 }
 
-/** Imports TypeScript as this process runs it, by a loader or by Node itself; else compiles it as the command line does. */
+/** Imports TypeScript in the way in which this process runs it, by a loader or by Node itself; else compiles it like the command line. */
 async function importModule(url: string): Promise<unknown> {
   try {
     return await import(url);
@@ -28,13 +28,13 @@ async function importModule(url: string): Promise<unknown> {
   }
 }
 
-/** The default export of an ES module, or of one that was compiled to CommonJS. */
+/** The default export of an ES module, or of a module that was compiled to CommonJS. */
 function defaultOf(module: unknown): unknown {
   const first = (module as { default?: unknown } | null)?.default;
   return typeof first === "object" && first !== null && "default" in first ? first.default : first;
 }
 
-/** A loading error keeps its message, with the file's path added. */
+/** The error of a module that failed to load: keeps its message, with the file's path added. */
 export function loadingFailed(url: string, thrown: unknown): CarillonError {
   const path = fileURLToPath(url);
   const message = messageOf(thrown);

@@ -16,15 +16,16 @@ export const asked = ["secret", "saveState", "spawn", "fanOut", "inputs", "compl
 export type Asked = (typeof asked)[number];
 
 export type ToHost =
-  /** Load these modules before anything runs. */
+  /** Loads these modules before the first run. */
   | { kind: "load"; modules: readonly string[] }
   /**
-   * Starts a run; a host has one run at a time. `turn` counts them. @param trace the span that the run belongs to, as W3C's traceparent
+   * Starts a run; a host has one run at a time, and `turn` numbers them. @param trace the span that the run belongs to, as W3C's
+   * traceparent
    */
   | { kind: "run"; turn: number; module: string; fields: RunFields; payload: unknown; trace: string | undefined }
   | { kind: "abort"; turn: number; reason: Thrown }
   | { kind: "answer"; turn: number; question: number; outcome: Outcome }
-  /** A statement on the client that the handler gave to `run.complete`. */
+  /** A statement for the client that the handler gave to `run.complete`. */
   | { kind: "query"; turn: number; query: number; question: number; text: string; values: unknown[] | undefined };
 
 export type FromHost =
@@ -34,10 +35,10 @@ export type FromHost =
   | { kind: "ask"; turn: number; question: number; name: Asked; given: unknown[] }
   | { kind: "queried"; turn: number; query: number; outcome: Outcome }
   | ({ kind: "ended"; turn: number } & Ended)
-  /** An error that nothing caught: the host ends. */
+  /** An error that nothing has caught: the host ends. */
   | { kind: "crashed"; thrown: Thrown };
 
 export type Outcome = { value: unknown } | { thrown: Thrown };
 
-/** @param text the result as JSON; null: no result */
+/** `text` is the result as JSON; null: the handler returned nothing. */
 export type Ended = { text: string | null } | { onward: Onward } | { snoozeMs: number } | { thrown: Thrown };

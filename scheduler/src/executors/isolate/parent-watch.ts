@@ -1,4 +1,4 @@
-/** A thread of a host process: ends the host when the process that it works for is gone, also while a handler computes without a pause. */
+/** A thread of a host process: ends the host when its worker process is gone, even while a handler computes without pause. */
 import { workerData } from "node:worker_threads";
 import { machineClock, pause } from "../../base/clock.ts";
 
@@ -6,7 +6,7 @@ const lookEveryMs = 250;
 const parent = workerData as number;
 
 function isGone(): boolean {
-  // After the parent's death another process has become the parent; on systems that keep the pid, no process has it.
+  // After the parent's death this process has another parent; on systems that keep the parent's pid, no process has that pid any more.
   if (process.ppid !== parent) return true;
   try {
     return !process.kill(parent, 0);

@@ -7,19 +7,19 @@ import { CarillonError } from "../../base/errors.ts";
 import type { FromHost, ToHost } from "./messages.ts";
 import type { IsolationPlace } from "./settings.ts";
 
-/** A thread or a process that runs handlers, as its worker holds it. */
+/** The worker's handle of a thread or a process that runs handlers. */
 export interface Place {
-  /** @throws DataCloneError for what cannot be copied */
+  /** @throws DataCloneError for a value that cannot be copied */
   send(message: ToHost): void;
-  /** Ends the host at once, whatever it computes. `gone` is called all the same. */
+  /** Ends the host at once, whatever it is computing. `gone` is still called. */
   end(): void;
 }
 
-/** How a host ended. */
+/** The way in which a host ended. */
 export interface Gone {
-  /** The host needed more memory than its limit. */
+  /** True if the host needed more memory than its limit. */
   outOfMemory: boolean;
-  /** "exited with code 7" */
+  /** The end in words, such as "exited with code 7". */
   how: string;
 }
 
@@ -31,8 +31,8 @@ export interface PlaceOptions {
 }
 
 /**
- * The file that a handler's thread or process begins with: it lies beside this one, and runs as it was compiled. An application's bundle
- * may hold this code without that file, and without a URL for this one, so the file is looked for only when a handler is isolated.
+ * The file that a handler's thread or process starts with; it is beside this file, compiled in the same way. An application's bundle may
+ * contain this code without that file, and without a URL for this one, so the file is looked for only when a handler is isolated.
  * @throws TASK_INVALID
  */
 function hostUrl(): URL {
@@ -40,7 +40,7 @@ function hostUrl(): URL {
     const url = new URL("./host.js", import.meta.url);
     if (existsSync(url)) return url;
   } catch {
-    // In a bundle for CommonJS a module has no URL.
+    // A module in a CommonJS bundle has no URL.
   }
   throw new CarillonError("TASK_INVALID", "the file that runs isolated handlers is not beside Carillon's code", {
     hint: "Leave the package carillon out of your bundle (esbuild: --packages=external), or do without `isolate`.",
@@ -69,7 +69,7 @@ function openThread({ memoryMb, message, gone }: PlaceOptions): Place {
   return { send: (told) => thread.postMessage(told), end: () => void thread.terminate() };
 }
 
-/** V8 reports a full heap on standard error, and aborts. */
+/** V8 reports a full heap on standard error, and then aborts. */
 const heapFull = /out of memory/i;
 const tailLength = 8_192;
 const lastWordsMs = 1_000;
@@ -78,7 +78,7 @@ function openProcess({ memoryMb, message, gone }: PlaceOptions): Place {
   const limit = memoryMb === null ? [] : [`--max-old-space-size=${memoryMb}`];
   const child = fork(fileURLToPath(hostUrl()), [String(process.pid)], {
     serialization: "advanced",
-    // A debugger's port is taken by the worker.
+    // Without --inspect options, because the worker already uses the debugger's port.
     execArgv: [...process.execArgv.filter((one) => !one.startsWith("--inspect")), ...limit],
     stdio: ["ignore", "inherit", "pipe", "ipc"],
   });
@@ -107,7 +107,7 @@ function openProcess({ memoryMb, message, gone }: PlaceOptions): Place {
       ),
   );
   return {
-    // A send to a child that has just ended is ignored here; `gone` reports that end.
+    // An error of sending to a child that has just ended is ignored here, because `gone` reports that end.
     send: (told) => void (child.connected && child.send(told, () => undefined)),
     end: () => void child.kill("SIGKILL"),
   };

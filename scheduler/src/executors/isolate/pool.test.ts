@@ -8,7 +8,7 @@ import type { PlaceOptions } from "./places.ts";
 import { Pool } from "./pool.ts";
 import { sent } from "./thrown.ts";
 
-/** A host that a test controls. */
+/** A host that the test controls. */
 interface Fake {
   told: ToHost[];
   says: (message: FromHost) => void;
@@ -60,7 +60,7 @@ function run(of: Pool, id: number) {
     trace: undefined,
   });
 }
-/** The runs that a host was given, by number. */
+/** The ids of the runs that the host with this index received. */
 const givenTo = (at: number) => host(at).told.flatMap((told) => (told.kind === "run" ? [told.fields.id] : []));
 const turnOf = (at: number) => host(at).told.findLast((told) => told.kind === "run")?.turn ?? -1;
 const ends = (at: number, text = "1") => host(at).says({ kind: "ended", turn: turnOf(at), text });
@@ -120,7 +120,7 @@ describe("a pool of hosts", () => {
       message: expect.stringContaining("its thread was ended"),
     });
     expect(host(0).isEnded).toBe(true);
-    // Its end changes nothing any more.
+    // The late report of its end changes nothing.
     host(0).gone({ outOfMemory: false, how: "exited with code 1" });
     ends(1);
     expect(await waiting).toBe(1);

@@ -12,7 +12,7 @@ import { cannotBeSent, fieldsOf, WorkerSide } from "./worker-side.ts";
 export interface PoolOptions {
   place: IsolationPlace;
   memoryMb: number | null;
-  /** Hosts at most. */
+  /** The most hosts. */
   most: number;
   log: Log;
   clock: Clock;
@@ -27,7 +27,7 @@ export interface Work {
   trace: string | undefined;
 }
 
-/** A run under way, or one that waits for a host. */
+/** A run that a host executes, or that waits for a host. */
 interface Served extends Work {
   resolve: (value: unknown) => void;
   reject: (error: unknown) => void;
@@ -40,29 +40,29 @@ interface Host {
   place: Place;
   isReady: boolean;
   isGone: boolean;
-  /** The run was asked to stop. Another host may be started in this host's place, in case this host has to be ended. */
+  /** The run was asked to stop. Another host may be started in place of this one, in case this one has to be ended. */
   isStopping: boolean;
   served: { work: Served; side: WorkerSide } | undefined;
-  /** The error that nothing caught, sent before the host ended by itself. */
+  /** The uncaught error that the host sent before it ended by itself. */
   crash: Thrown | undefined;
   /** Errors of modules that the host could not load. */
   faults: Map<string, unknown>;
   idleSinceMono: number;
 }
 
-/** Hosts that nothing has needed for this long are ended, but for one. */
+/** A host that is idle for this long is ended; one idle host is kept. */
 const keptIdleMs = 60_000;
 
 /**
- * Hosts of one kind. Each serves one run at a time. The pool keeps one host ready in advance, so that a run waits for no start. A host
- * that ends by itself fails only the run that it serves; the next run gets another host.
+ * Hosts with the same settings. Each executes one run at a time. The pool keeps one host ready in advance, so that a run need not wait for
+ * a start. A host that ends by itself fails only the run that it executes; the next run gets another host.
  */
 export class Pool {
   readonly #options: PoolOptions;
   readonly #open: (options: PlaceOptions) => Place;
   readonly #modules = new Set<string>();
   readonly #hosts = new Set<Host>();
-  /** The last to become idle is the first to be used. */
+  /** A stack: the host that became idle last is used first. */
   readonly #idle: Host[] = [];
   readonly #waiting = new Set<Served>();
   #turns = 0;
@@ -75,17 +75,17 @@ export class Pool {
     this.#open = options.open ?? openPlace;
   }
 
-  /** Hosts that live. */
+  /** The number of live hosts. */
   get size(): number {
     return this.#hosts.size;
   }
 
-  /** Loaded by each host that is started from now on, before its first run. */
+  /** Each host that is started from now on loads this module before its first run. */
   addModule(module: string): void {
     this.#modules.add(module);
   }
 
-  /** Resolves when a first host is ready. @returns the errors of modules that cannot be loaded @throws HANDLER_CRASHED, HANDLER_MEMORY */
+  /** Resolves when the first host is ready. @returns the errors of modules that cannot be loaded @throws HANDLER_CRASHED, HANDLER_MEMORY */
   start(): Promise<Map<string, unknown>> {
     this.#closed = false;
     return new Promise((resolve, reject) => {
@@ -94,7 +94,7 @@ export class Pool {
     });
   }
 
-  /** @returns what the handler returns @throws what it throws, TIMEOUT, HANDLER_CRASHED, HANDLER_MEMORY, PAYLOAD_INVALID, STOPPED */
+  /** @returns the handler's result @throws the handler's error, TIMEOUT, HANDLER_CRASHED, HANDLER_MEMORY, PAYLOAD_INVALID, STOPPED */
   run(work: Work): Promise<unknown> {
     const { signal } = work.run;
     if (this.#closed) return Promise.reject(new CarillonError("STOPPED", "the worker is shutting down"));
@@ -112,7 +112,7 @@ export class Pool {
     });
   }
 
-  /** Ends every host. Runs that are served fail. The pool may be started again. */
+  /** Ends every host. Runs under way and waiting runs fail. The pool may be started again. */
   close(): void {
     this.#closed = true;
     this.#cancelTrim?.();
@@ -134,9 +134,7 @@ export class Pool {
     this.#grow();
   }
 
-  /**
-   * Starts hosts until one more is ready than there is work for; not all at once, because each start takes about 50 ms of a processor.
-   */
+  /** Starts hosts until there is one more than there are runs; one after the other, because each start takes about 50 ms of CPU time. */
   #grow(): void {
     if (this.#closed) return;
     const hosts = [...this.#hosts];
@@ -226,7 +224,7 @@ export class Pool {
     this.#finish(host);
   }
 
-  /** The host's run has ended: the host is free for the next one. */
+  /** Called when the host's run has ended: the host is free for the next run. */
   #finish(host: Host): void {
     host.served?.work.leave();
     host.served = undefined;
@@ -270,7 +268,7 @@ export class Pool {
     this.#assign();
   }
 
-  /** Ends the host, and forgets it at once, although its end may take a moment. @param why the error of the host's run */
+  /** Ends the host, and removes it from the pool at once, although its end may take a moment. @param why the error for the host's run */
   #drop(host: Host, why?: () => CarillonError): void {
     host.isGone = true;
     this.#forget(host);
@@ -303,7 +301,7 @@ export class Pool {
     if (isReady) this.#assign();
   }
 
-  /** Each failed start fails one run at most, and another is tried for the next. */
+  /** Each failed start fails at most one run, and another start is tried for the next run. */
   #failStart(error: CarillonError): void {
     this.#options.log.warn({ error: error.message }, "a host for isolated handlers could not be started");
     this.#started?.reject(error);

@@ -1,4 +1,4 @@
-/** The settings of a handler that runs in a thread or a process of its own, as a task's code gives them. */
+/** The options in a task's code for a handler that runs in a thread or a process of its own. */
 import { statSync } from "node:fs";
 import { isAbsolute } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
@@ -8,18 +8,18 @@ import { choice, count, duration, object } from "../../task/kinds/kinds.ts";
 
 export type IsolationPlace = "thread" | "process";
 
-/** Where a handler in a module of its own runs. A string alone means `in`. */
+/** Where a module's handler runs. A string alone sets `in`. */
 export type Isolate =
   | IsolationPlace
   | {
       /** A worker thread of this process, or a process of its own. Default "thread". */
       in?: IsolationPlace;
-      /** Megabytes of JavaScript objects per thread or process; one that needs more is ended. Default: Node's limit. */
+      /** Megabytes of JavaScript objects per thread or process; a thread or process that needs more is ended. Default: Node's limit. */
       memoryMb?: number;
-      /** Threads or processes at most. Default: the process's `concurrency`. */
+      /** The most threads or processes. Default: the process's `concurrency`. */
       pool?: number;
       /**
-       * How long a handler may go on after its run was asked to stop, before its thread or process is ended; at most 10 s. Default "1s".
+       * How long a handler may continue after its run was asked to stop; then its thread or process is ended. At most 10 s. Default "1s".
        */
       killAfter?: number | string;
     };
@@ -27,12 +27,12 @@ export type Isolate =
 export interface Isolation {
   place: IsolationPlace;
   memoryMb: number | null;
-  /** null: as many as the worker runs at once. */
+  /** null: as many as the worker executes at once. */
   most: number | null;
   killAfterMs: number;
 }
 
-/** A worker gives up on a handler that ignores its abort after 12 s; the thread or the process has ended by then. */
+/** A worker gives up on a handler that ignores its abort after 12 s; the thread or process must have ended by then. */
 const longestKillAfterMs = 10_000;
 
 const isolateKind = object<Isolation>(
@@ -69,7 +69,7 @@ export function isolationOf(task: string, given: unknown): Isolation {
   });
 }
 
-/** The file of a handler, as a URL. @throws TASK_INVALID */
+/** The URL of a handler's file. @throws TASK_INVALID */
 export function moduleOf(task: string, given: URL | string): string {
   const invalid = (what: string, hint: string) =>
     new CarillonError("TASK_INVALID", `task ${task}: ${what}`, { hint, path: "handler" });

@@ -1,9 +1,9 @@
-/** A thrown value in a form that can be sent from one thread or process to another. */
+/** Converts a thrown value to a form that can be sent between threads or processes, and back. */
 import { isNativeError } from "node:util/types";
 import { CarillonError, type ErrorCode, errorCodes, messageOf } from "../../base/errors.ts";
 
 export type Thrown =
-  /** The reason for which the run was asked to stop. */
+  /** The thrown value is the reason why the run was asked to stop. */
   | { is: "reason" }
   /** A value that is no Error. */
   | { is: "value"; value: unknown }
@@ -13,17 +13,17 @@ interface SentError {
   name: string;
   message: string;
   stack: string | undefined;
-  /** The fields of a CarillonError. */
+  /** The fields of a CarillonError; null: the error is none. */
   coded: { code: ErrorCode; hint: string; retryAfterMs: number | undefined; path: string } | null;
   cause: Thrown | undefined;
-  /** All other properties, such as `code`. */
+  /** All other properties of the error, such as `code`. */
   own: Record<string, unknown>;
 }
 
 const causesMost = 8;
 const known = new Set(["name", "message", "stack", "cause", "code", "hint", "retryAfterMs", "path"]);
 
-/** @param reason the reason for which the run was asked to stop */
+/** @param reason the reason why the run was asked to stop */
 export function sent(thrown: unknown, reason?: unknown, depth = 0): Thrown {
   if (reason !== undefined && thrown === reason) return { is: "reason" };
   try {
@@ -54,7 +54,7 @@ function sentError(error: Error, reason: unknown, depth: number): SentError {
   };
 }
 
-/** Recognised by its fields: a handler's module may have loaded another copy of this package. */
+/** Recognised by its fields, because a handler's module may have loaded another copy of this package. */
 function codedOf(error: Error): SentError["coded"] {
   const { name, code, hint, retryAfterMs, path } = error as Partial<CarillonError> & Error;
   if (name !== "CarillonError" || typeof code !== "string" || !Object.hasOwn(errorCodes, code)) return null;
@@ -65,12 +65,12 @@ function copied(value: unknown): unknown {
   try {
     return structuredClone(value);
   } catch {
-    // A function, a socket or the like, which has no meaning on the other side.
+    // The property is a function, a socket or the like, which has no meaning on the other side.
     return undefined;
   }
 }
 
-/** @param reason the reason for which the run was asked to stop */
+/** @param reason the reason why the run was asked to stop */
 export function received(thrown: Thrown, reason?: unknown): unknown {
   if (thrown.is === "reason") return reason;
   if (thrown.is === "value") return thrown.value;

@@ -31,7 +31,7 @@ export const fieldsOf = ({
   dueMs: due.getTime(),
 });
 
-/** The worker's side of a run in a host: makes the calls of the handler's `Run` on the real `Run`. */
+/** The worker's side of a run in a host: executes the calls of the handler's `Run` on the real `Run`. */
 export class WorkerSide {
   readonly #run: Run;
   readonly #turn: number;
@@ -66,7 +66,7 @@ export class WorkerSide {
     const { onward } = ended;
     if (onward.kind !== "continue") return new Continuation(onward);
     const value = (text: string | null) => (text === null ? undefined : JSON.parse(text));
-    // Checked here as well, because this side has the secret values.
+    // Checked here as well, because only this side knows the secret values.
     return this.#run.continueAs(value(onward.payload), { state: value(onward.state) });
   }
 
@@ -101,7 +101,7 @@ export class WorkerSide {
   }
 }
 
-/** The schema in code may turn a payload into a value that cannot be sent to a thread. */
+/** The error if the schema in code turned the payload into a value that cannot be sent to a thread. */
 export const cannotBeSent = (task: string, error: unknown) =>
   new CarillonError(
     "PAYLOAD_INVALID",

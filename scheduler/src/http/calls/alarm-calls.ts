@@ -81,7 +81,7 @@ const afterMs = (rule: AlarmRule, settings: AlarmSettings): number | null =>
 
 type AlarmPlace = [openedMs: number, rule: string, subject: string];
 
-/** Fixed while the alarm is open, unlike the time when the alarm was last found. */
+/** The alarm's place in the list consists of fields that never change while the alarm is open. */
 const placeOf = ({ openedMs, rule, subject }: AlarmRecord): AlarmPlace => [openedMs, rule, subject];
 
 const byText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);

@@ -13,21 +13,20 @@ import type { Call, Some } from "../call.ts";
 import { changeOf, checkUse } from "./changes.ts";
 
 const refusalsTold = 5;
-/** The number of tasks that take some milliseconds. */
+/** The number of tasks that are processed before the event loop gets a turn; they take a few milliseconds. */
 const tasksPerTurn = 25;
 
 /** Tasks as code for clients without access to the store: see docs/as-code.md. @param now the store's clock */
 export function bundleCalls(store: Store, clock: Clock, now: () => number): Some<keyof typeof bundleRoutes> {
   /**
-   * The plan covers only tasks that the caller may see: tasks of the bundle elsewhere are neither reported nor removed. Planning
-   * and applying use the same view, so a plan means the same in both. Tasks that the caller may see but not change are refused
-   * below.
+   * The plan covers only tasks that the caller may see: the bundle's tasks in other namespaces are neither reported nor removed. Planning
+   * and applying use the same view, so a plan means the same in both. Tasks that the caller may see but not change are refused below.
    */
   const planned = async (given: Omit<Read<"applyBundle">, "plan">, { who, reach }: Call): Promise<ApplyPlan> => {
     const { bundle, tasks, prune, adopt, overwriteEdits } = given;
     checkBundle(bundle);
     for (const { task } of tasks) reach.check(task);
-    // Slots fire in this process: its event loop must not be blocked for as long as thousands of tasks take.
+    // This process also fires slots, so processing thousands of tasks must not block its event loop.
     let turns = 0;
     const turn = () => (++turns % tasksPerTurn === 0 ? pause(clock, 0) : undefined);
     const definitions = new Map<string, TaskDefinition>();

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { Gathered } from "./gathered.ts";
 
-/** A store that answers when the test wants. */
+/** A store that answers only when the test lets it. */
 function slowStore() {
   const sent: string[][] = [];
   const answers: (() => void)[] = [];

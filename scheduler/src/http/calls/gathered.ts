@@ -4,12 +4,13 @@ interface Waiting<Key, Result> {
   reject: (error: unknown) => void;
 }
 
-/** One is on its way while the next is being read. */
+/** Two statements may be under way: while one result is being read, the next statement is already at the store. */
 const flightsMost = 2;
 
 /**
- * Batches look-ups: keys requested while statements are under way go together in the next statement. A single key goes at once,
- * and no key is answered by a statement that began before it was requested. A round trip costs a node more than a row does.
+ * Batches look-ups: keys that are requested while `flightsMost` statements are under way share the next statement. A single key is sent at
+ * once, and no key is answered by a statement that began before the key was requested. Batching pays because a round trip costs a node more
+ * than a row does.
  */
 export class Gathered<Key, Result> {
   readonly #send: (keys: Key[]) => Promise<Result[]>;
@@ -19,8 +20,8 @@ export class Gathered<Key, Result> {
   #launching = false;
 
   /**
-   * @param send answers each key in its place; where it throws, all that travelled together are refused
-   * @param most keys a statement
+   * @param send returns the results in the order of the keys; if it rejects, all requests in this batch fail
+   * @param most the most keys in one statement
    */
   constructor(send: (keys: Key[]) => Promise<Result[]>, most: number) {
     this.#send = send;

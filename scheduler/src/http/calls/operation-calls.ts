@@ -77,11 +77,13 @@ export function requestOf(
 const shown = 10;
 
 const makeRuns: readonly OperationKind[] = ["rerun", "redrive", "backfill"];
-/** How much of a backfill with a rate waits at once: it makes its runs 2 s ahead. */
+/** A backfill with a rate makes its runs 2 s ahead, so only the runs of this many seconds wait at once. */
 const pacedSeconds = 2;
 
 export function operationCalls(store: Store, quotas: Quotas): Some<keyof typeof operationRoutes> {
-  /** The runs that an operation makes count when it begins. One in all namespaces counts for its user alone. */
+  /**
+   * The runs that an operation will make are counted when it begins. An operation in all namespaces counts against its user's quota only.
+   */
   const take = (request: OperationRequest, { who, nowMs }: Call) =>
     quotas.takeCounted(who?.user ?? "", () => {
       const { filter, range } = request;

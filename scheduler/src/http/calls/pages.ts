@@ -5,7 +5,7 @@ export const cursorText = (...place: (string | number)[]): string =>
   Buffer.from(JSON.stringify(place)).toString("base64url");
 
 /**
- * @param shape the kind of each part
+ * @param shape the expected type of each part of the place
  * @throws REQUEST_INVALID
  */
 export function readCursor(text: string | undefined, shape: ("string" | "number")[]): (string | number)[] | null {
@@ -32,7 +32,7 @@ export const cursorForeign = (): CarillonError =>
     hint: "Give `next` of the page before, as it is. One from before an upgrade may no longer be valid: begin with the first page.",
   });
 
-/** A page of at most `limit` rows. The list has one row more than that if another page follows. */
+/** A page of at most `limit` rows. If another page follows, `rows` has one row more than the limit. */
 export function pageOf<Row, Item>(
   rows: Row[],
   limit: number,
@@ -47,20 +47,20 @@ export function pageOf<Row, Item>(
   };
 }
 
-/** A page may be short where many rows are invisible to the caller; the client continues with `next`. */
+/** A page may have fewer rows than its limit if the caller may not see many rows; the client continues with `next`. */
 const looksMost = 10;
 const lookedAtOnce = 200;
 
-/** A part of a list, and the place after which it goes on; null: it is over. */
+/** A part of a list. `next` is the place after which the list continues; null: the list has ended. */
 export interface Part<Row, Place> {
   rows: Row[];
   next: Place | null;
 }
 
 /**
- * A page of the rows that are `visible`, which are `shown` one by one. Where that may be all, the first look is for no more than a page. It
- * takes a bounded number of looks, and `next` leads on from where they stopped, also when they found less than a page.
- * @param read returns a list, which is over if it has fewer rows than asked for, or a part of one
+ * A page of the rows that are `visible`; calls `shown` for each of them. If every row may be visible (`everything`), the first read is of
+ * just one page. The number of reads is bounded, and `next` continues after the last row read, also if the page is not full.
+ * @param read returns rows, of which fewer than requested mean the end of the list, or a `Part` of the list
  */
 export async function visiblePage<Row, Item, Place>(
   { limit, start, everything }: { limit: number; start: Place; everything: boolean },
@@ -108,7 +108,7 @@ export function namedAfter<Row extends { name: string }>(rows: readonly Row[], c
   return rows.filter(({ name }) => name > after).sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** Lists of numbers or names: after, or before, the last one shown. */
+/** The cursor of a list sorted by name: the last name shown; "" at the beginning. */
 export const nameCursor = (text: string | undefined): string =>
   (readCursor(text, ["string"])?.[0] as string | undefined) ?? "";
 export const numberCursor = (text: string | undefined): number =>

@@ -13,7 +13,7 @@ const schema = {
   required: ["ledger"],
 };
 
-/** A check is cut off after some time, also if the machine was busy with other work: then it is repeated. */
+/** A check is cut off after some time, also if other work kept the machine busy, so it is repeated up to this many times. */
 const askedAtMost = 50;
 const issuesOf: typeof payloadIssues = (given, payload) => {
   for (let time = 0; time < askedAtMost; time++) {
@@ -23,7 +23,7 @@ const issuesOf: typeof payloadIssues = (given, payload) => {
   return null;
 };
 
-/** From now on each check seems to spend `ms` of processor time: on a busy machine a check that is cut off has had little. */
+/** Makes each check seem to use `ms` of CPU time: a check that is cut off on a busy machine may have used little. */
 const spends = (ms: number) => vi.spyOn(process, "cpuUsage").mockReturnValue({ user: ms * 1_000, system: 0 });
 afterEach(() => vi.restoreAllMocks());
 
@@ -33,7 +33,7 @@ describe("a payload's schema", () => {
     expect(of({ ledger: "aa", lines: [{ sku: "a" }] })).toEqual([]);
     expect(of({ pattern: 0, lines: [{ sku: "a" }, {}] })).toEqual([["ledger"], ["pattern"], ["lines", 1, "sku"]]);
     expect(of(null)).toEqual([[]]);
-    // Its name is not taken from another schema, or from the dialect's own.
+    // A payload schema's $id must not clash with that of another schema, or of the dialect's meta-schema.
     for (const $id of ["http://json-schema.org/draft-07/schema", "x"])
       for (let again = 0; again < 2; again++) expect(issuesOf({ ...schema, $id }, { ledger: "aa" })).toEqual([]);
   });
@@ -57,7 +57,7 @@ describe("a payload's schema", () => {
     expect(payloadIssues(costly, "a"), "known from then on").toBeNull();
   });
 
-  // Each was reported as checked and right, because the check ignored the keyword.
+  // An earlier version ignored these keywords, so that it reported each payload here as valid.
   test.each<[string, { [name: string]: Json }, Json]>([
     ["a bound without a type", { minimum: 2 }, 1],
     ["what stands beside a reference", { $defs: { s: { type: "string" } }, $ref: "#/$defs/s", minLength: 3 }, "a"],

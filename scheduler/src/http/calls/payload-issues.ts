@@ -16,7 +16,7 @@ export interface PayloadIssue {
 
 const issuesMost = 100;
 
-/** The latest schemas whose check was cut off: no other payload may cost that much again. */
+/** The schemas whose check was cut off most recently: they are not checked again, whatever the payload. */
 const tooCostly = new Set<string>();
 const costlyMost = 100;
 
@@ -59,7 +59,7 @@ const openReaders = (): Ajv[] =>
     return reader;
   });
 
-/** @throws for a word, a format or a dialect that would not be checked */
+/** @throws for a keyword, format or dialect that ajv would not check */
 function issuesOf(open: readonly Ajv[], { $id: _, ...schema }: PayloadSchema, payload: unknown): PayloadIssue[] {
   let unread: unknown;
   for (const reader of open) {
@@ -69,7 +69,7 @@ function issuesOf(open: readonly Ajv[], { $id: _, ...schema }: PayloadSchema, pa
     } catch (error) {
       unread = error;
     } finally {
-      // Without this, a reader keeps each schema that it has compiled.
+      // Without this, ajv keeps each schema that it has compiled.
       reader.removeSchema(schema);
     }
   }

@@ -30,7 +30,7 @@ export interface RunActOptions {
 
 const entriesPerStatement = 500;
 
-/** A run as the contract has it. */
+/** A run in the form of the contract. */
 interface GivenRun {
   task: string;
   payload?: unknown;
@@ -46,7 +46,7 @@ interface GivenRun {
   labels?: Record<string, string> | undefined;
 }
 
-/** Its options that need more than the contract's check. */
+/** The run's options that need conversion or checks beyond the contract's. */
 const optionsOf = ({ at, expiresAt, retry, runTimeout, expiresIn, labels, ...given }: GivenRun): EnqueueOptions =>
   ({
     in: given.in,
@@ -58,7 +58,7 @@ const optionsOf = ({ at, expiresAt, retry, runTimeout, expiresIn, labels, ...giv
     expiresAt: expiresAt && Date.parse(expiresAt),
   }) as EnqueueOptions;
 
-/** The calls that begin, end or decide runs. */
+/** API calls that start, cancel or decide runs. */
 export function runActCalls({
   store,
   clock,
@@ -99,7 +99,7 @@ export function runActCalls({
     };
   };
 
-  /** A request that is repeated under its idempotency key gets the first answer, and does not count again. */
+  /** A request that is repeated under its idempotency key receives the first answer, so its runs are not counted again. */
   const take = ({ who }: Call, asked: { task: string; write: EnqueueWrite }[]) =>
     quotas.take(who?.user ?? "", async () =>
       asked.map(({ task, write }) => ({ task, payloadBytes: payloadBytes(write.payload) })),
@@ -118,7 +118,8 @@ export function runActCalls({
           : enqueuer.add({ ...write, context }),
       );
       const { author, reason: why } = changeOf(call, reason);
-      // The run itself records that it was requested; this entry records the caller. A crash between the two loses only this entry.
+      // The run itself records that it was requested; this audit entry records the caller. A crash between the two loses only the audit
+      // entry.
       if (created || again) {
         await audits.ask({
           atMs: call.nowMs,

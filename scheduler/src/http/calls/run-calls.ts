@@ -12,7 +12,7 @@ import { ShownRuns } from "../shown-runs.ts";
 import { Gathered } from "./gathered.ts";
 import { cursorForeign, pageOf, readCursor, visiblePage } from "./pages.ts";
 
-/** The number of a task's name, also of one that was removed. @throws TASK_UNKNOWN */
+/** The number of the task with this name, even if the task was removed. @throws TASK_UNKNOWN */
 export type TaskIdOf = (name: string) => Promise<number>;
 
 export interface RunCallOptions {
@@ -22,7 +22,7 @@ export interface RunCallOptions {
   tail: Some<"tailLogs">["tailLogs"];
 }
 
-/** The most children and followers that a run is shown with. */
+/** How many children and followers of a run are shown at most. */
 const relativesShown = 50;
 const taskIdsMax = 10_000;
 const readsPerStatement = 100;
@@ -52,7 +52,7 @@ export const logObject = ({ atMs, lies, attempt, level, message, fields }: Place
   fields,
 });
 
-/** A task's number is its name's for ever, also when it is removed and made again. */
+/** A task's number belongs to its name for ever, also when the task is removed and created again, so it can be cached. */
 export function knownTaskIds(store: Store): TaskIdOf {
   const taskIds = new Map<string, number>();
   return async (name: string): Promise<number> => {
@@ -109,7 +109,7 @@ export function runCalls({
       if (namespace !== undefined) reach.check(`${namespace}/`);
       const taskId = task === undefined ? null : await taskIdOf(task);
       const { start, shown } = readRunCursor(cursor);
-      // A task that was named is in one of the caller's namespaces.
+      // If a task is named, it is known to be in one of the caller's namespaces, so no filter by namespace is needed.
       const namespaces = namespace !== undefined ? [namespace] : taskId === null ? reach.namespaces : null;
       const { group, key, source, label } = asked;
       const labels = label && labelsOf({ labels: labelsOfTexts(label) });
@@ -169,7 +169,7 @@ export function runCalls({
       const look = { newest: order === "newest", ...(level ? { level } : {}), ...(find ? { find } : {}) };
       const place = from === undefined ? null : readPlace(from);
       const { lines, seen } = await store.browse.logs(run, place, limit + 1, look);
-      // An unknown run is an error; a known run without a log yet is not.
+      // The log is empty: if the run does not exist either, `find` throws.
       if (lines.length === 0) await store.runs.find(run);
       const page = pageOf(lines, limit, logObject, (line) => [placeText(line)]);
       return { ...page, tail: logReadText({ seen, reading: null, place: null }) };

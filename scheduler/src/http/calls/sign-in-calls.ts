@@ -18,7 +18,7 @@ import { changeOf } from "./changes.ts";
 import { numberCursor, pageOf } from "./pages.ts";
 import { asSignIn, grantsOf, ownHash } from "./user-calls.ts";
 
-/** The path at which a browser begins to sign in by the provider. */
+/** The path at which a browser begins a sign-in by the identity provider. */
 export const providerPath = "/v1/sign-in/provider";
 
 const asMe = (
@@ -43,8 +43,8 @@ export const signedIn = ({ who }: Call): Principal => {
 };
 
 /**
- * A browser that was left signed in, or whose cookie was stolen, must not end the other sign-ins of its user. A token is shown with
- * each request, so it has no age here.
+ * A sign-in older than `limits.freshSignInMs` must not end its user's other sign-ins, because the browser may have been left unattended or
+ * its cookie stolen. A token is sent with each request, so this age check does not apply to tokens.
  * @throws SIGN_IN_OLD
  */
 function checkFresh({ begunMs, nowMs }: Call): void {
@@ -57,7 +57,7 @@ function checkFresh({ begunMs, nowMs }: Call): void {
 export interface SignInOptions {
   store: Store;
   principals: Principals;
-  /** Judges a password. */
+  /** Checks a password. */
   judged: Judge;
   factors: SecondFactors;
   provider: ProviderSettings | null;
@@ -72,7 +72,7 @@ export type Judge = (name: string, password: string, from: Guesser) => Promise<U
 const refused = () =>
   new CarillonError("SIGN_IN_REFUSED", "the name or the password is wrong", { hint: "Try again, or ask an admin." });
 
-/** @param throttle slows guesses @param security logs the password that is refused */
+/** @param throttle slows guesses @param security logs each refused password */
 export function passwordJudge({ access }: Pick<Store, "access">, throttle: Throttle, security: SecurityLog): Judge {
   return async (name, password, from) => {
     let user: Awaited<ReturnType<typeof access.userByName>> = null;
@@ -129,7 +129,7 @@ export function signInCalls({
       const secondFactor = await factors.judge(user, { code, address }, change);
       const secret = makeSecret();
       const expiresMs = call.nowMs + lastsMs;
-      // Hashing takes a while, and the password may be replaced meanwhile: the old one must then not let anyone in.
+      // Hashing takes a while, and the password may be replaced meanwhile: a sign-in with the old password must then fail.
       const since = user.hash === null ? {} : { password: user.hash };
       const given = {
         userId: user.userId,
@@ -144,7 +144,7 @@ export function signInCalls({
         security.refused("SIGN_IN_REFUSED", { address, user: name });
         throw refused();
       }
-      // A new sign-in replaces the browser's present one, which would else go on without anybody who uses it.
+      // A new sign-in replaces the browser's present one, which would otherwise stay valid without being used.
       const { present } = call.cookie;
       if (present !== null) changed(await access.signOut(hashOfSecret(present)));
       call.cookie.set(secret, lastsMs);

@@ -13,7 +13,7 @@ import { payloadIssues } from "./payload-issues.ts";
 
 const readsPerStatement = 100;
 
-/** The parts of `a` and `b` that differ, and how. */
+/** The parts in which `a` and `b` differ, with both values. */
 export const changesOf = (a: TaskDefinition, b: TaskDefinition) =>
   (differences(a, b) as (keyof TaskDefinition)[]).map((part) => ({ part, was: a[part] ?? null, is: b[part] ?? null }));
 
@@ -37,7 +37,7 @@ export async function wholeTask(store: Store, record: TaskRecord, nowMs: number)
   return asTask(record, figures(record), nowMs);
 }
 
-/** The counts and measures of these tasks. */
+/** The counters of these tasks, and how many schedules each has. */
 async function figuresOf(store: Store, records: TaskRecord[]) {
   const [counters, schedules] = await Promise.all([
     store.tasks.counters(records.map(({ taskId }) => taskId)),

@@ -12,14 +12,14 @@ import type { Call, Some } from "../call.ts";
 import { changeOf, checkUse } from "./changes.ts";
 import { changesOf, definitionAt, wholeTask } from "./task-calls.ts";
 
-/** None is called so. */
+/** No bundle has this name. */
 const noBundle = "";
 
 export function taskChangeCalls(
   store: Store,
   clock: Clock,
 ): Some<"createTask" | "defineTask" | "editTask" | "revertTask" | "removeTask" | "pauseTask" | "resumeTask"> {
-  /** @param make from the version that the caller named, or else from the one that is there */
+  /** @param make makes the new definition from the present task */
   const change = async (
     name: string,
     call: Call,
@@ -27,7 +27,7 @@ export function taskChangeCalls(
     make: (present: TaskRecord) => TaskDefinition | Promise<TaskDefinition>,
   ) => {
     const before = await store.tasks.byName(name);
-    // Refused by the store below, unless it is this version.
+    // If this is not the present version, `save` below refuses the change.
     const expected = call.ifVersion ?? before.version;
     const definition = expected === before.version ? await make(before) : before.definition;
     checkUse(definition, before.definition, call);
@@ -64,7 +64,7 @@ export function taskChangeCalls(
       const before = row && !row.removed ? row.definition : undefined;
       const definition = saidAnew(defineTask(task, readGiven(options)), before);
       checkUse(definition, before, call);
-      // "0" means that there is none; the store counts on from what was removed.
+      // If-Match "0" means that the task does not exist; version numbers continue after those of the removed task.
       const none = before === undefined && call.ifVersion === 0;
       const expected = none ? (row?.version ?? 0) : (call.ifVersion ?? row?.version ?? 0);
       const { record, changed } = await store.tasks.save(definition, expected, changeOf(call, reason));

@@ -14,18 +14,18 @@ type Whose = Pick<Read<"getTimeline">, "days" | "matching" | "group" | "namespac
 
 const dayMinutes = 1_440;
 const readAtOnce = 1_000;
-/** Each use checks the store for changed tasks first; after this span the timeline's begin has moved on. */
+/** How long a timeline is cached: later its beginning is too old. Each use also checks the store for changed tasks. */
 const keptMs = 60_000;
 const keptMost = 8;
-/** The builder yields to the event loop, so that other requests proceed. */
+/** How often the builder yields to the event loop, in milliseconds, so that other requests proceed. */
 const turnMs = 0.05;
-/** How much earlier than its commit another node's clock may have stamped a change. */
+/** A change may be committed this long after the time that another node's clock gave it. */
 const overlapMs = 5_000;
 
 interface Kept {
   line: Promise<Timeline>;
   builtMs: number;
-  /** Recent changes that were known before the tasks were read; within `overlapMs` others may still appear later. */
+  /** The recent changes that were read before the tasks; changes up to `overlapMs` old may still appear later. */
   seen: Promise<Set<string>>;
 }
 
@@ -52,8 +52,8 @@ const asTimelineTask = ({
 });
 
 /**
- * Builds a fleet's timeline once for all callers who view the same part of it. It is built again when a task has changed, or when
- * its begin has moved on. A change to a calendar shows within a minute.
+ * Builds the timeline of many tasks once for all callers who view the same part of it. It is rebuilt when a task has changed, or after
+ * `keptMs`. A change to a calendar shows within a minute.
  */
 export function timelineCalls(store: Store, clock: Clock): Some<keyof typeof timelineRoutes> {
   const kept = new Map<string, Kept & { untilMono: number }>();

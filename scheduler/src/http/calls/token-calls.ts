@@ -18,13 +18,13 @@ export function tokenCalls(
 ): Some<"listTokens" | "createToken" | "getToken" | "revokeToken"> {
   const { access } = store;
   const changed = <T>(result: T): T => principals.changed(result);
-  /** Another user, for whom an admin of everything acts. @throws USER_UNKNOWN also where the caller is none */
+  /** The user on whose behalf an admin of all namespaces acts. @throws USER_UNKNOWN also if the caller is not such an admin */
   const otherUser = async (who: Principal, name: string) => {
     const user = who.role === "admin" ? await access.userByName(name) : null;
     if (!user) throw userUnknown(name);
     return user;
   };
-  /** The number of the user whose token is meant. @throws TOKEN_UNKNOWN also where the caller may not read that user's tokens */
+  /** The number of the user who owns the token. @throws TOKEN_UNKNOWN also if the caller may not see that user's tokens */
   const ownerOf = async (call: Call, token: string, user: string | undefined): Promise<number> => {
     const who = signedIn(call);
     if (user === undefined || user === who.user) return who.userId;
@@ -55,7 +55,7 @@ export function tokenCalls(
         {
           ...asked,
           hash: hashOfSecret(secret),
-          // A token made by a token that is limited to some namespaces is limited to the same ones.
+          // If the creating token is limited to some namespaces, the new token is limited to the same ones.
           namespaces: asked.namespaces ?? (where && [...where]),
           // A token made by a token ends no later than its maker; otherwise a leaked token could renew itself for ever.
           expiresMs: who.kind === "token" ? Math.min(asked.expiresMs, call.expiresMs ?? 0) : asked.expiresMs,

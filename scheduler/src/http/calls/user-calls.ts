@@ -16,7 +16,7 @@ export const grantsOf = ({ role, grants }: Pick<Principal, "role" | "grants">) =
   ...grants,
 ];
 
-/** @param own the hash of the calling sign-in's secret */
+/** @param own the hash of the secret of the sign-in that makes the request; null: the caller uses a token */
 export const asSignIn =
   (own: Buffer | null) =>
   ({ signInId, begunMs, seenMs, expiresMs, address, agent, hash }: SignIn) => ({

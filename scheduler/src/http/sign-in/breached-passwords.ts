@@ -4,7 +4,7 @@ import { CarillonError, messageOf } from "../../base/errors.ts";
 
 const hashLength = 40;
 const lineShape = /^[0-9A-F]{40}(?::\d+)?$/i;
-/** Longer than any line: a hash, a colon, a number, and the ends of lines. */
+/** More than the longest line: a hash, a colon, a count and a line ending. */
 const lineBytes = 80;
 /** How many lines, evenly spread over the file, are checked when the server starts. */
 const sampled = 256;
@@ -12,9 +12,9 @@ const hint =
   "Give a file of SHA-1 hashes sorted by hash, one to a line, such as haveibeenpwned.com's list in its downloader's single file.";
 
 /**
- * Looks passwords up in a file of SHA-1 hashes of breached passwords: "HASH" or "HASH:COUNT" to a line, sorted by hash. The
- * search reads the file itself, which may have a thousand million lines: some 30 short reads. The file may be replaced as a whole
- * while the server runs.
+ * Looks passwords up in a file of SHA-1 hashes of breached passwords: one "HASH" or "HASH:COUNT" per line, sorted by hash. The search reads
+ * the file itself, which may have a thousand million lines, with some 30 short reads. The file may be replaced as a whole while the server
+ * runs.
  */
 export class BreachedPasswords {
   readonly #path: string;
@@ -23,7 +23,7 @@ export class BreachedPasswords {
     this.#path = path;
   }
 
-  /** Checks a sample of the file. @throws FILE_INVALID if it cannot be read, or if lines in it are no hashes or not sorted */
+  /** Checks a sample of the lines. @throws FILE_INVALID if the file cannot be read, or if sampled lines are not hashes or not sorted */
   async check(): Promise<void> {
     await this.#read(async (file, size) => {
       let before = "";
@@ -39,7 +39,7 @@ export class BreachedPasswords {
   async has(password: string): Promise<boolean> {
     const wanted = createHash("sha1").update(password).digest("hex").toUpperCase();
     return this.#read(async (file, size) => {
-      // The line that begins in the range from `from` to before `to`, if there is one.
+      // Binary search: the wanted line, if it exists, begins at an offset from `from` to before `to`.
       let [from, to] = [0, size];
       while (from < to) {
         const { hash, begins, ends } = await this.#lineAt(file, Math.floor((from + to) / 2), size);
@@ -51,7 +51,7 @@ export class BreachedPasswords {
     });
   }
 
-  /** The line in which the byte at `place` is. */
+  /** The line that contains the byte at offset `place`. */
   async #lineAt(
     file: FileHandle,
     place: number,

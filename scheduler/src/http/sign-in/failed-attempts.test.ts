@@ -101,9 +101,9 @@ describe("keys", () => {
     expect(reads.one).toBe(20);
     expect(reads.all).toBeLessThanOrEqual(5);
     expect(lines).toHaveLength(1);
-    // It was found among all keys, which were read a moment ago: it was good then, so the store is queried for it alone.
+    // The key was valid in the read of all keys a moment ago, so the store may now be queried for this key alone.
     expect(await told(keys.of(bearer(7, secret), "10.0.0.1"))).toBe("let in");
-    // It joins: queried again, though it was read just now.
+    // The worker joins: the key is read from the store again, although it was read just now.
     expect(await told(keys.of(bearer(7, secret), "10.0.0.1", true))).toBe("let in");
     expect(reads.one).toBe(22);
     expect(await told(keys.of(bearer(7), "10.0.0.1"))).toBe("KEY_THROTTLED");

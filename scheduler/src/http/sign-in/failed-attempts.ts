@@ -1,7 +1,7 @@
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 
-/** After this number of failures from one address, unknown clients from there are turned away until the window ends. */
+/** After this number of failures from one network, unknown clients from there are refused until the window ends. */
 const failuresMost = 20;
 const windowMs = 60_000;
 const addressesMost = 10_000;
@@ -12,24 +12,24 @@ interface Window {
 }
 
 /**
- * Limits failed attempts per network and window; attempts above the limit cost the store next to nothing. The memory is bounded:
- * when it is full, each new address counts as one that has failed too often.
+ * Limits failed attempts per network and window; attempts above the limit cost the store next to nothing. Memory is bounded: when it is
+ * full, each new network is treated as one that has exceeded the limit.
  */
 export class FailedAttempts {
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #what: string;
-  /** In the order in which their windows end. */
+  /** In the order in which the windows end. */
   readonly #windows = new Map<string, Window>();
 
-  /** @param what the kind of credential, for the log */
+  /** @param what the kind of credential, named in the log */
   constructor(clock: Clock, log: Log, what: string) {
     this.#clock = clock;
     this.#log = log;
     this.#what = what;
   }
 
-  /** @returns how many ms unknown clients from this network are still turned away; 0: they are not */
+  /** @returns for how many ms unknown clients from this network are still refused; 0: they are not refused */
   turnedAwayMs(network: string): number {
     const nowMono = this.#clock.monotonic();
     this.#forget(nowMono);
@@ -70,7 +70,7 @@ export function networkOf(address: string): string {
   if (!address.includes(":")) return address.slice(0, 64);
   const [head = "", tail] = address.split("%")[0]?.split("::") ?? [];
   const groups = head === "" ? [] : head.split(":");
-  // "::" stands for as many zeros as are missing.
+  // "::" stands for the groups of zeros that complete the address.
   if (tail !== undefined) {
     const rest = tail === "" ? [] : tail.split(":");
     while (groups.length + rest.length < 8) groups.push("0");

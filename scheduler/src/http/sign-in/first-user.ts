@@ -18,18 +18,17 @@ export interface FirstUserOptions {
   /** A password, or "file:PATH". */
   given: string | null;
   checkPassword: PasswordCheck;
-  /** Writes to the terminal in which this process was started by hand; null: there is none. */
+  /** Writes to the terminal from which this process was started by hand; null: it has no terminal. */
   terminal: ((text: string) => void) | null;
 }
 
 /**
- * Makes the first user of a cluster without users. There is no default password, and no password is written to a log, since logs
- * are copied to where many people read them.
- *
- * no users × a password was given → `admin` with that one; × this process has a terminal → `admin` with a random one, shown
- * there, once; × neither → no user is made, and the log says how to make one. Of nodes that start at once one makes the user. A
- * lost reply makes no second user: the same request is repeated. The given password is not read where there are users, so its
- * file may be gone by then.
+ * Creates the first user of a cluster without users. There is no default password, and no password is written to a log, because logs are
+ * copied to places where many people read them.
+ * no users × a password was given → `admin` with that password; × this process has a terminal → `admin` with a random password, shown there
+ * once; × neither → no user is created, and the log says how to create one. If several nodes start at once, only one creates the user. A
+ * lost reply creates no second user, because the same request is repeated. The given password is not read if there are users, so its file
+ * may be gone by then.
  * @throws PASSWORD_WEAK, SECRET_KEY_OPEN, FILE_INVALID
  */
 export async function makeFirstUser(options: FirstUserOptions): Promise<void> {
@@ -55,6 +54,6 @@ export async function makeFirstUser(options: FirstUserOptions): Promise<void> {
     );
 }
 
-/** The password that `given` is, or that is in the file that it names. @throws FILE_INVALID, SECRET_KEY_OPEN */
+/** The password: `given` itself, or the content of the file that `given` names. @throws FILE_INVALID, SECRET_KEY_OPEN */
 export const passwordIn = (given: string): string =>
   given.startsWith("file:") ? readPrivate({ ...file, path: given.slice("file:".length) }).trim() : given;

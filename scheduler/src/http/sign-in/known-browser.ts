@@ -4,10 +4,10 @@ import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 export const knownBrowserMs = 180 * 86_400_000;
 export const knownBrowserShape = /^[\w-]{22}\.[\w-]{43}$/;
 
-/*
- * A browser that has signed in keeps a proof of it, so that strangers who guess the same account's password do not delay it. The
- * proof does not replace the password. Its key is the password's hash: every node can check it, nothing is stored, and it becomes
- * invalid when the password changes.
+/**
+ * A browser that has signed in keeps a proof of that, so that strangers who guess passwords of the same account do not delay it. The proof
+ * does not replace the password. Its HMAC key is the password's hash: every node can check the proof, nothing is stored, and the proof
+ * becomes invalid when the password changes.
  */
 const proofOf = (id: string, account: string, passwordHash: string) =>
   createHmac("sha256", passwordHash).update(`known browser\n${id}\n${account}`).digest();
@@ -17,7 +17,7 @@ export function makeKnownBrowser(account: string, passwordHash: string): string 
   return `${id}.${proofOf(id, account, passwordHash).toString("base64url")}`;
 }
 
-/** @returns the browser's name, where the proof holds */
+/** @returns the browser's id if the proof is valid, else null */
 export function knownBrowser(cookie: string | null, account: string, passwordHash: string | null): string | null {
   const [id = "", proof = ""] = (cookie ?? "").split(".");
   if (passwordHash === null || id === "") return null;

@@ -9,15 +9,15 @@ import { Gathered } from "../calls/gathered.ts";
 import { FailedAttempts, networkOf } from "./failed-attempts.ts";
 
 /**
- * How long a credential is cached: a change at another server takes effect here after this. A stream checks at the same interval,
- * so it ends within a second.
+ * How long a credential is cached: a change on another server takes effect here after this time. A stream checks its credential at the same
+ * interval, so it ends within a second.
  */
 const freshMs = 500;
 const rememberedMax = 10_000;
 const readsPerStatement = 100;
 /**
- * Unknown clients from networks with too many failures are looked up together, at most once per `strangersEveryMs`; at most
- * `strangersMost` of them wait.
+ * Unknown credentials from networks with too many failures are looked up together, at most once per `strangersEveryMs`; at most
+ * `strangersMost` of these requests wait.
  */
 const strangersEveryMs = 1_000;
 const strangersMost = 500;
@@ -26,10 +26,10 @@ const seenApartMs = 60_000;
 
 interface Judged {
   who: Principal;
-  /** When the sign-in began; null: a token. */
+  /** When the sign-in began; null: the credential is a token. */
   begunMs: number | null;
   expiresMs: number;
-  /** Signed in by more than a password. */
+  /** True if the user signed in by more than a password. */
   isProven: boolean;
 }
 
@@ -41,9 +41,8 @@ interface Known {
 }
 
 /**
- * Finds a request's principal by its token or its sign-in. An unknown credential costs a read of the store. After too many
- * failures from one network, unknown credentials from there wait for a shared read; a valid one among them waits a second at
- * most.
+ * Finds a request's principal by its token or its sign-in. An unknown credential costs a read of the store. After too many failures from
+ * one network, requests from there with an unknown credential wait for a shared read; a valid credential among them waits a second at most.
  */
 export class Principals {
   readonly #clock: Clock;
@@ -53,12 +52,12 @@ export class Principals {
   readonly #tokens: Gathered<number, (Credential & { hash: Buffer }) | null>;
   readonly #signIns: Gathered<Buffer, Credential | null>;
   readonly #seen: (hash: Buffer) => void;
-  /** The number of changes on this server. */
+  /** How many changes to users, sign-ins and tokens were made through this server. */
   #changes = 0;
   #turn: Promise<void> | undefined;
   #inLine = 0;
 
-  /** @param idleMs how long a sign-in lasts without a use */
+  /** @param idleMs how long a sign-in lasts without being used, in milliseconds */
   constructor(store: AccessStore, clock: Clock, nowMs: () => number, log: Log, idleMs: number) {
     this.#clock = clock;
     this.#nowMs = nowMs;
@@ -66,7 +65,7 @@ export class Principals {
     this.#tokens = new Gathered((tokenIds) => store.tokensOf(tokenIds), readsPerStatement);
     this.#signIns = new Gathered((hashes) => store.signInsOf(hashes, idleMs), readsPerStatement);
     const seen = (hash: Buffer) => store.signInsSeen([hash], nowMs(), seenApartMs);
-    // If a use cannot be recorded, the idle time of the sign-in counts from the last recorded use.
+    // If recording a use fails, the idle time of the sign-in continues from the last recorded use.
     this.#seen = (hash) =>
       void seen(hash).catch((error) => log.debug({ error: messageOf(error) }, "the use of a sign-in was not put down"));
   }
@@ -94,8 +93,8 @@ export class Principals {
   async ofSignIn(secret: string, address: string, uses: boolean): Promise<Judged> {
     const hash = hashOfSecret(secret);
     const key = hash.toString("latin1");
-    // A browser whose sign-in has ended gets that answer however often it asks: its page needs the answer to show the sign-in
-    // form.
+    // A browser whose sign-in has ended always receives SIGN_IN_NEEDED, however often it asks: its page needs that error to show the
+    // sign-in form.
     const credential = await this.#read(key, address, () => this.#signIns.ask(hash));
     const judged = this.#judge(credential, "the sign-in");
     const known = this.#known.get(key);
@@ -107,13 +106,13 @@ export class Principals {
     return judged;
   }
 
-  /** Marks all cached credentials as stale, after a change on this server. */
+  /** Marks all cached credentials as stale. Called after a change on this server. */
   forget(): void {
     this.#changes++;
     for (const known of this.#known.values()) known.readMono = Number.NEGATIVE_INFINITY;
   }
 
-  /** The same, after a change that has this result. */
+  /** As `forget`, but passes on the result of the change. */
   changed<T>(result: T): T {
     this.forget();
     return result;
@@ -146,7 +145,7 @@ export class Principals {
     const known = this.#known.get(key);
     if (known && this.#clock.monotonic() - known.readMono < freshMs) return known.credential;
     const network = networkOf(address);
-    // A cached credential has been proved, so failures by other clients do not delay it.
+    // A cached credential was valid before, so failures by other clients of its network do not delay it.
     if (!known && this.#failed.turnedAwayMs(network) > 0) await this.#inTurn();
     const [readMono, changes] = [this.#clock.monotonic(), this.#changes];
     const credential = await ask();

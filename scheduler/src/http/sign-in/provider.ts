@@ -14,28 +14,27 @@ import { agentOf, cookieName, cookieText, readCookie, readCookieOf } from "../gu
 import { FailedAttempts, networkOf } from "./failed-attempts.ts";
 import type { SecurityLog } from "./security-log.ts";
 
-/** The path to which the provider returns browsers: the provider knows only this address. */
+/** The path to which the provider sends browsers back; this URL is registered with the provider. */
 const returnPath = "/v1/sign-in/provided";
-/** Where a browser is sent after the sign-in, whatever page it requested before. */
+/** A browser is sent here after the sign-in, whatever page it requested before. */
 const homePath = "/";
-/** The limit from the first page to the last: the user may have to look for a second factor. */
+/** The time limit for one sign-in attempt: the user may have to find a second factor. */
 const attemptMs = 10 * 60_000;
 const answerMs = 10_000;
 /** How long the provider's metadata, such as the address of its keys, is cached. */
 const discoveredMs = 60 * 60_000;
 
-/** OpenID Connect's rule for a subject. The store cannot keep a longer one, or one with a NUL. */
+/** The form of a subject by OpenID Connect. The store cannot keep a longer subject, or a subject with a NUL. */
 const subjects = /^[\x20-\x7e]{1,255}$/;
 
 type Claims = Record<string, Json | undefined> & { iss: string; sub: string };
 
 /**
- * Signs in users whom the provider has authenticated and the rules allow, with the same rights as after a sign-in by password.
- *
- * state × event, of one browser's attempt (its cookie): none –begin→ begun; begun –return with its state→ signed in, or refused;
- * begun –return with another state, or 10 minutes→ refused; signed in or refused –return→ refused: the cookie is gone, and the
- * provider accepts a code once. The server keeps no state of an attempt, so another node may handle the return. The attempt's
- * cookie is Lax, since the way back begins at the provider's page; the sign-in's is Strict as ever.
+ * Signs in users whom the provider has authenticated and the rules allow, with the same rights as after a sign-in by password. state ×
+ * event, for one browser's attempt (its cookie): none –begin→ begun; begun –return with its state→ signed in, or refused; begun –return
+ * with another state, or 10 minutes→ refused; signed in or refused –return→ refused, because the cookie is gone and the provider accepts a
+ * code once. The server keeps no state of an attempt, so another node may handle the return. The attempt's cookie is SameSite=Lax, because
+ * the redirect back begins at the provider's page; the sign-in's cookie remains Strict.
  */
 export class Provider {
   readonly #settings: ProviderSettings;
@@ -68,7 +67,7 @@ export class Provider {
       log: Log;
       security: SecurityLog;
       behindProxy: boolean;
-      /** How long a sign-in lasts. */
+      /** How long a sign-in lasts, in milliseconds. */
       signInMs: number;
       /** Called when a user's rights may have changed. */
       onChanged: () => void;
@@ -130,8 +129,8 @@ export class Provider {
       return reply.redirect(homePath, 303);
     } catch (error) {
       this.#setAttempt(reply, null);
-      // A failure of the provider or the store is not counted against the network: it would lock out a whole office when they are
-      // back.
+      // A failure of the provider or the store is not counted against the network: otherwise an outage would lock out a whole office even
+      // after they are back.
       if (!(error instanceof CarillonError) || statusOf(error.code) < 500) this.#failed.failed(network);
       if (isCarillonError(error, "SIGN_IN_REFUSED"))
         this.#security.refused(error.code, { address: request.ip, route: `GET ${returnPath}` });
@@ -139,18 +138,18 @@ export class Provider {
     }
   }
 
-  /** The provider's claims about the user who returned. */
+  /** Returns the provider's claims about the returning user. */
   async #claims(request: FastifyRequest, [state, nonce = "", verifier = ""]: readonly string[]): Promise<Claims> {
     if (state === undefined) throw refused("attempt", "this browser began no sign-in here, or too long ago");
     // Not parsed as a whole URL: a request may name any host, even an invalid one.
     const searchParams = new URLSearchParams(request.url.split("?").slice(1).join("?"));
-    // Checked before any call to the provider.
+    // Checked before the provider is called.
     if (searchParams.getAll("state").join() !== state)
       throw refused("answer", "the answer is not to what this browser asked");
     if (searchParams.has("error")) throw refused("nobody", "the provider let nobody in");
     const config = await this.#config();
     try {
-      // The redirect address as the provider received it, whatever host this request names.
+      // The redirect address as it was sent to the provider, because this request may name any host.
       const url = new URL(`${this.#settings.url}${returnPath}?${searchParams}`);
       const checks = { pkceCodeVerifier: verifier, expectedState: state, expectedNonce: nonce, idTokenExpected: true };
       const tokens = await oidc.authorizationCodeGrant(config, url, checks);
@@ -158,7 +157,7 @@ export class Provider {
       const more = config.serverMetadata().userinfo_endpoint
         ? await oidc.fetchUserInfo(config, tokens.access_token, own.sub)
         : {};
-      // Each source is filtered by itself: a verified address in one does not vouch for the address in the other.
+      // Each source is filtered separately: `email_verified` in one source says nothing about the address in the other.
       const [some, all] = [more, own].map((each) => verifiedOnly(each as Record<string, Json | undefined>));
       return { ...some, ...all } as unknown as Claims;
     } catch (error) {
@@ -220,7 +219,8 @@ export class Provider {
   async #discover(): Promise<oidc.Configuration> {
     const { issuer, clientId, clientSecret } = this.#settings;
     const url = new URL(issuer);
-    // Without the first, the signature would not be checked, since the token comes from the provider itself, by TLS.
+    // Without non-repudiation checks the signature would not be checked, because the library trusts a token that it fetched from the
+    // provider by TLS.
     const execute = [oidc.enableNonRepudiationChecks];
     if (isThisMachine(url) && url.protocol === "http:") execute.push(oidc.allowInsecureRequests);
     try {
@@ -232,7 +232,7 @@ export class Provider {
   }
 }
 
-/** True if the provider gave no answer, or reported an error of its own: the user did nothing wrong. */
+/** True if the provider gave no answer, or reported an error of its own, so that the user is not to blame. */
 function isAway(error: unknown): boolean {
   // The error of a failed fetch has a cause; that of a wrong call has none.
   if (error instanceof TypeError) return error.cause !== undefined;
@@ -240,7 +240,7 @@ function isAway(error: unknown): boolean {
   return code === "OAUTH_TIMEOUT" || (cause instanceof Response ? cause.status : status) >= 500;
 }
 
-/** The reason for a refusal, as a fixed word for the console: anyone could put free text into an address. */
+/** The reason for a refusal, as a fixed word that the console explains: free text in the URL could be written by anyone. */
 type Why = "attempt" | "answer" | "nobody" | "invalid" | "rule" | "name" | "locked";
 
 class Refused extends CarillonError {

@@ -12,7 +12,7 @@ export interface SecondFactorOptions {
   access: AccessStore;
   principals: Principals;
   factors: SecondFactors;
-  /** Judges a password. @throws SIGN_IN_REFUSED, TOO_MANY_ATTEMPTS */
+  /** Checks a password. @throws SIGN_IN_REFUSED, TOO_MANY_ATTEMPTS */
   judged: Judge;
 }
 

@@ -24,7 +24,7 @@ import type { SecurityLog } from "./security-log.ts";
 
 type Owner = Pick<User, "userId" | "name">;
 
-/** A code, "" where none was given, and the address that it came from. */
+/** A code, or "" if none was given, and the client's address. */
 export interface ShownCode {
   code: string;
   address: string;
@@ -34,7 +34,7 @@ export interface ShownCode {
 interface Shown {
   who: Principal;
   isProven: boolean;
-  /** null: a token was shown. */
+  /** The secret of the sign-in's cookie; null: the request has a token. */
   cookie: string | null;
 }
 
@@ -45,16 +45,16 @@ export interface SecondFactorSettings {
 }
 
 /**
- * Makes and judges second factors, and logs each code that is refused.
- *
- * state × event, of one user: none –begin→ begun (another begin replaces it); begun –a right code→ confirmed: from then on each sign-in with
- * the password needs a code; confirmed –remove, by its user with a code or by an admin→ none. Of two confirmations at once one is refused.
- * Without the key that sealed the secret a code cannot be judged, and the sign-in fails with SECRET_KEY_MISSING; recovery codes need no key.
+ * Creates and checks second factors, and logs each refused code.
+ * state × event, for one user: none –begin→ begun (another begin replaces it); begun –a right code→ confirmed: from then on each sign-in by
+ * password needs a code; confirmed –remove, by its user with a code or by an admin→ none. Of two concurrent confirmations one is refused.
+ * Without the key that sealed the secret a code cannot be checked, and the sign-in fails with SECRET_KEY_MISSING; recovery codes need no
+ * key.
  */
 export class SecondFactors {
   readonly #store: SecondFactorStore;
   readonly #keys: SecretKeys;
-  /** The users that must have one. */
+  /** Which users must have a second factor. */
   readonly #required: FactorChoice;
   readonly #security: SecurityLog;
 
@@ -71,7 +71,7 @@ export class SecondFactors {
     return this.#required === "everyone" || (this.#required === "admins" && highestRole(who) === "admin");
   }
 
-  /** A temporary password is replaced before a second factor is made. @throws SECOND_FACTOR_REQUIRED */
+  /** A temporary password must be replaced before a second factor is added. @throws SECOND_FACTOR_REQUIRED */
   demand(shown: Shown): void {
     const { user, temporary } = shown.who;
     if (temporary || !this.isLackedBy(shown)) return;
@@ -93,8 +93,8 @@ export class SecondFactors {
   }
 
   /**
-   * @param keeping the hash of the sign-in that goes on
-   * @returns recovery codes, of which only hashes are kept
+   * @param keeping the hash of the sign-in that stays valid
+   * @returns recovery codes, of which only hashes are stored
    * @throws CODE_REFUSED, SECOND_FACTOR_UNKNOWN, TOO_MANY_ATTEMPTS, SECRET_KEY_MISSING
    */
   async confirm(owner: Owner, shown: ShownCode, keeping: Buffer | null, change: Change): Promise<string[]> {
@@ -108,8 +108,8 @@ export class SecondFactors {
   }
 
   /**
-   * Judges the code of a user whose password was right.
-   * @returns whether there was a second factor
+   * Checks the code of a user whose password was right.
+   * @returns true if the user has a second factor
    * @throws SECOND_FACTOR_NEEDED, CODE_REFUSED, TOO_MANY_ATTEMPTS, SECRET_KEY_MISSING
    */
   async judge(owner: Owner, { code, address }: ShownCode, change: Change): Promise<boolean> {
@@ -121,7 +121,7 @@ export class SecondFactors {
       });
     const shown = { code: given, address };
     const guess = await this.#store.guess(owner.userId, change.nowMs);
-    // It was removed meanwhile.
+    // The second factor was removed meanwhile.
     if (!guess?.isConfirmed) return false;
     if (!isTotpCode(given)) {
       if (await this.#store.acceptRecovery(owner, hashOfRecoveryCode(given), change)) return true;

@@ -5,20 +5,20 @@ import type { Log } from "../../base/log.ts";
 const linesMost = 60;
 const windowMs = 60_000;
 
-/** The caller of a request, and the request. Never the credentials: a wrong password may be the right one elsewhere. */
+/** The caller and the route of a request, but never its credentials: a wrong password may be a right one elsewhere. */
 export interface Asked {
   address: string;
-  /** Absent if the caller is not a known user or key. */
+  /** The user or key; absent if the caller is not a known one. */
   user?: string;
-  /** "POST /v1/tasks/:task/runs". */
+  /** The route in the form "POST /v1/tasks/:task/runs". */
   route?: string;
   /** The request's id, which its answer carries as `x-request-id`. */
   request?: string;
 }
 
 /**
- * Guarantees: the log has each sign-in, and has or counts each refusal of a password, a token, a key or a right. A flood of refusals costs
- * `linesMost` lines a minute, and one more line with the counts of the rest.
+ * Guarantee: each sign-in has a log line, and each refusal of a password, a token, a key or a right has one or is counted. A flood of
+ * refusals causes `linesMost` lines a minute, and one more line with the counts of the rest.
  */
 export class SecurityLog {
   readonly #clock: Clock;
@@ -32,7 +32,7 @@ export class SecurityLog {
     this.#log = log;
   }
 
-  /** @param by the credential */
+  /** @param by the kind of credential */
   signedIn(by: "password" | "provider", asked: Asked): void {
     this.#log.info({ by, ...asked }, "signed in");
   }

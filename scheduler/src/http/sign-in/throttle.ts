@@ -2,7 +2,7 @@ import type { Clock } from "../../base/clock.ts";
 import { CarillonError } from "../../base/errors.ts";
 import { networkOf } from "./failed-attempts.ts";
 
-/** Free failures: `pair` for one account from one address, browser or sign-in; `address` for any account from one address. */
+/** How many failures are free: `pair` for one account from one address, browser or sign-in; `address` for any account from one address. */
 const free = { pair: 5, address: 20 };
 const firstWaitMs = 1_000;
 const longestWaitMs = 15 * 60_000;
@@ -10,30 +10,30 @@ const longestWaitMs = 15 * 60_000;
 const forgottenMs = 60 * 60_000;
 const rememberedMax = 10_000;
 /**
- * The most that wait in each queue. One password is hashed at a time: a hash takes 128 MiB, and a core for 400 ms, which runs
- * must not wait for.
+ * The most attempts that wait in each queue. One password is hashed at a time: a hash takes 128 MiB and occupies a core for 400 ms, which
+ * must not delay runs.
  */
 const lineMax = 8;
 
 /** The source of a guess. */
 export interface Guesser {
   address: string;
-  /** A browser or a sign-in that has shown the account's password before; null: none. */
+  /** An id of the browser or sign-in that has proved the account's password before; null: there is none. */
   proven: string | null;
 }
 
 interface Failures {
   count: number;
-  /** Until then, attempts under this key are turned away. */
+  /** Attempts under this key are refused until this time. */
   untilMono: number;
   lastMono: number;
 }
 
 /**
- * Slows down password guessing. A few failures are free, then each one doubles the wait: soon for an account from one address,
- * later for an address. An account as a whole is never slowed, or strangers could lock its owner out. Clients that have proved
- * the password before, by a browser, a sign-in or from the same address, go before unknown ones; a browser or a sign-in is slowed
- * only by its own failures. The memory is this server's own: against N servers a guesser has N times as many tries.
+ * Slows down password guessing. A few failures are free, then each failure doubles the wait: soon for one account from one address, later
+ * for an address. An account as a whole is never slowed, because then strangers could lock its owner out. Clients that have proved the
+ * password before (by a browser, a sign-in, or from the same address) go before unknown ones; a browser or a sign-in is slowed only by its
+ * own failures. Each server counts only its own failures: against N servers a guesser has N times as many tries.
  */
 export class Throttle {
   readonly #clock: Clock;
@@ -48,7 +48,7 @@ export class Throttle {
     this.#clock = clock;
   }
 
-  /** Lets `check` judge a password. @param check whether it was right @throws TOO_MANY_ATTEMPTS */
+  /** Runs `check` when the client's turn comes. @param check resolves to true if the password is right @throws TOO_MANY_ATTEMPTS */
   async attempt(account: string, from: Guesser, check: () => Promise<boolean>): Promise<boolean> {
     const kinds = kindsOf(account, from);
     const pair = pairOf(account, from.address);
@@ -80,13 +80,13 @@ export class Throttle {
     const before = known && now - known.lastMono < forgottenMs ? known.count : 0;
     const count = before + 1;
     const waitMs = count < most ? 0 : Math.min(firstWaitMs * 2 ** Math.min(count - most, 20), longestWaitMs);
-    // The key counted longest ago is dropped first: a flood of made-up names pushes out names, not the flooding address.
+    // The key counted longest ago is dropped first: a flood of made-up names displaces other names, not the flooding address.
     this.#failures.delete(key);
     if (this.#failures.size >= rememberedMax) this.#failures.delete(this.#failures.keys().next().value as string);
     this.#failures.set(key, { count, untilMono: now + waitMs, lastMono: now });
   }
 
-  /** A correct password: this attempt is uncounted, and earlier failures of the pair were mistakes. */
+  /** After a correct password: this attempt is not counted, and the pair's earlier failures are forgotten as mistakes. */
   #forgive([pair = "", ...others]: string[]): void {
     this.#failures.delete(pair);
     this.#uncount(others);
@@ -99,12 +99,12 @@ export class Throttle {
     }
   }
 
-  /** Unknown clients wait behind all known ones. */
+  /** Clients that have not proved the password before wait behind all that have. */
   async #inTurn(known: boolean, check: () => Promise<boolean>): Promise<boolean> {
     if (this.#hashing) {
       const line = known ? this.#knownLine : this.#strangers;
       if (line.length >= lineMax) throw tooMany(firstWaitMs);
-      // The finished check hands its turn directly to the next; no other can cut in.
+      // The finished check hands its turn directly to the next attempt, so that no new attempt overtakes it.
       await new Promise<void>((resolve) => line.push(resolve));
     }
     this.#hashing = true;

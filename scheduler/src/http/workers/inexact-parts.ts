@@ -1,7 +1,7 @@
 import type { PollRequest } from "../../api/worker-protocol.ts";
 import { type InexactNumber, inexactNumbers } from "../../base/json-numbers.ts";
 
-/** The fields of a poll's lists that are stored for other readers. The contract checks all other numbers of a poll. */
+/** The fields of a poll that are stored for other readers. The contract checks all other numbers of a poll. */
 const kept: Readonly<Record<"verdicts" | "reports" | "logs" | "states" | "spawns", readonly string[]>> = {
   verdicts: ["result", "onward"],
   reports: ["progress"],
@@ -11,14 +11,14 @@ const kept: Readonly<Record<"verdicts" | "reports" | "logs" | "states" | "spawns
 };
 type List = keyof typeof kept;
 
-/** By list and index: the first number of each item that a JavaScript number cannot hold. */
+/** By list and index: the first number in each item that a JavaScript number cannot represent exactly. */
 export type InexactPlaces = ReadonlyMap<List, ReadonlyMap<number, InexactNumber>>;
-/** The same by item. */
+/** The same, by the item itself. */
 export type InexactItems = ReadonlyMap<object, InexactNumber>;
 
 const isList = (name: unknown): name is List => typeof name === "string" && Object.hasOwn(kept, name);
 
-/** @param text of a poll, that has been parsed without an error */
+/** @param text a poll's JSON that has been parsed without an error */
 export function inexactPlaces(text: string): InexactPlaces {
   const places = new Map<List, Map<number, InexactNumber>>();
   for (const found of inexactNumbers(text)) {

@@ -7,19 +7,19 @@ import type { Log } from "../../base/log.ts";
 import { FailedAttempts, networkOf } from "../sign-in/failed-attempts.ts";
 
 /**
- * A key revoked at another server is refused here after this, even if the signal is lost. A worker's join, and its request for a
- * secret, always read the key again.
+ * How long a key is cached: a key that was revoked at another server is refused here after this time, even if the signal is lost. A
+ * worker's join, and its request for a secret, always read the key again.
  */
 const freshMs = 500;
 const rememberedMax = 10_000;
-/** For clients from networks with too many wrong keys, all keys are read together, at most at this interval. */
+/** For clients from networks with too many wrong keys, one read of all keys serves every request; this is its least interval. */
 const allKeysEveryMs = 1_000;
 
 type Known = WorkerKey & { hash: Buffer };
 
 /**
- * Finds the worker key of a request. Wrong keys are limited by rate per address. Other keys tried from the same address never
- * delay a valid key: it is cached, or found when all keys are read.
+ * Finds the worker key of a request. Wrong keys are rate limited per network. A valid key is never delayed by other keys from the same
+ * network: it is cached, or found when all keys are read.
  */
 export class Keys {
   readonly #store: WorkerStore;
@@ -34,7 +34,7 @@ export class Keys {
   #allReadMono = Number.NEGATIVE_INFINITY;
   #readingAll: Promise<void> | undefined;
 
-  /** @param now the store's time */
+  /** @param now returns the store's time in epoch milliseconds */
   constructor(store: WorkerStore, clock: Clock, log: Log, now: () => number) {
     this.#store = store;
     this.#clock = clock;
@@ -43,8 +43,8 @@ export class Keys {
   }
 
   /**
-   * @param address from which it comes
-   * @param now reads it from the store even if it was read lately
+   * @param address the client's address
+   * @param now true: reads the key from the store even if it was read recently
    * @throws KEY_UNKNOWN, KEY_THROTTLED
    */
   async of(authorization: string | undefined, address: string, now = false): Promise<WorkerKey> {
@@ -57,7 +57,8 @@ export class Keys {
     const fresh = present !== undefined && this.#clock.monotonic() - present.readMono < freshMs;
     if (proven && present.key.revokedMs !== null) throw revoked(present.key);
     let key: Known | null | undefined = present?.key;
-    // An unknown key costs a read of the store, until too many keys from its network were wrong. A wrong secret costs none.
+    // A key that is not cached costs a read of the store, until its network has sent too many wrong keys. A wrong secret for a cached key
+    // costs none.
     if (fresh && !(proven && now)) key = present.key;
     else if (proven || this.#failed.turnedAwayMs(network) === 0)
       key = await (now ? this.#read(given.keyId) : this.#readOnce(given.keyId));
@@ -121,7 +122,7 @@ export class Keys {
     for (const key of await this.#store.validKeys(rememberedMax)) this.#remember(key, changes);
   }
 
-  /** @param changes the value of `#changes` at the read: a read from before a revocation may finish after it */
+  /** @param changes the value of `#changes` when the read began: a read from before a revocation may finish after it */
   #remember(key: Known, changes: number): void {
     if (this.#known.size >= rememberedMax && !this.#known.has(key.keyId)) this.#known.clear();
     const isFresh = changes === this.#changes;
@@ -129,7 +130,7 @@ export class Keys {
   }
 }
 
-/** The sender has the key's secret and is not guessing, so it is not counted as a failure, and always gets this error. */
+/** The sender has the key's secret, so it is not guessing: this is not counted as a failure, and the sender always gets this error. */
 const over = (key: WorkerKey, how: string) =>
   new CarillonError("KEY_UNKNOWN", `the worker key ${key.name} ${how}`, {
     hint: "Its worker must stop. Make another key with carillon keys create NAME, and start the worker with that one.",

@@ -16,54 +16,54 @@ export interface LanesOptions {
   storeClock: StoreClock;
   definitions: Definitions;
   log: Log;
-  /** Releases claims unstarted: no worker has received them. */
+  /** Returns unstarted claims to the store: no worker has received them. */
   release: (session: Attached, runs: ClaimedRun[]) => void;
 }
 
 /**
- * Workers that can run the same tasks and claim equally far ahead, so that one worker's result, runs or none, holds for all. Or
- * one worker, and the runs addressed to it.
+ * A group of sessions that can run the same tasks and claim equally far ahead, so that the result of one claim, runs or none, holds for all
+ * of them. With `own`, a single session and the runs addressed to it.
  */
 interface Lane {
   readonly groupIds: number[];
   readonly own: boolean;
   readonly tasks: ReadonlySet<string> | null;
   aheadMs: number;
-  /** Tasks of the groups that its workers cannot run. */
+  /** The groups' tasks that these workers cannot run. */
   except: number[];
   exceptStale: boolean;
-  /** No run that can be claimed is due before this. */
+  /** No claimable run is due before this time. */
   nextDueMs: number;
-  /** A query for the next due time, after a claim that did not wait for its answer; later claims of the lane do wait. */
+  /** The query for the next due time, if a claim did not wait for it; later claims of the lane wait for it. */
   asking: Promise<void> | undefined;
-  /** Incremented when a run may have become ready, so that a query from before is ignored. */
+  /** Incremented when a run may have become ready, so that the result of a query that began earlier is ignored. */
   heard: number;
-  /** The earliest time for the next turn of any of its workers. */
+  /** The earliest time of the lane's next fairness claim (`turn`), whichever worker requests it. */
   nextTurnMono: number;
   readonly waiting: Map<WaitingPoll, Attached>;
   sweeping: Promise<void> | undefined;
   cancel: () => void;
 }
 
-/** The interval of the safety net below, which wakes a lane with waiting polls in case a signal was lost. */
+/** Fallback interval: a lane with waiting polls checks the store this often in case a signal was lost. */
 const lookMs = 5_000;
 /**
- * A lane takes one turn at a time, `turnMs` apart, however many of its workers are full; a turn that would wait longer than
- * `turnWaitMs` returns nothing.
+ * A lane makes one fairness claim (`turn`) at a time, `turnMs` apart, however many of its workers are full; a claim that would wait longer
+ * than `turnWaitMs` returns nothing.
  */
 const turnMs = 20;
 const turnWaitMs = 1_000;
-/** Above this number, unused lanes are dropped. */
+/** Above this number of lanes, unused lanes are dropped. */
 const lanesMax = 1_000;
 
 /**
- * Hands runs that become ready at once to waiting polls, with one statement however many polls wait. After a claim came back
- * short, its lane counts as empty until a signal arrives or a run falls due, so that polls cause no reads of the store meanwhile.
+ * Hands runs that become ready to waiting polls at once, with one statement however many polls wait. If a claim returns fewer runs than
+ * requested, its lane counts as empty until a signal arrives or a run falls due, so that polls cause no reads of the store meanwhile.
  */
 export class Lanes {
   readonly #options: LanesOptions;
   readonly #lanes = new Map<string, Lane>();
-  /** The lanes of sessions to which runs were addressed while they polled here. */
+  /** The lanes of single sessions: made when a run is addressed to a session that polls here. */
   readonly #own = new WeakMap<Attached, Lane>();
   readonly #sweeps = new Set<Promise<void>>();
   #closed = false;
@@ -76,7 +76,7 @@ export class Lanes {
   async claim(session: Attached, want: number, aheadMs: number): Promise<ClaimedRun[]> {
     const runs: ClaimedRun[] = [];
     for (const lane of this.#lanesOf(session, aheadMs)) {
-      // If a later lane fails, the runs claimed before remain in the store as the session's claims; its worker finds them there.
+      // If a later lane fails, the store keeps the runs claimed before as the session's claims, and the worker finds them there.
       if (runs.length < want && !this.#closed) runs.push(...(await this.#claim(lane, session, want - runs.length)));
     }
     return runs;
@@ -116,7 +116,7 @@ export class Lanes {
     for (const lane of this.#lanesOf(session, poll.aheadMs)) this.#waitIn(lane, session, poll);
   }
 
-  /** A run with this due time is addressed to this session. */
+  /** Called when a run with this due time is addressed to the session. */
   onDirected(session: Attached, dueMs: number): void {
     const { waiting } = session;
     const lane = this.#own.get(session) ?? this.#newLane([-session.id], session, waiting?.aheadMs ?? 0, true);
@@ -137,7 +137,7 @@ export class Lanes {
     }
   }
 
-  /** Tasks changed, or signals may have been lost. */
+  /** Called when tasks have changed, or when signals may have been lost. */
   onChanged(): void {
     for (const lane of this.#lanes.values()) lane.exceptStale = true;
     this.onReady(Number.NEGATIVE_INFINITY);
@@ -155,7 +155,7 @@ export class Lanes {
       lane.waiting.delete(poll);
       if (lane.waiting.size === 0) lane.cancel();
     });
-    // Something may have been signalled since its own claim.
+    // A signal may have arrived since the poll's own claim.
     this.#wake(lane);
   }
 
@@ -197,7 +197,7 @@ export class Lanes {
     };
   }
 
-  /** Sweeps when there is something to find, else when it comes due; and now and then in case a signal was lost. */
+  /** Sweeps now if a run may be claimable, else when the next run falls due; and every `lookMs` in case a signal was lost. */
   #wake(lane: Lane): void {
     lane.cancel();
     if (this.#closed || lane.waiting.size === 0 || lane.sweeping) return;
@@ -246,7 +246,7 @@ export class Lanes {
     return this.#accounted(session, () => this.#claimOnce(lane, session, want));
   }
 
-  /** Registers the claim as under way: `readBook` waits for such claims. */
+  /** Registers the claim as under way, because `readBook` waits until the session has no such claim. */
   async #accounted(session: Attached, claim: () => Promise<ClaimedRun[]>): Promise<ClaimedRun[]> {
     const claiming = claim();
     session.claimsBegun++;
@@ -279,7 +279,7 @@ export class Lanes {
       nowMs,
     });
     session.drain(draining);
-    // While this session drains, its result does not hold for other workers.
+    // A draining session claims nothing, so its empty result does not hold for other workers.
     if (runs.length < want && !draining) this.#askNext(lane, heard, nextDue);
     return this.#keep(lane, session, runs, nowMs);
   }
@@ -318,7 +318,7 @@ export class Lanes {
     await definitions.ensure(runs);
     const { tasks } = lane;
     if (!tasks) return runs;
-    // A task that was made since this lane looked.
+    // Runs of tasks that were created after this lane last listed the tasks its workers cannot run.
     const foreign = runs.filter(({ taskId }) => {
       const known = definitions.get(taskId);
       return !known || !tasks.has(handlerTask(known.definition));

@@ -17,7 +17,7 @@ function line() {
     answers.shift()?.(may);
     await new Promise((resolve) => setImmediate(resolve));
   };
-  /** Looks, each answered so. */
+  /** Makes `count` checks and gives each the answer `may`. */
   const looks = async (count: number, may: boolean | Error) => {
     for (let n = 0; n < count; n++) {
       clock.advance(500);

@@ -6,12 +6,10 @@ const lookMs = 500;
 const looksPerBeat = 30;
 
 /**
- * Writes a comment now and then, which shows that the stream's connection stands; calls `stop` when the client may no longer
- * listen. An answer that arrives after the stream has ended changes nothing: a write after its end would be an unhandled error
- * and end the process.
- *
- * @param mayGoOn called at every look; rejects where the answer cannot be determined, which ends the stream at its next beat
- * @returns ends the beat
+ * Writes a comment at intervals, which shows that the stream's connection is alive; calls `stop` when the client may no longer listen. An
+ * answer that arrives after the stream has ended is ignored: a write after the end would be an unhandled error and end the process.
+ * @param mayGoOn called at every check; if it rejects, the stream ends at its next beat
+ * @returns a function that ends the beat
  */
 export function beatLine(
   raw: Pick<ServerResponse, "write">,

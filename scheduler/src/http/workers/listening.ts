@@ -38,7 +38,7 @@ export interface ListeningOptions {
 const endedBefore = "this poll says before how the claim ended; the first verdict counts, this one is recorded as late";
 const namedBefore = "this poll says this of the claim before; the first counts, this one is left out";
 
-/** Handles the parts of polls that concern claims: verdicts, reports, log lines, and calls by handlers. */
+/** Handles the parts of a poll that refer to claims: verdicts, reports, log lines, and requests by handlers. */
 export class Listening {
   readonly #options: ListeningOptions;
 
@@ -47,7 +47,7 @@ export class Listening {
   }
 
   /**
-   * @param refused receives the refused parts @param inexact items of the request with a number that JavaScript would change
+   * @param refused the refused parts are added to it @param inexact items of the request with a number that JavaScript cannot represent
    * @throws the store's error for a part that could not be written, after all other parts are handled
    */
   async listen(
@@ -71,9 +71,9 @@ export class Listening {
     const flows = [...states, ...spawns, ...asked, ...wished, ...spans];
     const told = [...reports, ...logs, ...flows];
     if (verdicts.length + told.length === 0) return {};
-    // A verdict on a claim that is not held may repeat an earlier one. A verdict other than success may also have reached another
-    // server before, so the store is read; for a success the store's own answer reports that. A log line may arrive a little
-    // after its run's end.
+    // The store is read for verdicts other than success, because an earlier poll may have delivered the verdict to another server, and for
+    // verdicts on claims that are not held here. For a success on a held claim, the store's answer to the write reports that. A log line
+    // may arrive a little after its run's end.
     const standings = await this.look(session, [
       ...verdicts.filter(
         ({ runId, fence, outcome }) => outcome !== "succeeded" || session.held.get(fence)?.runId !== runId,
@@ -95,8 +95,8 @@ export class Listening {
     const failed = new Set<string>();
     let fault: { error: unknown } | undefined;
     /**
-     * Isolates a part that fails by a fault of this server, so that the other parts are still handled. @param wishes the claims
-     * whose requests are then not carried out
+     * Runs a part so that a fault of this server in it does not keep the other parts from being handled. @param wishes the claims whose
+     * requests are then not carried out
      */
     const apart = async <Done>(work: () => Promise<Done>, wishes: Spoken[] = []): Promise<Done | undefined> => {
       try {
@@ -139,8 +139,8 @@ export class Listening {
     const inputs = ask && (await apart(() => this.#options.flow.inputs(ask, refuse)));
     const [wish] = held(wished, "secret");
     const secret = wish && (await apart(() => this.#options.flow.secret(wish, refuse)));
-    // A success is refused if a request that came with it failed, such as children for its join: the worker does not mean such a
-    // success. A success whose result would be stored as another value is refused too.
+    // A success is refused if a request that came with it failed, such as children for its join, because the worker reported success on the
+    // assumption that the request succeeds. A success whose result would be stored as another value is refused too.
     const unmeant = new Map(
       firstOfEach(verdicts).first.flatMap((one) => {
         const found = inexact.get(one);
@@ -158,7 +158,7 @@ export class Listening {
     return { ...(spawned ? { spawned } : {}), ...(inputs ? { inputs } : {}), ...(secret ? { secret } : {}) };
   }
 
-  /** The store's state of claims that this server has not cached. */
+  /** Reads the store's state of claims that this server has not cached. */
   async look(session: Attached, strange: Spoken[]): Promise<Standings> {
     if (strange.length === 0) return new Standings([], []);
     return new Standings(strange, await this.#options.store.workers.look(session.id, strange));
@@ -207,7 +207,7 @@ export class Listening {
     }
     if (lines.size === 0) return;
     const left = await this.#options.store.runs.writeLogs([...lines.keys()], nowMs, session.id);
-    // This server may have cached a claim that the store no longer has: one that was released, and its run claimed again.
+    // This server may have cached a claim that the store no longer has, because the run was released and claimed again.
     for (const line of left) refused.push(refusal(lines.get(line) as GivenLog, "log", "FENCE_STALE"));
   }
 

@@ -39,12 +39,12 @@ export interface PollerOptions {
 
 const defaultTimeoutMs = 6_000;
 /**
- * A poll of a session with claims waits for at most the session's timeout divided by this, so that the worker's next sign of life
- * keeps the claims.
+ * If a session has claims, its poll waits at most the session's timeout divided by this number, so that the next poll arrives in time to
+ * keep the claims.
  */
 const waitsPerTimeout = 3;
 
-/** Answers polls: each carries all that its worker has to report, and waits until there is something to answer. */
+/** Answers polls. Each poll carries its worker's reports, and waits until there is something to answer. */
 export class Poller {
   readonly #options: PollerOptions;
   readonly #sessions: Sessions;
@@ -74,18 +74,18 @@ export class Poller {
     if (signal.kind === "tasks" || signal.kind === "resync") this.#lanes.onChanged();
     if (signal.kind === "recall" || signal.kind === "resync") {
       this.#sessions.lookForRecalls().catch((error) =>
-        // Each beat looks again.
+        // The next beat reads the recalls again.
         this.#options.log.debug({ error: messageOf(error) }, "recalls of remote workers could not be read yet"),
       );
     }
   }
 
-  /** The key was revoked: its polls that wait are answered. */
+  /** Called when the key was revoked: its waiting polls are answered. */
   endSessionsOf(keyId: number): void {
     this.#sessions.endOf(keyId);
   }
 
-  /** Answers waiting polls and claims nothing more. */
+  /** Answers all waiting polls, and claims no more runs. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#sessions.close();
@@ -94,8 +94,8 @@ export class Poller {
   }
 
   /**
-   * @param more traces: true if the worker wants the trace contexts of its runs; inexact: items with a number that JavaScript
-   * would change
+   * @param more traces: true if the worker wants the trace contexts of its runs; inexact: items with a number that JavaScript cannot
+   * represent
    * @param gone aborts when the client has disconnected
    * @throws SESSION_LOST, KEY_FORBIDDEN, NODE_NAME_TAKEN, TASK_INVALID, STOPPED, STORE_…
    */
@@ -136,7 +136,7 @@ export class Poller {
     if (session.row.ended && !request.leave) throw sessionOver(session.id);
     // The client is gone; the session's next poll gets the runs.
     if (gone.aborted) session.ungiven.push(...runs);
-    // A trace is not worth a run: with the store away there is none.
+    // Runs are delivered without their traces if the traces cannot be read.
     const origins = traces && runs.length > 0 ? await this.#traces.tracesOf(runs).catch(() => undefined) : undefined;
     const nowMs = storeClock.now();
     for (const { fence } of session.recalls) session.told.add(fence);
@@ -170,7 +170,7 @@ export class Poller {
     const recalled = session.recalls.some(({ fence }) => !session.told.has(fence));
     if (runs.length > 0 || answerNow || recalled || waitMs === 0 || gone.aborted || this.#closed) return runs;
     const sureMs = session.held.size > 0 ? session.row.timeoutMs / waitsPerTimeout : waitMs;
-    // Two polls of one session may have come here at once.
+    // The session may have sent two polls at once; the newer one replaces the waiting one.
     session.waiting?.end();
     const poll = new WaitingPoll({ want, aheadMs, waitMs: Math.min(waitMs, sureMs) }, this.#options.clock, gone);
     session.waiting = poll;
@@ -184,9 +184,8 @@ export class Poller {
   }
 
   /**
-   * Claims that no answer has delivered and that the session still holds: the worker may have learned of such a claim from
-   * another server's copy, and have settled it. A claim that ends during this check is dropped from the answer by the worker
-   * itself.
+   * Claims that no answer has delivered and that the session still holds. The worker may already have received such a claim from another
+   * server, and have settled it. If a claim ends during this check, the worker itself drops it from the answer.
    */
   async #ungiven(session: Attached, most: number): Promise<ClaimedRun[]> {
     const runs = session.ungiven.splice(0, Math.max(0, most));
@@ -245,9 +244,9 @@ export class Poller {
   }
 
   /**
-   * A session can be followed only by its own worker, and without an instance only once it has ended. @returns the session whose
-   * claims move; undefined for a session without a key, whether forgotten or of a process with direct access to the store: its
-   * claims stay
+   * Only the same worker can follow a session, and a worker without an instance id only once the session has ended. @returns the session
+   * whose claims move; undefined if the session has no key, because it was forgotten or belongs to a process with direct access to the
+   * store: its claims do not move
    */
   async #followed(key: WorkerKey, node: string, former: number, instance: string): Promise<number | undefined> {
     const { store, storeClock } = this.#options;
@@ -270,7 +269,7 @@ export class Poller {
     await store.sessions.end(session.id, null, storeClock.now(), "left");
   }
 
-  /** Compares with the fences that the worker reports as held. */
+  /** Compares the store's claims with the fences that the worker reports as held. */
   async #compare(session: Attached, holds: number[] | undefined): Promise<{ runs: ClaimedRun[]; lost: number[] }> {
     if (!holds) return { runs: [], lost: [] };
     const book = await this.#sessions.readBook(session);
@@ -278,7 +277,7 @@ export class Poller {
     session.learn(book, this.#options.storeClock.now());
     session.ungiven = [];
     const [held, onBook] = [new Set(holds), new Set(book.map(({ fence }) => fence))];
-    // A claim whose verdict is on its way, or was just written, may still be in the copy that was read.
+    // The list from the store may still contain a claim whose verdict is under way or was just written.
     const stands = (fence: number) => session.held.has(fence);
     return {
       runs: book.filter(({ fence }) => !held.has(fence) && stands(fence)),
@@ -321,7 +320,7 @@ export class Poller {
     const shard = run.shard ? { index: run.shard[0], total: run.shard[1] } : null;
     const definition = this.#options.definitions.get(taskId)?.definition;
     const dueInMs = dueMs - nowMs;
-    // The payload comes last: a shell that cannot parse JSON can still cut it out.
+    // The payload is the last field, so that a shell script without a JSON parser can cut it out.
     return {
       runId,
       fence,
@@ -353,7 +352,7 @@ export class Poller {
   }
 }
 
-/** The names by which a worker knows the task: the task whose handler runs it, and which of its schedules it is. */
+/** The names by which a worker identifies the task: the task whose handler runs it, and the name of the schedule, if it is one. */
 function calledTo(definition: TaskDefinition): { task: string; schedule?: string } {
   const schedule = scheduleCalled(definition);
   return { task: handlerTask(definition), ...(schedule !== null && { schedule }) };

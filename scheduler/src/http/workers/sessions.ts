@@ -13,38 +13,41 @@ export interface Holding {
   runId: number;
   taskId: number;
   attempt: number;
-  /** How many of its attempts outlived their worker's session. Absent: none. */
+  /** How many of this run's attempts were lost with their worker's session. Absent: none. */
   losses?: number | undefined;
-  /** How often its handler put it off. Absent: never. */
+  /** How often the handler postponed the run. Absent: never. */
   snoozes?: number | undefined;
   linked: boolean;
   overrides?: Overrides | null | undefined;
-  /** By the store's clock: times that the worker reports are clamped between this and now. */
+  /** By the store's clock. The times that a worker reports are limited to the range from this time to now. */
   claimedMs: number;
 }
 
-/** A remote worker's session as this server has cached it: the claims that the store listed when this server last read them. */
+/** A remote worker's session with the claims that this server has cached: those in the store when this server last read them. */
 export class Attached {
   readonly row: RemoteSession;
   readonly groupIds: number[];
-  /** By the store's clock: until then the session is not presumed dead. */
+  /** By the store's clock: the session is not presumed dead before this time. */
   sureUntilMs = 0;
   heardMono = 0;
-  /** Claims by fence. */
+  /** Held claims by fence. */
   held = new Map<number, Holding>();
-  /** Fences settled lately, in two generations: their logs may still arrive, and the cached list of claims may still contain them. */
+  /**
+   * Fences that were settled recently, in two generations, because logs of them may still arrive and the cached list of claims may still
+   * contain them.
+   */
   settled = new Map<number, Holding>();
   settledBefore = new Map<number, Holding>();
   recalls: SessionRecall[] = [];
-  /** Recalls that an answer has delivered: they end no waiting poll again. */
+  /** The fences of recalls that an answer has delivered: they do not end a waiting poll again. */
   told = new Set<number>();
   waiting: WaitingPoll | undefined;
-  /** Claims for it that are under way here. */
+  /** Claim statements for this session that are under way on this server. */
   readonly claiming = new Set<Promise<unknown>>();
   claimsBegun = 0;
-  /** Claims of its own that no answer could carry: its next one does. */
+  /** Runs claimed for the session that no answer could deliver: its next answer delivers them. */
   ungiven: ClaimedRun[] = [];
-  /** One beat ago the store's claims of this session differed from those cached here. */
+  /** True if, one beat ago, the store's claims of this session differed from those cached here. */
   suspect = false;
 
   constructor(row: RemoteSession, groupIds: number[]) {
@@ -61,7 +64,7 @@ export class Attached {
     this.held.set(fence, { runId, taskId, attempt, losses, snoozes, linked, overrides, claimedMs: nowMs });
   }
 
-  /** Undefined where the fence is another run's. */
+  /** Undefined if the fence belongs to another run. */
   known({ runId, fence }: Pick<ClaimedRun, "runId" | "fence">): Holding | undefined {
     const holding = this.held.get(fence) ?? this.settled.get(fence) ?? this.settledBefore.get(fence);
     return holding?.runId === runId ? holding : undefined;
@@ -80,7 +83,7 @@ export class Attached {
     return sum;
   }
 
-  /** Caches a claim from another server that the worker refers to; it need not be delivered. */
+  /** Caches a claim made on another server, which the worker referred to; it need not be delivered. */
   heard(fence: number, holding: Holding): void {
     this.held.set(fence, holding);
     this.ungiven = this.ungiven.filter((run) => run.fence !== fence);
@@ -112,11 +115,11 @@ export interface SessionsOptions {
   clock: Clock;
   storeClock: StoreClock;
   log: Log;
-  /** A run with this due time is addressed to this session. */
+  /** Called when a run with this due time is addressed to the session. */
   onDirected: (session: Attached, dueMs: number) => void;
 }
 
-/** Safety between the end of a worker's trust and the earliest moment another may act. */
+/** Safety margin between the end of a worker's trust in its session and the earliest time at which the session may be presumed dead. */
 const marginMs = 500;
 const longestBeatMs = 2_000;
 const beatsPerTimeout = 3;
@@ -130,14 +133,14 @@ const foreign = (sessionId: number) =>
   new CarillonError("KEY_FORBIDDEN", `session ${sessionId} was opened with another key`);
 
 /**
- * Keeps the sessions of workers that poll here alive, whether a poll waits or has just been answered; for thousands of sessions
- * that costs one statement a beat. A session that neither waits nor has polled since the last beat gets no beat: it is then as
- * silent as a dead process, and is found as such.
+ * Keeps the sessions of workers that poll here alive, whether a poll waits or has just been answered; for thousands of sessions that costs
+ * one statement per beat. A session without a waiting poll, and without a poll since the last beat, gets no beat: it then expires like that
+ * of a dead process.
  */
 export class Sessions {
   readonly #options: SessionsOptions;
   readonly #attached = new Map<number, Attached>();
-  /** Attachments under way, by session and key. */
+  /** Attachments under way, by session and key id. */
   readonly #attaching = new Map<string, Promise<Attached>>();
   #cancel: (() => void) | undefined;
   #beatenMono: number;
@@ -148,7 +151,7 @@ export class Sessions {
     this.#beatenMono = options.clock.monotonic();
   }
 
-  /** @throws SESSION_LOST, KEY_FORBIDDEN when another key opened it */
+  /** @throws SESSION_LOST; KEY_FORBIDDEN if another key opened the session */
   async get(sessionId: number, keyId: number): Promise<Attached> {
     const present = this.#attached.get(sessionId);
     if (present && present.row.keyId !== keyId) throw foreign(sessionId);
@@ -163,19 +166,19 @@ export class Sessions {
     return this.#attached.values();
   }
 
-  /** A run with this due time is addressed to the session with this number, which this server may know. */
+  /** A run with this due time is addressed to the session with this number; the session may be attached here or not. */
   directed(sessionId: number, dueMs: number): void {
     const session = this.#attached.get(sessionId);
     if (session) this.#options.onDirected(session, dueMs);
   }
 
-  /** Its worker left. */
+  /** Called when the worker has left. */
   forget(session: Attached): void {
     this.#attached.delete(session.id);
     session.waiting?.end();
   }
 
-  /** The key was revoked, and its sessions ended with it: their polls that wait are answered. */
+  /** Called when the key was revoked, which ended its sessions: their waiting polls are answered. */
   endOf(keyId: number): void {
     for (const session of this.#attached.values()) {
       if (session.row.keyId !== keyId) continue;
@@ -184,7 +187,7 @@ export class Sessions {
     }
   }
 
-  /** A recall was signalled, for any session. */
+  /** Called when a recall was signalled, for any session. */
   async lookForRecalls(): Promise<void> {
     const holders = [...this.#attached.values()].filter(({ held }) => held.size > 0);
     if (holders.length === 0) return;
@@ -202,7 +205,7 @@ export class Sessions {
     }
   }
 
-  /** The store's claims of the session, read while no claim for it is under way here. */
+  /** Reads the store's claims of the session at a moment when no claim for the session is under way on this server. */
   async readBook(session: Attached): Promise<ClaimedRun[]> {
     for (;;) {
       const begun = session.claimsBegun;
@@ -218,7 +221,7 @@ export class Sessions {
     for (const session of this.#attached.values()) session.waiting?.end();
   }
 
-  // A worker may send several polls at once to a server that does not know it yet.
+  // Shares one attachment: a worker may send several polls at once to a server that has not attached its session yet.
   #attachOnce(sessionId: number, keyId: number): Promise<Attached> {
     const both = `${sessionId} ${keyId}`;
     const under = this.#attaching.get(both);
@@ -253,9 +256,9 @@ export class Sessions {
   }
 
   /**
-   * A server may claim runs for a poll that its worker has given up on, so the answer is lost. A claim in the store that this
-   * server has not known for two beats is therefore delivered with the session's next answer. Conversely, the worker may have
-   * settled a claim through another server: a cached claim that the store no longer has is dropped.
+   * A server may claim runs for a poll that its worker has given up on, so the answer is lost. If the store has had a claim for two beats
+   * that this server has not cached, the session's next answer therefore delivers it. Conversely, the worker may have settled a claim
+   * through another server: a cached claim that the store no longer has is dropped.
    */
   async #compareBooks(sessions: Attached[]): Promise<void> {
     const sums = await this.#options.store.workers.heldSums(sessions.map(({ id }) => id));
@@ -300,7 +303,7 @@ export class Sessions {
       session.settledBefore = session.settled;
       if (session.settled.size > 0) session.settled = new Map();
       if (session.waiting || session.heardMono >= this.#beatenMono) due.push(session);
-      // The worker polls another server, or died: the process that ends silent sessions finds out which.
+      // The worker polls another server or is dead; the store's check for silent sessions decides.
       else if (mono - session.heardMono > 2 * session.row.timeoutMs) this.#attached.delete(session.id);
     }
     if (due.length === 0) return;
@@ -325,7 +328,7 @@ export class Sessions {
       await this.#compareBooks(due);
       await this.#lookForDirected(due);
     } catch (error) {
-      // Without a beat the workers' trust runs out; a worker that notices goes to another server.
+      // Without beats, the workers' trust in their sessions expires; a worker that notices polls another server.
       log.debug({ error: messageOf(error), sessions: due.length }, "remote workers could not be beaten for");
     }
   }

@@ -16,7 +16,7 @@ const saying = (fence: number, verdict: Partial<Verdict>): Settlement => ({
 });
 
 it("of what is under way for another poll, that poll's refusals are its own", async () => {
-  // The claim 7 has ended by a success: a failure of it is refused, and the repeated success is not.
+  // Claim 7 has ended with a success, so a failure for it is refused; a repeated success is not.
   const claims = {
     settle: async (_session: number, items: Settlement[]) =>
       new Set(
@@ -26,7 +26,7 @@ it("of what is under way for another poll, that poll's refusals are its own", as
   const settling = new Settling(claims, () => 0, silentLog);
   const both = saying(8, {});
   const failing = settling.add([saying(7, { outcome: "failed", error: "{}" }), both]);
-  // It sends the same verdict for claim 8 as the one under way, and another one for claim 7.
+  // This poll sends the same verdict on claim 8 as the one under way, and another verdict on claim 7.
   const succeeding = settling.add([saying(7, {}), both]);
   expect(await failing).toEqual(new Set([7]));
   expect(await succeeding).toEqual(new Set());

@@ -18,9 +18,9 @@ interface Batch {
 }
 
 /**
- * Verdicts of all remote workers on their way to the store: one statement at a time, and what comes meanwhile goes with
- * the next. A verdict that is repeated while it is under way (its worker gave up on this answer) is sent once. Another
- * verdict on the same claim waits until the first is written, so that the store can refuse it.
+ * Verdicts of all remote workers on their way to the store: one statement at a time; verdicts that arrive meanwhile go into the next one. A
+ * verdict that is repeated while it is under way (because its worker gave up on the answer) is sent once. Another verdict on the same claim
+ * waits until the first is written, so that the store can refuse it.
  */
 export class Settling {
   readonly #claims: ClaimStore;
@@ -37,14 +37,14 @@ export class Settling {
   }
 
   /**
-   * @returns the fences whose verdict was refused, since the claim was over; of several verdicts on one claim the first counts
+   * @returns the fences whose verdict was refused, because the claim was over; of several verdicts on one claim the first counts
    * @throws the store's error for a verdict that could not be written, once all others are written
    */
   async add(settlements: Settlement[]): Promise<Set<number>> {
     const { first, later } = firstOfEach(settlements);
     const fresh: Settlement[] = [];
     const others: Settlement[] = [];
-    /** The fences to report on from each batch; a batch also carries verdicts of other polls, some on the same claims. */
+    /** The fences of this call in each batch; a batch also carries verdicts of other polls, some of them on the same claims. */
     const asked = new Map<Batch, Set<number>>();
     for (const settlement of first) {
       const under = this.#under.get(settlement.fence);
@@ -60,7 +60,7 @@ export class Settling {
       asked.set(this.#enter([...fresh, ...later.filter(({ fence }) => entered.has(fence))]), entered);
     const answers = await Promise.allSettled([...asked].map(([batch, fences]) => answerOf(batch, fences)));
     if (waits.length > 0) {
-      // The polls that sent the verdicts under way get the results of those.
+      // The results of verdicts that were under way before belong to the polls that sent them, so they are not evaluated here.
       await Promise.all(before);
       answers.push(...(await Promise.allSettled([this.#late(others, waits)])));
     }
@@ -72,7 +72,7 @@ export class Settling {
     return refused;
   }
 
-  /** Sends verdicts that waited for another verdict on their claim. @returns those fences of `others` whose verdict was refused */
+  /** Sends verdicts that waited for another verdict on their claim. @returns the fences of `others` whose verdict was refused */
   async #late(others: Settlement[], waits: Settlement[]): Promise<Set<number>> {
     const refused = await this.add(waits);
     return amongThese(refused, new Set(others.map(({ fence }) => fence)));
@@ -122,7 +122,7 @@ export class Settling {
     } catch (error) {
       const claims = [...new Set(items.map(({ fence }) => fence))];
       const isStopped = isCarillonError(error, "STOPPED");
-      // The store is reachable, so one of the verdicts causes the error: split the batch, so that the others are written.
+      // The store is reachable, so one of the verdicts must cause the error: the batch is split, so that the others are written.
       if (claims.length > 1 && !isStopped) {
         const half = new Set(claims.slice(0, claims.length >> 1));
         const refused = await this.#write(
@@ -143,14 +143,14 @@ export class Settling {
 const amongThese = (fences: Set<number>, these: Set<number>) =>
   new Set([...fences].filter((fence) => these.has(fence)));
 
-/** @throws the store's error for one of these verdicts; errors of other polls in the same batch are not thrown here */
+/** @throws the store's error for one of these fences; errors for other polls in the same batch are not thrown here */
 async function answerOf({ written }: Batch, these: Set<number>): Promise<Set<number>> {
   const { refused, failed } = await written;
   for (const fence of these) if (failed.has(fence)) throw failed.get(fence);
   return amongThese(refused, these);
 }
 
-/** Two copies of one verdict may differ in the retry's due time and in the run's end, so both are left out. */
+/** Two copies of one verdict may differ in the retry's due time and in the run's end, so neither time is compared. */
 function saysTheSame({ verdict: one }: Settlement, { verdict: other }: Settlement): boolean {
   const text = (verdict: Verdict) => JSON.stringify(verdict.kind === "retry" ? { ...verdict, dueMs: 0 } : verdict);
   return text(one) === text(other);

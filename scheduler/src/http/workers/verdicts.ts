@@ -22,20 +22,20 @@ function errorText({ error, outcome }: GivenVerdict): string {
 
 interface Judging {
   definition: Pick<TaskDefinition, "retry" | "onWorkerLost"> | undefined;
-  /** The number of this attempt by the task's retry policy: lost attempts and those that put the run off do not count. */
+  /** The attempt's number for the task's retry policy: lost and postponed attempts do not count. */
   attempt: number;
   snoozes: number;
   nowMs: number;
   random: Random;
-  /** Called with the reason when a result is not kept. */
+  /** Called with the reason if a result is not stored. */
   note: (message: string) => void;
   onward: Onward | CarillonError | undefined;
 }
 
 /**
- * Converts a worker's verdict to the store's: the task's retry policy here decides on another attempt, not the worker. A result
- * that cannot be stored does not undo the work: `note` receives the reason. A run whose continuation cannot be begun has failed,
- * as it would by the same call in process.
+ * Converts a worker's verdict to the store's form: the task's retry policy, not the worker, decides here on another attempt. A result that
+ * cannot be stored does not undo the work: `note` receives the reason. A run whose continuation cannot be begun has failed, as the same
+ * call in process would.
  */
 export function verdictOf(
   given: GivenVerdict,
@@ -86,7 +86,7 @@ export function verdictOf(
   }
 }
 
-/** The settlement of a verdict. The worker reports times as ages; the store's clock and the claim's time bound them. */
+/** The settlement of a verdict. The worker reports times as ages; the resulting times lie between the claim's time and now. */
 export function settlementOf(
   sessionId: number,
   given: Pick<GivenVerdict, "runId" | "fence" | "startedAgoMs" | "endedAgoMs">,

@@ -1,7 +1,7 @@
 import type { Clock } from "../../base/clock.ts";
 import type { ClaimedRun } from "../../run/claim-store.ts";
 
-/** A poll that waits for runs, a recall, a newer poll of its session, its time limit, or the client's disconnection. Ends once. */
+/** A poll that waits for runs, a recall, a newer poll of its session, its time limit, or the client's disconnection. It ends once. */
 export class WaitingPoll {
   readonly want: number;
   readonly aheadMs: number;
@@ -40,12 +40,12 @@ export class WaitingPoll {
   }
 
   /**
-   * Runs `claim` for this poll, which does not end meanwhile: its answer carries the claimed runs. If two lanes claim for it, the
-   * second waits, and goes on unless the poll is over.
+   * Runs `claim` for this poll. The poll does not end meanwhile, because its answer carries the claimed runs. If two lanes claim for it,
+   * the second waits for the first, and claims only if the poll has not ended.
    */
   claiming(claim: () => Promise<ClaimedRun[]>): Promise<void> {
     const next = this.#claimed.then(() => this.#claimOnce(claim));
-    // The caller gets a failure of its claim; the next lane finds the poll over.
+    // Only the caller receives the error of its claim; the next lane sees that the poll has ended.
     this.#claimed = next.catch(() => undefined);
     return next;
   }

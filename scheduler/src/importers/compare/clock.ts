@@ -1,4 +1,4 @@
-/** Local time by `Intl` alone. It shares no code with schedule/zone.ts, so that the comparison can find a fault there. */
+/** Local time, computed only with `Intl`. It shares no code with schedule/zone.ts, so that the comparison can find a fault there. */
 export const dayMs = 86_400_000;
 
 const formats = new Map<string, Intl.DateTimeFormat>();
@@ -21,7 +21,7 @@ function formatOf(zone: string): Intl.DateTimeFormat {
   return format;
 }
 
-/** The reading of a wall clock in the zone, as if it were UTC. */
+/** The wall clock time in the zone, as epoch milliseconds as if it were UTC. */
 export function localOf(ms: number, zone: string): number {
   const parts = Object.fromEntries(
     formatOf(zone)
@@ -36,7 +36,7 @@ const wholeSecond = (ms: number): number => Math.floor(ms / 1_000) * 1_000;
 
 export const offsetAt = (ms: number, zone: string): number => localOf(ms, zone) - wholeSecond(ms);
 
-/** The instants at which a clock in the zone shows this local time: one; none if it is skipped; two if it is repeated. */
+/** The instants at which the zone's clocks show this local time: usually one; none if it is skipped; two if it is repeated. */
 export function instantsOf(localMs: number, zone: string): number[] {
   const offsets = new Set([offsetAt(localMs - dayMs, zone), offsetAt(localMs + dayMs, zone)]);
   return [...offsets]
@@ -47,6 +47,6 @@ export function instantsOf(localMs: number, zone: string): number[] {
 
 const nearMs = 4 * 3_600_000;
 
-/** Schedulers disagree about times beside a clock change, and few document theirs. */
+/** Schedulers disagree about times near a clock change, and few document their rules. */
 export const isNearClockChange = (ms: number, zone: string): boolean =>
   offsetAt(ms - nearMs, zone) !== offsetAt(ms + nearMs, zone);

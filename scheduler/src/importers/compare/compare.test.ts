@@ -100,7 +100,7 @@ describe("a fault of an importer is a difference", () => {
   });
 });
 
-/** A field of one dialect: a star, a step, a list, a range. */
+/** A random field in one dialect: a star, a step, a list, or a range. */
 const field = (low: number, high: number) =>
   fc.oneof(
     fc.constant("*"),
@@ -174,7 +174,7 @@ interface Recorded {
   from: string;
   times: string[];
 }
-/** Recorded outputs of systemd-analyze; the file has the command. */
+/** Recorded output of systemd-analyze; the file contains the command. */
 const oracle = JSON.parse(
   readFileSync(new URL("../../../test/support/systemd-calendar.json", import.meta.url), "utf8"),
 ) as Record<"plain" | "changes", Recorded[]>;

@@ -1,7 +1,7 @@
 /**
- * Compares the next times of each imported task with those of its source. The task's come from the text that `carillon apply` would
- * read, through the schedules that the planner computes with. The source's come from the source's own text, by readings in this
- * folder that share no code with them. A fault of an importer, of the written form or of a schedule is a difference.
+ * Compares the next times of each imported task with those of its source. The task's times come from the text that `carillon apply` would
+ * read, through the schedules that the planner uses. The source's times come from the source's own text, through readers in this folder
+ * that share no code with them. A fault of an importer, of the written form or of a schedule thus shows as a difference.
  */
 import { nextSlots, type ScheduleSpec } from "../../schedule/schedule.ts";
 import { readWritten } from "../../task/written.ts";
@@ -14,21 +14,21 @@ import { readOnCalendar } from "./systemd-reading.ts";
 import { timesOf } from "./walk.ts";
 
 export interface ComparedTime {
-  /** Epoch ms; null: not among the source's times. */
+  /** Epoch milliseconds; null: the source does not fire at this time. */
   source: number | null;
   task: number | null;
-  /** same; differs; clock change: within four hours of one, where schedulers' rules differ and which is not judged. */
+  /** `clock change`: within four hours of one, where schedulers' rules differ, so the pair is not judged. */
   state: "same" | "differs" | "clock change";
 }
 
 export interface Comparison {
   name: string;
-  /** The source's schedule, in the source's own text. */
+  /** The source's schedule in its own notation. */
   said: string;
   zone: string;
   times: ComparedTime[];
   outcome: "same" | "differs" | "not compared";
-  /** Why the times were not compared, or what was compared instead; "": the times were compared. */
+  /** Why the times were not compared, or which times were compared instead; "": the times were compared. */
   note: string;
 }
 
@@ -50,7 +50,7 @@ export function compareTask({ name, written, told }: ImportedTask, nowMs: number
     return { name, said, zone: "UTC", times: [], outcome: isSame ? "same" : "differs", note };
   }
   const mine = nextSlots(spec, nowMs, count);
-  // The source's times before its beginning and after its end are cut off here, the task's by its schedule.
+  // The source's times before its start and after its end are removed here; the task's schedule does that itself.
   const afterMs = Math.max(nowMs, (told.fromMs ?? 0) - 1);
   const untilMs = told.untilMs ?? Number.POSITIVE_INFINITY;
   let found: SourceList;
@@ -85,7 +85,7 @@ function saidOf(times: SourceTimes): string {
 }
 
 /**
- * @param mine the task's times: they give the phase of an interval without one of its own. @throws UnreadText for a text that no reader
+ * @param mine the task's times: an interval without a phase of its own takes theirs. @throws UnreadText for a text that no reader
  * understands
  */
 function sourceList(times: SourceTimes, afterMs: number, count: number, mine: readonly number[]): SourceList {
@@ -118,7 +118,7 @@ function sourceList(times: SourceTimes, afterMs: number, count: number, mine: re
 
 const goUnitsMs: Record<string, number> = { h: 3_600_000, m: 60_000, s: 1_000, ms: 1 };
 
-/** A duration of Go, such as 1h30m. */
+/** A duration in Go's notation, such as 1h30m, in milliseconds. */
 function goMs(text: string): number {
   const parts = [...text.matchAll(/(\d+(?:\.\d+)?)(h|ms|m|s)/g)];
   if (parts.length === 0 || parts.map(([whole]) => whole).join("") !== text)
@@ -126,7 +126,9 @@ function goMs(text: string): number {
   return parts.reduce((sum, [, amount, unit]) => sum + Number(amount) * (goUnitsMs[unit as string] as number), 0);
 }
 
-/** Both lists as rows in the order of time, up to the end of the shorter list: beyond it the other may well have more. */
+/**
+ * Both lists as rows in order of time, up to the end of a list that was cut at `count`, because that list may have more times beyond it.
+ */
 function aligned(theirs: readonly number[], mine: readonly number[], zone: string, count: number): ComparedTime[] {
   const endOf = (list: readonly number[]) => (list.length < count ? Number.POSITIVE_INFINITY : (list.at(-1) as number));
   const endMs = Math.min(endOf(theirs), endOf(mine));

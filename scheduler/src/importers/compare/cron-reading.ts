@@ -1,6 +1,6 @@
 /**
- * Reads cron expressions by each scheduler's own rules: how many fields, from which number weekdays count, and what two restricted day
- * fields mean. It shares no code with schedule/ and with the importers, so that a mistake in either shows as a difference.
+ * Reads cron expressions by each scheduler's own rules: the number of fields, the number of the first weekday, and the meaning of two
+ * restricted day fields. It shares no code with schedule/ and with the importers, so that a mistake in either shows as a difference.
  */
 import { type CronDialect, UnreadText } from "./source-times.ts";
 import type { CivilDate, Reading } from "./walk.ts";
@@ -8,13 +8,13 @@ import type { CivilDate, Reading } from "./walk.ts";
 type Unit = "second" | "minute" | "hour" | "day" | "month" | "weekday" | "year";
 
 interface Rules {
-  /** The fields in their order, by how many there are. */
+  /** The order of the fields, for each number of fields. */
   layouts: readonly (readonly Unit[])[];
-  /** The number that Sunday has. */
+  /** The number of Sunday. */
   sunday: number;
-  /** Two restricted day fields: a day matches either of them, or both. */
+  /** If both day fields are restricted: a day must match either of them, or both. */
   days: "either" | "both";
-  /** A day field that leaves the day open where either is enough. */
+  /** True for a day field that counts as unrestricted. */
   isOpen: (field: string) => boolean;
 }
 
@@ -61,7 +61,7 @@ const dayNames = "sun mon tue wed thu fri sat".split(" ");
 interface Field {
   text: string;
   values: ReadonlySet<number>;
-  /** L, W and #: days that only their month decides. */
+  /** L, W and #: days that depend on the month. */
   special: readonly ((date: CivilDate) => boolean)[];
 }
 
@@ -106,7 +106,7 @@ function readField(unit: Unit, text: string, rules: Rules): Field {
   return { text, values, special };
 }
 
-/** Numbers of weekdays become 0 for Sunday to 6. */
+/** Converts the number of a weekday to 0 (Sunday) to 6. */
 function numberOf(unit: Unit, word: string, rules: Rules): number {
   if (unit === "weekday") {
     const named = dayNames.indexOf(word);
@@ -124,7 +124,7 @@ function valuesOf(unit: Unit, item: string, rules: Rules): number[] {
   const step = Number(stepText ?? 1);
   if (base === "" || step < 1) throw new UnreadText(`${JSON.stringify(item)} is no ${unit}`);
   const [low, high] = bounds[unit];
-  // Weekdays are counted from the scheduler's own first day, because a step counts from there.
+  // Weekdays are counted from the scheduler's own first day of the week, because a step counts from there.
   const origin = unit === "weekday" ? firstWeekday(rules) : 0;
   const turn = (value: number) => (unit === "weekday" ? (value - origin + 7) % 7 : value);
   let [from, to] = [low, high];
@@ -140,7 +140,7 @@ function valuesOf(unit: Unit, item: string, rules: Rules): number[] {
   return unit === "weekday" ? values.map((value) => (value + origin) % 7) : values;
 }
 
-/** The weekday (0: Sunday) with which the scheduler's week begins. */
+/** The weekday on which the scheduler's week begins (0: Sunday). */
 const firstWeekday = ({ sunday }: Rules): number => (sunday === 6 ? 1 : 0);
 
 function specialOf(unit: Unit, item: string, rules: Rules): ((date: CivilDate) => boolean) | undefined {
@@ -155,7 +155,7 @@ function specialOf(unit: Unit, item: string, rules: Rules): ((date: CivilDate) =
     if (fixed !== undefined) return (date) => date.day === nearest(date, Number(fixed));
   }
   if (unit === "weekday") {
-    // In Quartz-like dialects a lone L is the week's last day.
+    // In Quartz-like dialects a lone L is the last day of the week.
     if (item === "l" && rules.sunday === 1) return ({ weekday }) => weekday === 6;
     const [, ending] = /^(\d|[a-z]{3})l$/.exec(item) ?? [];
     if (ending !== undefined) {
@@ -172,7 +172,7 @@ function specialOf(unit: Unit, item: string, rules: Rules): ((date: CivilDate) =
   return undefined;
 }
 
-/** The working day nearest to a day, within its month; −1 where the month has no such day. */
+/** The working day nearest to a day, within its month; −1: the month has no such day. */
 function nearest({ day, weekday, last }: CivilDate, target: number): number {
   if (target > last || target < 1) return -1;
   const falls = (((weekday - day + target) % 7) + 7) % 7;

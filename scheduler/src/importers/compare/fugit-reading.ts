@@ -23,7 +23,7 @@ export function readFugit(text: string): { reading: Reading; zone: string | unde
 function readPhrase(text: string): Reading {
   const phrase = text.toLowerCase().replace(/,/g, " ").replace(/\s+/g, " ").trim();
   const pulse = /^every (?:(\d+) ?)?(s|sec|second|m|min|minute|h|hour|d|day|week|month|year)s?$/.exec(
-    // Fugit's M is a month, its m a minute.
+    // In Fugit, M is a month and m is a minute.
     text
       .trim()
       .replace(/(\d) ?M$/, "$1 month")

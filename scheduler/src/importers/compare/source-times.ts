@@ -1,6 +1,6 @@
 /**
- * When a source fires, as its own file states it. An importer passes the file's text, never the schedule that it made of that text: the
- * comparison reads the text anew, by rules of its own.
+ * When a source fires, in the source's own notation. An importer passes the file's text, never the schedule that it made of that text,
+ * because the comparison interprets the text again by rules of its own.
  */
 export type CronDialect =
   | "vixie"
@@ -16,14 +16,14 @@ export type CronDialect =
 
 export type SourceTimes =
   | { dialect: CronDialect | "systemd"; text: string; zone: string }
-  /** `anchorMs` is one of the interval's times; without it the source counts from its own start. */
+  /** `anchorMs` is one of the interval's times; without it the source counts from when it was started. */
   | { dialect: "interval"; everyMs: number; anchorMs?: number | undefined }
-  /** Go's `@every`, counted from the source's own start. */
+  /** Go's `@every`, counted from when the source was started. */
   | { dialect: "@every"; text: string }
-  /** Counted from the end of each run. */
+  /** The delay counts from the end of each run. */
   | { dialect: "delay"; everyMs: number }
   | { dialect: "once"; atMs: number }
   | { dialect: "by hand" };
 
-/** Thrown for a text that no reader of this folder understands: then nothing can be compared. */
+/** Thrown for a text that no reader in this folder understands, so that nothing can be compared. */
 export class UnreadText extends Error {}

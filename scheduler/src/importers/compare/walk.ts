@@ -1,26 +1,26 @@
-/** Computes instants from the fields of a source's expression, day by day: slow, and without any shortcut that could be wrong. */
+/** Computes instants from the fields of a source's expression, day by day: slow, but without shortcuts that could be wrong. */
 import { dayMs, instantsOf, offsetAt } from "./clock.ts";
 
 export interface CivilDate {
   year: number;
-  /** 1 to 12. */
+  /** From 1 to 12. */
   month: number;
   day: number;
-  /** 0 is Sunday. */
+  /** 0 stands for Sunday. */
   weekday: number;
   /** The number of the month's last day. */
   last: number;
 }
 
 export interface Reading {
-  /** Ascending. */
+  /** In ascending order. */
   hours: readonly number[];
   minutes: readonly number[];
   seconds: readonly number[];
   isDay: (date: CivilDate) => boolean;
 }
 
-/** The longest search for the next day: a leap day on a given weekday comes every 28 years, or 40 around 2100. */
+/** How far to search for the next day: a leap day on a given weekday comes every 28 years, or after 40 years around 2100. */
 const horizonDays = 41 * 366;
 const endDay = Date.UTC(2201, 0, 1) / dayMs;
 
@@ -31,7 +31,7 @@ export const dateOf = (day: number): CivilDate => {
   return { year, month, day: at.getUTCDate(), weekday: at.getUTCDay(), last };
 };
 
-/** The first `count` times after an instant; fewer where there are no more until the year 2200. */
+/** The first `count` times after an instant; fewer if there are no more by the year 2200. */
 export function timesOf(reading: Reading, zone: string, afterMs: number, count: number): number[] {
   const found: number[] = [];
   let lastDay = Math.floor(afterMs / dayMs) - 2;

@@ -1,8 +1,7 @@
 /**
- * Crontab → tasks. The single entry point of the import: takes text, returns task definitions, problems and notes.
- *
- * A task keeps cron's behaviour where the two can agree: "either day field" where both are restricted, the clock-change rule, the
- * environment above the line, standard input after %. docs/crontab.md lists where they differ.
+ * Converts crontabs to tasks. This is the importer's only entry point: it takes text, and returns task definitions, problems and notes. A
+ * task keeps cron's behaviour where the two can agree: "either day field" if both are restricted, the clock-change rule, the environment
+ * above the line, standard input after %. docs/crontab.md lists the differences.
  */
 
 import { CarillonError } from "../../base/errors.ts";
@@ -20,25 +19,25 @@ export type { CrontabFormat } from "./format.ts";
 export type { CrontabNote, CrontabProblem } from "./parse.ts";
 
 export interface CrontabFile {
-  /** Determines the format and the tasks' names; the path is not opened. */
+  /** Determines the format and the tasks' names; the file itself is not opened. */
   path: string;
   text: string;
 }
 
 export interface CrontabOptions {
-  /** The zone of entries without CRON_TZ: that of the crontab's machine. */
+  /** The zone of entries without CRON_TZ, which should be that of the crontab's machine. */
   zone: string;
   /** Default: determined by the file's path, else by its content. */
   format?: CrontabFormat;
-  /** Entries that need a shell become `SHELL -c …`. Default false: they are problems. */
+  /** True: entries that need a shell become `SHELL -c …`. Default false: they are problems. */
   shell?: boolean;
-  /** The prefix of the names; default: the file's name. */
+  /** The prefix of the tasks' names; default: the file's name. */
   prefix?: string;
-  /** More account names by which to recognise a system crontab. */
+  /** Further account names by which a system crontab is recognised. */
   accounts?: readonly string[];
 }
 
-/** The first five are what `defineTask` takes: `defineTask(name, { schedule, command, description })`. */
+/** `defineTask` takes the first five fields: `defineTask(name, { schedule, command, description })`. */
 export interface ImportedTask {
   name: string;
   schedule: ScheduleSpec;
@@ -46,7 +45,7 @@ export interface ImportedTask {
   description: string;
   /** The entry's line, from 1. */
   line: number;
-  /** The command needs a shell: the worker must allow it. */
+  /** True if the command needs a shell, which the worker must allow. */
   needsShell: boolean;
 }
 
@@ -63,7 +62,7 @@ export function importCrontab(file: CrontabFile, options: CrontabOptions): Impor
   const format = options.format ?? detectFormat(file.path, file.text, options.accounts);
   const prefix = namePrefix(options.prefix ?? file.path);
   const { entries, problems, notes } = parseCrontab(file.text, { format, seed: prefix });
-  // Only the entries themselves show the format, and a program may have an account's name.
+  // The format was guessed from the entries, and a program may have the name of an account.
   const guessed = options.format === undefined && formatOfPlace(file.path) === null;
   if (guessed && format === "system") {
     const users = [...new Set(entries.map(({ user }) => user))].slice(0, 5).join(", ");
@@ -84,7 +83,7 @@ export function importCrontab(file: CrontabFile, options: CrontabOptions): Impor
       problems.push(problemOf(entry.line, entry.text, error));
     }
   }
-  // Names are made from all entries, also those with problems: allowing the shell must not rename tasks that were imported before.
+  // Names are made from all entries, including those with problems: allowing the shell later must not rename imported tasks.
   const names = nameTasks(
     prefix,
     entries.map(({ command, time, user }) => ({ command, identity: `${time.expression}\n${user ?? ""}\n${command}` })),
@@ -101,8 +100,8 @@ export function importCrontab(file: CrontabFile, options: CrontabOptions): Impor
 const sourceOf = (path: string): string => `${path}: `;
 
 /**
- * True if an import of this file, under this prefix, made the task. A task with another prefix may come from another machine, whose
- * crontab has the same path.
+ * True if an import of this file with this prefix made the task. A task with another prefix may come from another machine, whose crontab
+ * has the same path.
  */
 export function isOfCrontab(task: Pick<ImportedTask, "name" | "description">, path: string, prefix = path): boolean {
   const first = namePrefix(prefix);
@@ -114,15 +113,15 @@ interface Surroundings {
   file: CrontabFile;
   zone: string;
   owner: string | null;
-  /** Neither the file's path nor the caller determines the format. */
+  /** True if neither the file's path nor the caller determines the format. */
   guessed: boolean;
   shell: boolean;
   notes: CrontabNote[];
-  /** Variables that a note was written for. */
+  /** Variables about which a note was already written. */
   asked: Set<string>;
 }
 
-/** @throws CRONTAB_INVALID for an entry that would be read as another time, or another program, than was meant */
+/** @throws CRONTAB_INVALID for an entry that would be read with another time or program than intended */
 function checkFields({ user, command }: CrontabEntry, guessed: boolean): void {
   const [sixth = ""] = [user ?? command.split(/\s/, 1)[0]];
   if (/^(?:\*|\d)[\d*,/-]*$/.test(sixth))
@@ -151,7 +150,7 @@ function taskOf(entry: CrontabEntry, around: Surroundings): Omit<ImportedTask, "
     ...(entry.stdin === undefined ? {} : { stdin: entry.stdin }),
     ...(user === null ? {} : { user }),
   };
-  // Cron's rule for clock changes: entries with a star count elapsed time; others run once, late if need be.
+  // Cron's rule for clock changes: entries with a star count elapsed time; others run once, late if necessary.
   const schedule = cron(entry.time.expression, {
     zone: entry.zone ?? around.zone,
     gap: entry.time.wildcard ? "skip" : "shift",
@@ -162,7 +161,7 @@ function taskOf(entry: CrontabEntry, around: Surroundings): Omit<ImportedTask, "
   return { schedule, command, description, line: entry.line, needsShell };
 }
 
-/** Shells whose word rules `splitCommand` implements. */
+/** Shells whose rules for words `splitCommand` implements. */
 const posixShells = new Set(["sh", "bash", "dash", "ash", "ksh", "mksh", "zsh"]);
 
 function commandOf(entry: CrontabEntry, { shell, notes, asked }: Surroundings) {
@@ -196,7 +195,7 @@ function commandOf(entry: CrontabEntry, { shell, notes, asked }: Surroundings) {
   return { argv: [shellPath, "-c", entry.command], env: entry.env, needsShell: true };
 }
 
-/** Variables that a worker passes on to a program that is no shell only where its operator allows them. */
+/** Variables that a worker passes to a program only if its operator allows them; a shell receives them anyway. */
 function refusedVariables([program = ""]: readonly string[], env: Record<string, string>): string[] {
   if (isShellName(program)) return [];
   return Object.keys(env).filter((name) => whyRefused(name, env[name] as string) !== undefined);

@@ -8,8 +8,8 @@ export interface EnvironmentLine {
 const assignment = /^\s*(?:"([^"]*)"|'([^']*)'|([^\s="']+))\s*=\s*(.*?)\s*$/s;
 
 /**
- * `NAME = value`, both perhaps quoted, values taken literally: cron expands nothing. Null when the line is not of this
- * shape, and so can only be an entry.
+ * Reads `NAME = value`, both optionally quoted. Values are taken literally, because cron expands nothing. Null: the line has another form,
+ * so it can only be an entry.
  * @throws CRONTAB_INVALID
  */
 export function readEnvironment(line: string): EnvironmentLine | null {

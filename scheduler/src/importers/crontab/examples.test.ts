@@ -11,7 +11,7 @@ const bytesOf = (path: string) => readFileSync(join(folder, path));
 const read = (path: string, shell: boolean) =>
   importCrontab({ path: `/${path}`, text: bytesOf(path).toString() }, { zone: "Europe/Berlin", shell });
 
-/** Per file: entries in all, those that need no shell, problems that no shell mends, and the tasks' names. */
+/** For each file: the number of entries, of those that need no shell, of problems that a shell would not solve, and the tasks' names. */
 const expected: Record<string, { entries: number; plain: number; lost: number; names: string[] }> = {
   "etc/crontab": {
     entries: 4,

@@ -1,16 +1,16 @@
 /**
- * Reads the five time fields as cron programs do, which differs a little from Carillon: cron has no `L`, `W`, `#` and `?`, it takes steps
- * longer than the field, and `~` for a value chosen once. A form that two cron programs read differently (`5/10`, `50-10`) is refused,
- * not guessed. Accepted and refused forms were compared with Debian's `crontab -n`.
+ * Reads the five time fields as cron programs do, which differs a little from Carillon: cron has no `L`, `W`, `#` and `?`, but accepts
+ * steps longer than the field's range, and `~` for a value chosen once. A form that two cron programs interpret differently (`5/10`,
+ * `50-10`) is refused, not guessed. The accepted and refused forms were compared with Debian's `crontab -n`.
  */
 import { CarillonError } from "../../base/errors.ts";
 
 export interface TimeFields {
   /** The expression in Carillon's dialect. */
   expression: string;
-  /** Minute or hour begins with `*`: cron then counts elapsed time across a change of clocks. */
+  /** Minute or hour begins with `*`: cron then counts elapsed time across a clock change. */
   wildcard: boolean;
-  /** The values chosen for `~`, in words. */
+  /** The values that were chosen for `~`, as text for a note. */
   chosen: string[];
 }
 
@@ -18,7 +18,7 @@ interface FieldForm {
   name: string;
   min: number;
   max: number;
-  /** The longest step that Carillon's own dialect has. */
+  /** The longest step that Carillon's own dialect allows. */
   longestStep: number;
   names?: readonly string[];
 }
@@ -50,7 +50,7 @@ export function readTimeFields(fields: readonly string[], choose: (field: string
   });
   const [, , day, , weekday] = read as [string, string, string, string, string];
   const [, , givenDay, , givenWeekday] = fields as [string, string, string, string, string];
-  // "Either day field" is decided by a leading star; a star that had to be rewritten must not change that.
+  // A leading star makes cron require both day fields, so rewriting a field must not remove its star.
   if (lostStar(givenDay, day) && !givenWeekday.startsWith("*")) throw starProblem("day of month", givenDay);
   if (lostStar(givenWeekday, weekday) && !givenDay.startsWith("*")) throw starProblem("day of week", givenWeekday);
   return {
@@ -60,7 +60,7 @@ export function readTimeFields(fields: readonly string[], choose: (field: string
   };
 }
 
-/** `@daily` and its like. @throws CRONTAB_INVALID, also for @reboot */
+/** `@daily` and similar nicknames. @throws CRONTAB_INVALID, also for @reboot */
 export function readNickname(word: string): TimeFields {
   const name = word.toLowerCase();
   if (name === "@reboot") {
@@ -133,7 +133,7 @@ function readItem(form: FieldForm, field: string, item: string, pick: (low: numb
   return step > form.longestStep ? String(low) : `${base}/${step}`;
 }
 
-/** cronie's and OpenBSD's `0~59`, `~`, `5~`, `~30`: a value chosen once, when the table is read. */
+/** `0~59`, `~`, `5~`, `~30` of cronie and OpenBSD: a value chosen once, when the crontab is read. */
 function readRandom(
   form: FieldForm,
   field: string,

@@ -1,10 +1,10 @@
 /**
- * The two formats of a crontab: the user's (five fields, command) and the system's (five fields, account, command). No line of a crontab
- * states its format. Its path does, and failing that its content, if every entry names an account.
+ * The two formats of a crontab: a user's (five fields, command) and the system's (five fields, account, command). No line of a crontab
+ * states its format. Its path does; if not, its content does, if every entry names an account.
  */
 export type CrontabFormat = "user" | "system";
 
-/** Accounts of Debian's base and its packages with crontabs, of other systems and of cloud images; the importing machine may know more. */
+/** Accounts of Debian, of its packages with crontabs, of other systems and of cloud images; the importing machine may add more. */
 const usualAccounts = new Set(
   `root daemon bin sys games man lp mail news uucp proxy www-data backup list irc nobody _apt systemd-network messagebus
   sshd postgres mysql redis munin logcheck amavis debian-spamd clamav smmsp postfix cricket nagios icinga zabbix prometheus
@@ -27,19 +27,19 @@ export function detectFormat(path: string, text: string, accounts: readonly stri
   return entries > 0 ? "system" : "user";
 }
 
-/** The format according to the file's path; null: the path does not determine it. */
+/** The format by the file's path; null: the path does not determine it. */
 export function formatOfPlace(path: string): CrontabFormat | null {
   if (/(?:^|\/)etc\/(?:crontab|cron\.d\/[^/]+)$/.test(path)) return "system";
   return spoolAccount(path) === null ? null : "user";
 }
 
-/** A user's entry that seems to be a system's: the account before what it runs. */
+/** The account in a user's entry that seems to be a system's entry: a word like an account's name before the program. */
 export const seemsAccount = (command: string): string | undefined => {
   const [, word = ""] = /^([a-z_][\w-]*)[ \t]+[/[]/.exec(command) ?? [];
   return usualAccounts.has(word) ? word : undefined;
 };
 
-/** The account that owns a file of cron's spool folder: the file is named after the account. */
+/** The account that owns a file in cron's spool folder: the file has the account's name. */
 export function spoolAccount(path: string): string | null {
   return /(?:^|\/)var\/spool\/cron\/(?:crontabs\/|tabs\/)?([A-Za-z_][\w.-]*)$/.exec(path)?.[1] ?? null;
 }

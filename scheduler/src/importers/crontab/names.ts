@@ -1,7 +1,7 @@
 /**
  * Names for imported tasks. A name is the task's identity in the store, so it must not depend on the line's number or on the order of
- * lines. It is made of the file's name and the program's; if two would be equal, both add their arguments; if they are still equal, both
- * add a hash of their content. Only identical lines are numbered.
+ * lines. It is made of the file's name and the program's name; if two names would be equal, both get their arguments; if they are still
+ * equal, both get a hash of their content. Only identical lines are numbered.
  */
 import { limits } from "../../base/limits.ts";
 import { textHash } from "./text-hash.ts";
@@ -9,11 +9,11 @@ import { textHash } from "./text-hash.ts";
 export interface Nameable {
   /** The command as text. */
   command: string;
-  /** All that distinguishes the entry from others with the same command. */
+  /** Everything that distinguishes the entry from others with the same command. */
   identity: string;
 }
 
-/** @param prefix as `namePrefix` gives it */
+/** @param prefix as returned by `namePrefix` */
 export function nameTasks(prefix: string, entries: readonly Nameable[]): string[] {
   const forms = entries.map((entry) => {
     const { program, args } = mainProgram(entry.command, prefix);
@@ -41,7 +41,7 @@ export function nameTasks(prefix: string, entries: readonly Nameable[]): string[
     }
   }
   const used = new Set<string>();
-  // Where the search for a free number goes on: thousands of entries may be alike.
+  // Where the search for a free number continues, because thousands of entries may be alike.
   const counts = new Map<string, number>();
   return entries.map((_, at) => {
     const base = nameAt(at);
@@ -76,14 +76,14 @@ function slug(text: string): string {
 
 /** Words that start a command but are not its main program. */
 const lead = new Set("if then elif else do while until ! exec sudo nohup setsid chronic time eatmydata".split(" "));
-/** Commands that only test or prepare. */
+/** Commands that only test or prepare something. */
 const aside = new Set("cd test [ [[ command for case fi done esac true : export set umask sleep . source".split(" "));
-/** Programs whose first plain argument is what they run. */
+/** Programs whose first plain argument is the program that they run. */
 const launchers = new Set(
   "nice ionice env timeout flock sh bash dash perl php python python2 python3 ruby node java systemd-cat".split(" "),
 );
 
-/** The main program of a command line, whatever shell syntax surrounds it. A guess, but always the same one. */
+/** The main program of a command line, whatever shell syntax surrounds it. It is a guess, but always the same one. */
 function mainProgram(command: string, prefix: string): { program: string; args: string[] } {
   const candidates = segments(command)
     .map((words) => programOf(words))
@@ -100,7 +100,7 @@ function segments(command: string): string[][] {
     .map((segment) => segment.split(/\s+/).filter((word) => word !== "" && !/^[A-Za-z_]\w*=/.test(word)));
 }
 
-/** `$( … )` and `${ … }`, also nested, become `_`. */
+/** Replaces `$( … )` and `${ … }`, also nested ones, by `_`. */
 function withoutSubstitutions(command: string): string {
   let kept = "";
   let depth = 0;
@@ -127,7 +127,7 @@ function programOf(given: readonly string[]): { program: string; args: string[] 
   let program = baseName(words[0]);
   while (launchers.has(program)) {
     const plains = [...words.keys()].filter((at) => at > 0 && !/^[-\d]/.test(words[at] as string));
-    // flock names its lock file first.
+    // The first argument of flock is its lock file.
     const plain = plains[program === "flock" ? 1 : 0] ?? -1;
     const inline = words.some((word, at) => at < plain && /^-[a-z]*[cer]$/.test(word));
     if (plain < 0 || inline) break;

@@ -1,6 +1,6 @@
 /**
- * Crontab text → entries and problems. Each line that is neither blank nor a comment becomes an entry, an environment setting, or a
- * problem; a setting that means less here than to cron becomes a note. Pure: no file, clock or chance.
+ * Converts crontab text to entries and problems. Each line that is neither blank nor a comment is an entry, an environment setting, or a
+ * problem; a setting that has less effect here than in cron gives a note. Pure: uses no file, clock or randomness.
  */
 import { CarillonError } from "../../base/errors.ts";
 import { limits } from "../../base/limits.ts";
@@ -13,7 +13,7 @@ import { textHash } from "./text-hash.ts";
 
 /** A line that could not be imported, and why. */
 export interface CrontabProblem {
-  /** From 1. */
+  /** The line's number, from 1. */
   line: number;
   text: string;
   code: "CRONTAB_INVALID";
@@ -21,7 +21,7 @@ export interface CrontabProblem {
   hint: string;
 }
 
-/** A fact that the user should know: about something that was imported, or that has no effect here. */
+/** A fact that the user should know, about an entry that was imported or a setting without effect here. */
 export interface CrontabNote {
   line: number;
   message: string;
@@ -31,13 +31,13 @@ export interface CrontabEntry {
   line: number;
   text: string;
   time: TimeFields;
-  /** The system format's sixth field. */
+  /** The account in the sixth field of the system format. */
   user?: string;
   command: string;
   stdin?: string;
   /** The environment set above this line. */
   env: Record<string, string>;
-  /** CRON_TZ as set above this line, spelt as the zone database does. */
+  /** CRON_TZ as set above this line, in the zone database's spelling. */
   zone?: string;
   /** cronie's RANDOM_DELAY. */
   randomDelayMinutes: number;
@@ -49,16 +49,16 @@ export interface ParsedCrontab {
   notes: CrontabNote[];
 }
 
-/** The settings in the lines above an entry. */
+/** The settings that the lines above an entry have made. */
 interface Settings {
   env: Record<string, string>;
   zone?: string;
-  /** The line of a CRON_TZ that names no zone: entries after it have no known time. */
+  /** The line of an invalid CRON_TZ: the times of entries after it are unknown. */
   badZoneLine?: number;
   randomDelayMinutes: number;
 }
 
-/** Settings for cron itself, which are no variables of the command. */
+/** Settings for cron itself, which are no variables for the command. */
 const unusedSettings = new Map([
   ["MAILTO", "no mail is sent: output goes to the run's log, and a failure to the run's state"],
   ["MAILFROM", "no mail is sent"],
@@ -78,7 +78,7 @@ export function parseCrontab(text: string, options: { format: CrontabFormat; see
     return { entries, problems: [problemOf(1, text.slice(0, 80), found)], notes };
   }
 
-  // Without a prototype, so that every variable name is safe.
+  // The object has no prototype, so that every variable name is safe.
   const settings: Settings = { env: Object.create(null) as Record<string, string>, randomDelayMinutes: 0 };
   const lines = text.replace(/^\uFEFF/, "").split("\n");
   if (text.includes("\r\n")) {
@@ -123,7 +123,7 @@ function apply(setting: { name: string; value: string }, settings: Settings, lin
     return;
   }
   if (name === "CRON_TZ") {
-    // Entries are problems until a valid CRON_TZ follows: better none than one at the wrong hour.
+    // After an invalid CRON_TZ entries are problems until a valid one follows: no task is better than one at the wrong hour.
     settings.zone = undefined;
     settings.badZoneLine = value === "" ? undefined : line;
     if (value !== "") settings.zone = zoneName(value.replace(/^:/, ""));

@@ -9,9 +9,9 @@ test.each([
   ["cat%a\\%b%c", "cat", "a%b\nc\n"],
   ["cat%", "cat", undefined],
   ["cat%%", "cat", "\n"],
-  // An escaped backslash escapes nothing more in a command…
+  // In a command, an escaped backslash escapes nothing that follows…
   ["a\\\\%b", "a\\\\", "b\n"],
-  // …but in the input it does: Vixie's cron, to the letter.
+  // …but in the input it does, exactly as in Vixie's cron.
   ["cat%x\\\\%y", "cat", "x\\%y\n"],
   ["cat%x\\", "cat", "x\\\n"],
 ])("%s", (field, command, stdin) => {

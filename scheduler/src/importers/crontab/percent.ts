@@ -1,13 +1,13 @@
-/** The sixth field of a crontab line as cron takes it apart, before any shell sees it. */
+/** The sixth field of a crontab line as cron splits it, before any shell sees it. */
 export interface CommandField {
   command: string;
-  /** The text after the first unescaped %; ends with a newline. */
+  /** The text after the first unescaped %; it ends with a newline. */
   stdin?: string;
 }
 
 /**
- * The first unescaped `%` ends the command and begins its standard input, in which every further `%` is a newline; `\%` is a percent
- * sign. Backslashes before anything else stay. The two halves differ in one odd case, as in Vixie's cron: `\\%` ends the command, but is
+ * The first unescaped `%` ends the command and begins its standard input, in which every further `%` is a newline; `\%` is a percent sign.
+ * A backslash before any other character stays. The two parts differ in one odd case, as in Vixie's cron: `\\%` ends the command, but is
  * `\%` in the input.
  */
 export function splitPercent(field: string): CommandField {

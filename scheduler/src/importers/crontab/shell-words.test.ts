@@ -98,11 +98,11 @@ test("splits as /bin/sh does, whenever it splits at all", () => {
     try {
       if ("argv" in splitCommand(text)) texts.add(text);
     } catch (error) {
-      // An open quote: there is nothing to compare.
+      // The quote is not closed, so there is nothing to compare.
       expect(error).toMatchObject({ code: "CRONTAB_INVALID" });
     }
   }
-  // A backslash at the very end would join two lines of the script.
+  // A backslash at the very end would join two lines of the script, so such texts are left out.
   const list = [...texts].filter((text) => !text.endsWith("\\"));
   expect(list.length, `seed ${seed}`).toBeGreaterThan(100);
   expect(
@@ -114,7 +114,7 @@ test("splits as /bin/sh does, whenever it splits at all", () => {
 const wordsOf = (split: SplitCommand) =>
   ("argv" in split ? split.argv.slice(1) : []).map((word) => `<${word}>`).join("");
 
-/** One shell for all: each text prints its words between brackets, and a line's end. */
+/** One shell process reads all texts: for each it prints the words between brackets, then a newline. */
 function shellsWords(texts: string[]): string[] {
   const script = `p() { for w; do printf '<%s>' "$w"; done; printf '\\n'; }\n${texts.join("\n")}\n`;
   return spawnSync("/bin/sh", ["-c", script], { encoding: "utf8" }).stdout.split("\n").slice(0, -1);

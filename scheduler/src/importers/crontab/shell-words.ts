@@ -1,12 +1,12 @@
 /**
- * Splits a command line into words by the rules of the POSIX shell, provided it needs nothing else of a shell. Syntax that a shell would
- * expand, chain, redirect or run itself is named, not imitated: half a shell is worse than none.
+ * Splits a command line into words by the rules of the POSIX shell, if it needs nothing else from a shell. Syntax that a shell would
+ * expand, chain, redirect or run itself is reported, not imitated, because half a shell is worse than none.
  */
 import { refuse } from "./fields.ts";
 
 export type SplitCommand =
   | { argv: string[]; env: Record<string, string>; comment: string }
-  /** The part that only a shell can do, in words. */
+  /** The feature that only a shell has, in words. */
   | { needsShell: string };
 
 const builtins = new Set(
@@ -33,13 +33,13 @@ const syntax: Record<string, string> = {
 
 interface Word {
   value: string;
-  /** The length of the value before the first quote or backslash. */
+  /** The length of the word's value before its first quote or backslash. */
   plain: number;
 }
 
 /** @throws CRONTAB_INVALID when a quote is not closed, or when there is no program */
 export function splitCommand(text: string): SplitCommand {
-  // Checked first: "if … then" is a better reason than the first special character in it.
+  // Checked first, because "if … then" is a better reason than the first special character in the line.
   const first = /^\s*(\S+)/.exec(text)?.[1] ?? "";
   if (builtins.has(first)) return { needsShell: `${first}, which the shell does itself` };
   const read = readWords(text);
@@ -56,7 +56,7 @@ export function splitCommand(text: string): SplitCommand {
     throw refuse("there is no program to run", "Write a command after the time fields.");
   }
   if (builtins.has(program)) return { needsShell: `${program}, which the shell does itself` };
-  // /bin/sh's own echo reads backslashes, the program does not.
+  // The built-in echo of /bin/sh interprets backslashes, while the program echo does not.
   if (program === "echo" && argv.some((word) => word.includes("\\"))) return { needsShell: "echo with backslashes" };
   return { argv, env, comment: read.comment };
 }

@@ -52,7 +52,7 @@ SageMakerPipelineParameters | lost | the pipeline's parameters |
 SqsParameters | lost | the queue's message group |
 `);
 
-/** The number of attempts that AWS makes within a day for a target without a retry policy. */
+/** The attempts that AWS makes within a day for a target without a retry policy. */
 const usualAttempts = 185;
 const unitsMs: Record<string, number> = { minute: 60_000, hour: 3_600_000, day: 86_400_000 };
 
@@ -192,13 +192,13 @@ function retryOf(policy: unknown): unknown {
   return tries === undefined || tries >= usualAttempts ? undefined : { attempts: tries + 1 };
 }
 
-/** A text that is JSON is its value; the rest is itself. */
+/** A text that contains JSON is parsed; any other value is the payload itself. */
 function payloadOf(input: unknown): unknown {
   if (typeof input !== "string") return input;
   try {
     return JSON.parse(input);
   } catch {
-    // A target's input may be any text: the text itself is the payload.
+    // A target's input may be any text; a text that is no JSON is the payload itself.
     return input;
   }
 }

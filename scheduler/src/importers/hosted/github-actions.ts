@@ -36,7 +36,7 @@ export function importGithubActions(files: readonly SourceFile[], options: Impor
   return findings;
 }
 
-/** @returns how many of its schedules have no zone */
+/** @returns how many of the workflow's schedules name no zone */
 function addWorkflow(path: string, content: Row, options: ImportOptions, findings: Findings): number {
   const own = textOf(content.name) || basename(path).replace(/\.ya?ml$/i, "");
   const events = content.on;

@@ -107,7 +107,7 @@ function addEntry(row: Row, source: string, { schedule, times }: Made, options: 
       comment: `ran the Python function ${textOf(row.func)}`,
       suspended: row.next_run_time === null,
       fromMs: times.dialect === "once" ? undefined : start,
-      // An end is a trigger's last possible time.
+      // The end is the last possible time of a trigger.
       untilMs: times.dialect === "once" || end === undefined ? undefined : end + 1,
       times,
     },
@@ -147,7 +147,7 @@ function scheduleOf(row: Row, source: string, usualZone: string, findings: Findi
   return undefined;
 }
 
-/** The units from the largest to the smallest; those below the last one given default to these values. */
+/** The units from the largest to the smallest; units smaller than the smallest given one default to these values. */
 const units = { year: "*", month: "1", day: "1", week: "*", day_of_week: "*", hour: "0", minute: "0", second: "0" };
 
 function fieldsOf(row: Row): Record<string, string> {
@@ -175,13 +175,13 @@ function cronOf(fields: Record<string, string>): string | undefined {
   return year === "*" ? text : `${text} ${year}`;
 }
 
-/** Numbers count from Monday there, and so do steps. */
+/** APScheduler numbers weekdays from Monday, and steps count from there. */
 function weekdayItem(item: string): string {
   const [, from = "", to, step] = /^(\*|\w+)(?:-(\w+))?(?:\/(\d+))?$/.exec(item.trim()) ?? [];
   if (from === "*" && step === undefined) return "*";
   const indexOf = (text: string) => (/^[0-6]$/.test(text) ? Number(text) : dayNames.indexOf(text.toUpperCase()));
   const [first, last] = from === "*" ? [0, 6] : [indexOf(from), indexOf(to ?? from)];
-  // A text that is no weekday comes back as it is, for the parser to refuse.
+  // A text that is no weekday is returned unchanged, for the parser to refuse.
   if (first < 0 || last < first) return item;
   const found = dayNames.filter((_, at) => at >= first && at <= last && (at - first) % Number(step ?? 1) === 0);
   return found.join(",");

@@ -56,7 +56,7 @@ const unitsMs: Record<string, number> = {
 interface Place {
   options: ImportOptions;
   findings: Findings;
-  /** Rows of a fixture by model and primary key. */
+  /** The rows of a fixture, by model and primary key. */
   models: ReadonlyMap<string, Row>;
   unzoned: Set<string>;
   handlers: Set<string>;
@@ -124,7 +124,7 @@ function addPeriodic(row: Row, place: Place): void {
       group: options.group ?? (textOf(row.queue) || textOf(said.queue) || undefined),
       schedule: made.schedule,
       slotPayload: saysNothing(payload) ? undefined : payload,
-      // After a halt beat sends once for all slots that were due meanwhile.
+      // After an outage, beat sends a task once for all slots that were due meanwhile.
       misfire: { policy: "fire_once" },
     },
     {
@@ -229,13 +229,13 @@ function cronOf(row: Row, named: string, source: string, { options, findings }: 
   };
 }
 
-/** A column of a fixture is a text with JSON in it. */
+/** A column of a fixture may be a text that contains JSON. */
 function jsonOf(value: unknown): unknown {
   if (typeof value !== "string") return value;
   try {
     return JSON.parse(value);
   } catch {
-    // Django stores the text as typed: a text that is no JSON becomes the payload itself.
+    // Django stores the text as it was typed; a text that is no JSON becomes the payload itself.
     return value;
   }
 }

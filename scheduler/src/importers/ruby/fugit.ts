@@ -1,6 +1,6 @@
 /**
- * Fugit's texts, which Solid Queue and Sidekiq-cron have: a cron with an optional zone at its end, or a phrase. A phrase that
- * schedule/phrase/ refuses because it leaves something open is completed here by Fugit's own rules: midnight, the first of the month.
+ * Fugit's texts, which Solid Queue and Sidekiq-cron use: a cron with an optional zone at its end, or a phrase. A phrase that
+ * schedule/phrase/ refuses because it is ambiguous is completed here by Fugit's own rules: midnight, the first of the month.
  */
 import { isCarillonError } from "../../base/errors.ts";
 import { cronOfPhrase } from "../../schedule/phrase/phrase.ts";
@@ -40,7 +40,7 @@ function cronOf(text: string): string {
   const [day = "", month = "", weekday = ""] = fields.slice(-3);
   if (!/&/.test(day + weekday)) return eitherDay(last);
   const both = bothDays(day.replaceAll("&", ""), weekday.replaceAll("&", ""));
-  // The text keeps its `&`, so that the cron is refused; without the sign it would match either day.
+  // The text keeps its `&`, so that the cron is refused: without the sign, days that match either field would fire.
   return both ? [...fields.slice(0, -3), both[0], month, both[1]].join(" ") : text;
 }
 
@@ -52,7 +52,7 @@ function phraseOf(text: string): string {
   if (whole === "years" && count === "1") return "0 0 1 1 *";
   if (whole === "months") return count === "1" ? "0 0 1 * *" : `0 0 1 */${count} *`;
   if (/^(?:second|minute|hour)s$/.test(whole)) return cronOfPhrase(`every ${count} ${whole}`).expression;
-  // A bare hour is one of 24 there: "at 5 and 17", "at five".
+  // In Fugit a bare number is an hour from 0 to 23: "at 5 and 17", "at five".
   const digits = text.replace(/(?<=\bat )[a-z]+\b/gi, (word) => {
     const hour = hours.indexOf(word.toLowerCase());
     return hour < 0 ? word : String(hour);

@@ -49,7 +49,7 @@ describe("Fugit's texts", () => {
     const { tasks } = solid(text);
     expect(tasks).toHaveLength(phrases.length);
     const outcomes = tasks.map((task) => compareTask(task, utc.nowMs, 20));
-    // The sign & is one that the reading does not know.
+    // The reader does not support the sign &.
     expect(outcomes.filter(({ outcome }) => outcome !== "same").map(({ said }) => said)).toEqual(["0 0 1-7& * mon"]);
   });
 

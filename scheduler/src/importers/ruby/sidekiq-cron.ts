@@ -46,7 +46,7 @@ export function importSidekiqCron(files: readonly SourceFile[], options: ImportO
           group: options.group ?? (textOf(row.queue) || undefined),
           schedule: made.schedule,
           slotPayload: saysNothing(row.args) ? undefined : row.args,
-          // Its poller starts late slots within a grace time of a minute.
+          // Sidekiq-cron's poller starts late slots within a grace time of a minute.
           misfire: { policy: "skip", after: "1m" },
         },
         {

@@ -1,10 +1,10 @@
 /**
- * Jenkins' H: a number that the project's full name decides. Jenkins draws it from java.util.Random, seeded with an MD5 of the name, so
- * an imported project keeps the minute that it had.
+ * Jenkins' H stands for a number that depends on the project's full name: Jenkins draws it from java.util.Random, seeded with an MD5 of the
+ * name. Computing it in the same way lets an imported project keep its minute.
  */
 import { createHash } from "node:crypto";
 
-/** The next number from 0 to below `bound`. */
+/** Returns the next number, from 0 to below `bound`. */
 export type Hash = (bound: number) => number;
 
 const multiplier = 0x5deece66dn;
@@ -23,7 +23,7 @@ export function jenkinsHash(name: string): Hash {
     if ((bound & -bound) === bound) return Number((BigInt(bound) * BigInt(next(31n))) >> 31n);
     let drawn = next(31n);
     let value = drawn % bound;
-    // Numbers beyond the last whole multiple of the bound are drawn again.
+    // As in java.util.Random, numbers beyond the last whole multiple of the bound are drawn again.
     while (drawn - value + (bound - 1) > 0x7fffffff) {
       drawn = next(31n);
       value = drawn % bound;
@@ -41,7 +41,7 @@ const nicknames: Record<string, string> = {
   "@midnight": "H H(0-2) * * *",
   "@hourly": "H * * * *",
 };
-/** A day of the month is one that every month has. */
+/** The day of the month is limited to days that every month has. */
 const bounds = [
   [0, 59],
   [0, 23],
@@ -50,7 +50,7 @@ const bounds = [
   [0, 6],
 ] as const;
 
-/** The line with a number for each H; undefined: the line is not understood. */
+/** The line with a number in place of each H; undefined: the line is not understood. */
 export function spreadCron(line: string, hash: Hash): string | undefined {
   const fields = (nicknames[line.toLowerCase()] ?? line).split(/\s+/);
   if (fields.length !== bounds.length) return undefined;

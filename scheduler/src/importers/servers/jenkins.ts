@@ -94,7 +94,7 @@ function addSpec(
     else if (line !== "" && !line.startsWith("#")) lines.push(line);
   }
   if (lines.length === 0) findings.problem(name, "its schedule is empty", "A TimerTrigger has a spec.");
-  // All lines of a project use one sequence of numbers.
+  // All lines of a project share one sequence of numbers.
   const hash: Hash = jenkinsHash(name);
   for (const [at, line] of lines.entries()) {
     const source = lines.length === 1 ? name : `${name}-${at + 1}`;

@@ -114,7 +114,7 @@ function addRow(row: Row, options: ImportOptions, findings: Findings): boolean {
     );
     return false;
   }
-  // The API names columns in camel case.
+  // The API returns the columns' names in camel case, so they are converted.
   const byColumn = Object.entries(row).map(([name, value]) => [
     name.replace(/[A-Z]/g, (c) => `_${c.toLowerCase()}`),
     value,
@@ -131,7 +131,7 @@ function addRow(row: Row, options: ImportOptions, findings: Findings): boolean {
   const retries = numberOf(column(row, "instance_retry_num")) ?? 0;
   const limitMs = numberOf(column(row, "instance_time_limit")) ?? 0;
   const [fromMs, endMs] = lifeOf(column(row, "lifecycle"));
-  // A manual schedule and a fixed delay have neither a start nor an end in Carillon.
+  // In Carillon a manual schedule and a fixed delay have neither a start nor an end.
   const isBounded = made.times.dialect === "quartz" || made.times.dialect === "interval";
   const isOver = endMs !== undefined && endMs <= options.nowMs;
   if (!isBounded && !isOver && (fromMs !== undefined || endMs !== undefined))
@@ -165,7 +165,7 @@ function addRow(row: Row, options: ImportOptions, findings: Findings): boolean {
   return added !== undefined;
 }
 
-/** {"start":…,"end":…} in ms, as a text or an object. */
+/** Reads {"start":…,"end":…} in milliseconds, from a text or an object. */
 function lifeOf(value: unknown): (number | undefined)[] {
   const said = typeof value === "string" ? value : JSON.stringify(value ?? null);
   return ["start", "end"].map((name) => numberOf(new RegExp(`"${name}"\\s*:\\s*(\\d+)`).exec(said)?.[1]));

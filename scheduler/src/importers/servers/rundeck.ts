@@ -72,7 +72,7 @@ function rowsOfFile({ path, text }: SourceFile, findings: Findings): Row[] | und
   return undefined;
 }
 
-/** XML has the same data in attributes and children; a sequence's commands are a list in YAML. */
+/** Converts XML, whose data is in attributes and children, to the form of YAML, where a sequence's commands are a list. */
 function valueOfXml(element: Element): unknown {
   if (element.name === "sequence")
     return { ...element.attributes, commands: childrenOf(element, "command").map(valueOfXml) };
@@ -84,7 +84,7 @@ function valueOfXml(element: Element): unknown {
 const isOff = (value: unknown): boolean => value === false || value === "false";
 const isOn = (value: unknown): boolean => value === true || value === "true";
 
-/** @returns whether it was imported with a cron that names no zone */
+/** @returns true if the entry was imported with a cron that names no zone */
 function addEntry(row: Row, options: ImportOptions, findings: Findings): boolean {
   const [own, folder] = [textOf(row.name), textOf(row.group)];
   const source = folder === "" ? own : `${folder}/${own}`;
@@ -120,7 +120,7 @@ function addEntry(row: Row, options: ImportOptions, findings: Findings): boolean
   return added !== undefined && text !== "" && textOf(row.timeZone) === "";
 }
 
-/** "": the entry has no schedule. */
+/** The cron expression of a schedule; "": the entry has no schedule. */
 function cronOf(schedule: unknown): string {
   if (!isRow(schedule)) return "";
   const at = (path: string, usual: string) => textOf(within(schedule, path)) || usual;

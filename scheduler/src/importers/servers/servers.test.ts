@@ -8,7 +8,7 @@ import { importPowerjob } from "./powerjob.ts";
 import { importRundeck } from "./rundeck.ts";
 
 describe("Jenkins", () => {
-  // Jenkins' own tests expect these numbers of these names.
+  // Jenkins' own tests expect these numbers for these names.
   it.each([
     ["stuff", "H * * * *", "56 * * * *"],
     ["stuff", "@hourly", "56 * * * *"],

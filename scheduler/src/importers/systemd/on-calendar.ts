@@ -1,4 +1,4 @@
-/** An OnCalendar expression as a cron. A date and a weekday both count there; a cron has that for some days only. */
+/** An OnCalendar expression as a cron. In systemd a date and a weekday must both match; a cron can express that for some days only. */
 import { bothDays } from "../both-days.ts";
 
 export interface CalendarCron {
@@ -19,7 +19,7 @@ const named: Record<string, string> = {
   semiannually: "0 0 1 1,7 *",
 };
 
-/** @returns undefined where it is not understood, or no cron has its days */
+/** @returns undefined if the expression is not understood, or no cron has its days */
 export function cronOfCalendar(text: string): CalendarCron | undefined {
   const [, before = text.trim(), zone = null] = /^(.*\S)\s+(UTC|[A-Z][A-Za-z_]+\/[\w+\-/]+)$/.exec(text.trim()) ?? [];
   const known = named[before.toLowerCase()];

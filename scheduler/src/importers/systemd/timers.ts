@@ -63,7 +63,7 @@ export function importSystemd(files: readonly SourceFile[], options: ImportOptio
 
 const isTrue = (value: string) => /^(?:yes|true|on|1)$/i.test(value);
 
-/** The delay that is added to a timer's times: either drawn for each start, or fixed per timer. */
+/** The delay that systemd adds to a timer's times: drawn for each start, or fixed per timer. */
 function spreadOf(
   one: (field: string) => string,
   name: string,
@@ -82,7 +82,7 @@ function spreadOf(
   return { jitter: delay > 0 ? delay : offset, ...(stays && { jitterBy: "task" }) };
 }
 
-/** A skipped local time has no start there, a repeated one its first, as `systemd-analyze calendar` shows. */
+/** systemd does not start at a skipped local time, and starts at the first of a repeated one, as `systemd-analyze calendar` shows. */
 const clockChanges = { gap: "skip", overlap: "first" };
 
 interface Made {
@@ -91,7 +91,7 @@ interface Made {
   periodMs?: number;
 }
 
-/** @returns how many of its schedules name no zone */
+/** @returns how many of the timer's schedules name no zone */
 function addTimer(
   name: string,
   unit: Unit,
@@ -112,7 +112,7 @@ function addTimer(
   const shared = {
     description,
     group: options.group,
-    // A unit that is active is not started again.
+    // systemd does not start an active unit again.
     overlap: "skip",
     misfire: { policy: isTrue(one("Persistent")) ? "fire_once" : "skip" },
     ...workOf(service, units.get(service)?.get("Service"), name, findings),

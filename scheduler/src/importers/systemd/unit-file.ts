@@ -1,8 +1,8 @@
-/** systemd's unit files, one by one or as `systemctl cat` prints them together, with their drop-ins. */
+/** systemd's unit files, given one by one or as printed together by `systemctl cat`, with their drop-ins. */
 import { basename, dirname } from "node:path";
 import type { SourceFile } from "../findings.ts";
 
-/** Values by section and name; a name may occur several times, and an empty value removes those before it. */
+/** Values by section and name; a name may occur several times, and an empty value removes the values before it. */
 export type Unit = Map<string, Map<string, string[]>>;
 
 export function readUnits(files: readonly SourceFile[]): Map<string, Unit> {
@@ -16,7 +16,7 @@ export function readUnits(files: readonly SourceFile[]): Map<string, Unit> {
   return units;
 }
 
-/** A drop-in lies in a folder of its unit's name: backup.timer.d/override.conf. */
+/** A drop-in is in a folder with its unit's name: backup.timer.d/override.conf. */
 const unitName = (path: string): string => {
   const folder = basename(dirname(path));
   return folder.endsWith(".d") ? folder.slice(0, -2) : basename(path);
@@ -66,7 +66,7 @@ const unitsMs: Record<string, number> = {
   weeks: 604_800_000,
 };
 
-/** "1h 30min", or "90" for seconds. undefined: the text is no span, or has a unit without a fixed length. */
+/** Reads "1h 30min", or "90" for seconds, as milliseconds. undefined: the text is no duration, or has a unit without a fixed length. */
 export function spanMs(text: string): number | undefined {
   const parts = [...text.trim().matchAll(/(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*/gy)];
   const isWhole = parts.length > 0 && parts.map(([whole]) => whole).join("") === text.trim();
@@ -76,7 +76,7 @@ export function spanMs(text: string): number | undefined {
   return Number.isNaN(ms) ? undefined : Math.round(ms);
 }
 
-/** A command line's words. undefined: it has a specifier (%i), which only systemd can resolve. */
+/** The words of a command line. undefined: it contains a specifier (%i), which only systemd can resolve. */
 export function wordsOf(line: string): string[] | undefined {
   const bare = line.replace(/^[@:+!|-]+/, "").trim();
   if (/%(?!%)/.test(bare.replaceAll("%%", ""))) return undefined;

@@ -1,12 +1,14 @@
-/** The state of this process in the cluster, for a probe. Nothing is sent to the store for it. */
+/** The state of this process in the cluster, for a probe. Reading it sends no request to the store. */
 export interface Health {
-  /** It has started, its session is valid, and it is not stopping. */
+  /** True if the process has started, its session is valid, and it is not stopping. */
   ready: boolean;
-  /** `starting`: `start` was not called, or has not resolved. `store`: the store has not answered for as long as the session's trust. */
+  /**
+   * `starting`: `start` was not called, or has not resolved. `store`: the store has not answered for so long that the session is in doubt.
+   */
   why: null | "starting" | "store" | "stopping";
   node: string;
   /** This process is the leader: it plans the slots. */
   leads: boolean;
-  /** Runs in this process; null: it has no worker. */
+  /** The number of runs that execute in this process; null: it has no worker. */
   running: number | null;
 }

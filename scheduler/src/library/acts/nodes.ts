@@ -10,7 +10,7 @@ import type { Acting } from "./acting.ts";
 export interface DrainOptions extends Why, ResultOptions {}
 
 export interface NodesOptions extends Acting {
-  /** The name of this process. */
+  /** Returns the name of this process. */
   own: () => string;
 }
 
@@ -24,7 +24,7 @@ export class Nodes {
     this.#options = options;
   }
 
-  /** The processes that are in the cluster now. */
+  /** The present members of the cluster. */
   async list(): Promise<Member[]> {
     const { store } = await this.#options.open();
     return (await store.sessions.members()).members;
@@ -47,7 +47,7 @@ export class Nodes {
     const { store } = await this.#options.open();
     await store.drains.drain(node, this.#options.change(why));
     for (;;) {
-      // Also before the first look: a claim that was under way at the drain may still bring it runs.
+      // Also waits before the first read, because a claim that was under way at the drain may still give the node runs.
       await pause(clock, lookMs);
       signal?.throwIfAborted();
       const holds = (await store.drains.list()).find((one) => one.node === node);

@@ -5,10 +5,10 @@ import { cron, every, type ScheduleSpec } from "../../schedule/schedule.ts";
 import type { TaskOptions } from "../../task/task.ts";
 import type { DefineTask, Task } from "../task-handle.ts";
 
-/** A task's options beside its schedule, and its name; default: that of its function. */
+/** A task's options other than its schedule, and the task's name; default: the name of its function. */
 export type OneLinerOptions = Omit<TaskOptions, "schedule"> & { name?: string };
 
-/** Defines a task by its schedule and its function alone. @throws TASK_INVALID, and what the schedule's own check throws */
+/** Defines a task with just its schedule and its function. @throws TASK_INVALID, and the errors of the schedule's own check */
 export type OneLiner<When, More = unknown> = <Result>(
   when: When,
   handler: Handler<undefined, Result>,
@@ -21,7 +21,7 @@ export interface OneLiners {
   readonly cron: OneLiner<string, { zone?: string }>;
 }
 
-/** Minifiers give names of a letter or two, and others with each build. */
+/** Minifiers make names of one or two letters, which differ with each build, so shorter names are refused. */
 const shortestName = 3;
 
 export const oneLiners = (define: DefineTask): OneLiners => ({
@@ -30,7 +30,7 @@ export const oneLiners = (define: DefineTask): OneLiners => ({
     defined(define, cron(expression, zone === undefined ? {} : { zone }), handler, options),
 });
 
-/** The cluster knows the task by its name, so the name must be the same in each process and after each build. */
+/** The name identifies the task in the cluster, so it must be the same in each process and after each build. */
 function defined<Result>(
   define: DefineTask,
   schedule: ScheduleSpec,

@@ -10,18 +10,18 @@ import { timeOf } from "../runs.ts";
 import type { Acting } from "./acting.ts";
 import { type PauseOptions, pauseChange } from "./pause.ts";
 
-/** The set that an operation acts on. All given fields must match. */
+/** The tasks or runs that an operation acts on. All given fields must match. */
 export interface OperationTarget extends Omit<OperationFilter, "sinceMs" | "untilMs"> {
   /** Only live runs due, and ended runs that ended, at or after this time. */
   since?: Date;
-  /** The same, before this time. */
+  /** Only live runs due, and ended runs that ended, before this time. */
   until?: Date;
 }
 
 export interface BeginOperation extends Why {
-  /** For a pause: when it ends by itself. Default: when the tasks are resumed. */
+  /** For a pause: when it ends automatically. Default: only when the tasks are resumed. */
   pauseUntil?: PauseOptions["until"];
-  /** For a backfill. */
+  /** Only for a backfill. */
   range?: BackfillRange;
   /** Two calls with the same token begin one operation. Default: a random token. */
   token?: string;
@@ -30,8 +30,8 @@ export interface BeginOperation extends Why {
 const lookMs = 100;
 
 /**
- * Acts on all tasks, runs or dead letters that match. The processes that schedule carry them out, and each caller that waits for one does
- * some of its steps: so it ends also where no process schedules.
+ * Acts on all tasks, runs or dead letters that match. Scheduler processes carry operations out, and each caller that waits for an operation
+ * executes some of its steps, so that it ends even if no scheduler runs.
  */
 export class Operations {
   readonly #options: Acting;
@@ -69,7 +69,7 @@ export class Operations {
     return new Operation(operationId, this.#options);
   }
 
-  /** An operation that was begun anywhere. Its methods throw OPERATION_UNKNOWN if there is none of this number. */
+  /** An operation, whichever process began it. Its methods throw OPERATION_UNKNOWN if no operation has this number. */
   get(operationId: number): Operation {
     return new Operation(operationId, this.#options);
   }
@@ -98,8 +98,8 @@ export class Operation {
   }
 
   /**
-   * Waits until it is done, stopped or failed, and carries out some of its steps meanwhile. @returns its figures
-   * @throws OPERATION_UNKNOWN; RESULT_TIMEOUT: the operation goes on; the signal's reason
+   * Waits until the operation is done, stopped or failed, and executes some of its steps meanwhile. @returns its figures
+   * @throws OPERATION_UNKNOWN; RESULT_TIMEOUT: the operation continues; the signal's reason
    */
   async result({ timeout, signal }: ResultOptions = {}): Promise<OperationRecord> {
     const { clock, change } = this.#options;
@@ -115,7 +115,7 @@ export class Operation {
     }
   }
 
-  /** Stops it before the next item. What it has done stays. @throws OPERATION_UNKNOWN, OPERATION_STATE */
+  /** Stops the operation before its next item. Completed items are not undone. @throws OPERATION_UNKNOWN, OPERATION_STATE */
   async stop(why: Why = {}): Promise<OperationRecord["state"]> {
     const { store } = await this.#options.open();
     const { author, reason, nowMs } = this.#options.change(why);

@@ -10,7 +10,7 @@ export interface PauseOptions extends Why {
 }
 
 export interface PauseResult {
-  /** Runs that were recalled but had started already; they continue. */
+  /** Runs that had already started when they were recalled; they continue. */
   started: number[];
   /** Number of waiting runs that stay until the task is resumed. */
   held: number;

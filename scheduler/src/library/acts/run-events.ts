@@ -4,9 +4,9 @@ import type { LiveState, Outcome } from "../../run/run.ts";
 import type { LogLine } from "../../run/run-record.ts";
 import { type Followed, isEnd } from "../../store/followed-run.ts";
 
-/** The events of a run, in their order. Changes between two reads of the store, half a second apart, are reported as one. */
+/** The events of a run, in order. Changes between two reads of the store, half a second apart, are reported as one. */
 export type RunEvent =
-  /** The state or the attempt of the run has changed; the first event has the values at the beginning. */
+  /** The state or the attempt of the run has changed; the first event has the initial values. */
   | { kind: "state"; state: LiveState; attempt: number }
   | { kind: "progress"; progress: Json }
   | { kind: "log"; line: LogLine }

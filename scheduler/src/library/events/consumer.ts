@@ -8,7 +8,7 @@ import type { ConsumerPlace, EventPlace, EventStore, StoredEvent } from "../../s
 import type { Codecs } from "../payloads/codecs.ts";
 import { type AnyHandler, eventOf } from "./event.ts";
 
-/** A consumer that no process has served for so long is forgotten. */
+/** A consumer is forgotten if no process has served it for this long. */
 export const consumerKeptMs = 7 * 86_400_000;
 const keepAgainMs = 60_000;
 const [firstPauseMs, longestPauseMs, storeAwayMs] = [1_000, 60_000, 1_000];
@@ -27,8 +27,8 @@ export interface ConsumerOf {
 }
 
 /**
- * Serves a named consumer until the signal aborts: waits for its lock, reads on from its place, and moves the place once the handler has
- * returned. An older server cannot move the place any more. Never rejects.
+ * Serves a named consumer until the signal aborts: waits for its lock, continues from its stored cursor, and advances the cursor after the
+ * handler has returned. A process that served the consumer before and lost the lock can no longer advance the cursor. Never rejects.
  */
 export async function consume(consumer: ConsumerOf, signal: AbortSignal): Promise<void> {
   const { name, lock, events, clock, log } = consumer;
@@ -67,13 +67,13 @@ async function serve(consumer: ConsumerOf, { epoch, place: from }: ConsumerPlace
     for (const event of page.events)
       if (isMatch(filter, event) && !(await handled(consumer, event, { epoch, over }))) return;
     ({ place } = page);
-    // Without events for it, the place moves too, so that the next server does not read them all once more.
+    // Advances the cursor even without matching events, so that the next process does not read them all again.
     if (clock.monotonic() - keptMono > keepAgainMs && !(await keep(place))) return;
     if (page.whole) await pause(clock, pollMs, over);
   }
 }
 
-/** @returns false: this process serves the consumer no more */
+/** @returns false: this process no longer serves the consumer */
 async function handled(
   { name, tx, handler, events, clock, now, log, codecs }: ConsumerOf,
   event: StoredEvent,
@@ -107,7 +107,7 @@ async function handled(
   return false;
 }
 
-/** The handler has returned: while the store is away, the place is not given up, so that the event does not come twice. */
+/** Retries while the store is away: the handler has returned, and without the new cursor the event would be delivered twice. */
 async function moved(move: () => Promise<boolean>, clock: Clock, over: AbortSignal): Promise<boolean> {
   for (;;) {
     try {

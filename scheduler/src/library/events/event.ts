@@ -6,13 +6,13 @@ import type { Codecs } from "../payloads/codecs.ts";
 interface OfRun {
   runId: number;
   task: string;
-  /** The number of the try that ended. */
+  /** The number of the attempt that ended. */
   attempt: number;
-  /** When the run, or the try, ended, by the store's clock. */
+  /** When the run or the attempt ended, by the store's clock. */
   atMs: number;
   slotMs: number | null;
   key: string | null;
-  /** The place behind this event: pass it as `after` to go on from there. */
+  /** The position after this event: pass it as `after` to continue from there. */
   cursor: string;
 }
 
@@ -21,7 +21,7 @@ export type ClusterEventOf<Type extends EventType> = Type extends "run.succeeded
   ? OfRun & { type: Type; result: Json }
   : OfRun & { type: Type; error: Json };
 
-/** What happened to a run somewhere in the cluster. */
+/** An event of a run anywhere in the cluster. */
 export type ClusterEvent = ClusterEventOf<EventType>;
 
 /** An event as its handlers get it: with its result decoded, where this process can. */
@@ -34,37 +34,37 @@ export async function eventOf(
   return { ...told, type, error } as ClusterEvent;
 }
 
-/** Which events. */
+/** Selects events. */
 export interface EventsOf {
-  /** Only of runs of this task. */
+  /** Only events of runs of this task. */
   task?: string;
-  /** Only of runs of the tasks in this namespace. */
+  /** Only events of runs of the tasks in this namespace. */
   namespace?: string;
-  /** Begin behind this cursor of an event. Default: now. */
+  /** Begin after this cursor of an earlier event. Default: now. */
   after?: string;
   /** Once aborted, the events end. */
   signal?: AbortSignal;
 }
 
 export interface EventsOptions extends EventsOf {
-  /** Default: all. */
+  /** The types of events; default: all. */
   types?: readonly EventType[];
 }
 
 export interface ConsumerOptions extends EventsOf {
   /**
-   * Keeps the place in the store under this name: one process of the cluster at a time handles its events, each at least once, whatever
-   * is killed. `after` counts only for a new name.
+   * Stores the position under this name: one process of the cluster at a time handles the events, each at least once, whichever processes
+   * are killed. `after` is used only for a new name.
    */
   name: string;
-  /** Handle each event in a transaction on the store's database, in which the place moves too. */
+  /** Handle each event in a transaction on the store's database, which also stores the new position. */
   tx?: boolean;
 }
 
 export interface Handling {
-  /** Aborts when the events end, or this process may not handle them any more. */
+  /** Aborts when the events end, or when this process may no longer handle them. */
   signal: AbortSignal;
-  /** From 1: how often this process has tried to handle the event. */
+  /** How often this process has tried to handle the event, from 1. */
   attempt: number;
 }
 
@@ -75,7 +75,7 @@ type Handles<Type extends EventType, With = Handling> = (
 
 export interface OnEvent {
   /**
-   * Calls the handler with each event of the cluster of this type. Resolves once no later event is missed.
+   * Calls the handler with each event of this type in the cluster. Resolves once the subscription is complete: no later event is missed.
    * @throws OPTION_INVALID, CURSOR_GONE, STOPPED, STORE_…
    */
   <Type extends EventType>(type: Type | readonly Type[], handler: Handles<Type>): Promise<EventListening>;
@@ -92,7 +92,7 @@ export interface OnEvent {
 }
 
 export interface EventListening extends AsyncDisposable {
-  /** Ends it. Resolves when the handler has settled. */
+  /** Ends the subscription. Resolves when the handler has settled. */
   close(): Promise<void>;
 }
 

@@ -30,7 +30,7 @@ export interface EventsParts {
   codecs: Codecs;
 }
 
-/** What happens to runs in the whole cluster. */
+/** Events of the runs in the whole cluster. */
 export class Events {
   readonly #parts: EventsParts;
   readonly #closing = new AbortController();
@@ -85,7 +85,7 @@ export class Events {
     for await (const event of feed.follow(filter, from, this.#signal(options.signal))) yield eventOf(event, codecs);
   }
 
-  /** Forgets a named consumer and its place. @returns whether there was one @throws STORE_… */
+  /** Forgets a named consumer and its position. @returns true if there was one @throws STORE_… */
   async forget(name: string): Promise<boolean> {
     const { store } = await this.#parts.open();
     return store.events.forget(name);

@@ -14,12 +14,12 @@ import { nameOfSchedule } from "../../task/schedule-of.ts";
 import { withOwn } from "../../telemetry/tracing.ts";
 import { Outside } from "./outside.ts";
 
-/** Runs that were started here and never settled are forgotten beyond this number. */
+/** The most runs that are tracked: beyond this number, the oldest runs that started here without being settled are dropped. */
 const startedMost = 50_000;
 
 /**
- * Puts a codec, and a store of large payloads, between a process's program and the store, or its server. What handlers and callers give is
- * encoded when it has passed all checks, and secret values have been removed from it; what they are given is decoded last.
+ * Puts a codec, and a store of large payloads, between the program and the store or its server. Values from handlers and callers are
+ * encoded after all checks and after secret values have been redacted; values for handlers and callers are decoded last.
  */
 export class Codecs {
   readonly #codec: PayloadCodec | null;
@@ -42,7 +42,7 @@ export class Codecs {
     return this.#codec !== null || !this.#outside.isNone;
   }
 
-  /** @param text JSON; null: none, which stays none @throws CODEC_FAILED, PAYLOAD_STORE_FAILED, PAYLOAD_TOO_LARGE */
+  /** @param text JSON; null is returned unchanged @throws CODEC_FAILED, PAYLOAD_STORE_FAILED, PAYLOAD_TOO_LARGE */
   async encoded<Text extends string | null>(text: Text, task: string, what: string): Promise<Text> {
     if (text === null || !this.encodes) return text;
     const encoded = await this.#encode(text, task, what);
@@ -78,12 +78,12 @@ export class Codecs {
     try {
       return JSON.parse(plain as string) as Json;
     } catch {
-      // The parser's message would quote what was decoded.
+      // The parser's own message would quote the decoded payload.
       throw failed(`${what} could not be decoded: decode gave no JSON`);
     }
   }
 
-  /** As much of the run as this process can decode: a run can be looked at without the key. */
+  /** The run with payload and result decoded as far as this process can: a run can also be viewed without the key. */
   async shown(run: RunRecord): Promise<RunRecord> {
     const [payload, result] = await Promise.all([
       this.opened(run.payload, run.task),
@@ -92,7 +92,7 @@ export class Codecs {
     return { ...run, payload, result };
   }
 
-  /** The same of a run that is followed. */
+  /** As `shown`, for each state of a run that is followed. */
   async *followed(steps: AsyncIterable<Followed>): AsyncGenerator<Followed> {
     for await (const step of steps) yield "run" in step ? { ...step, run: await this.shown(step.run) } : step;
   }
@@ -102,7 +102,7 @@ export class Codecs {
     return this.decoded(value, task, "it").catch(() => value);
   }
 
-  /** The handler of a task as its worker calls it. */
+  /** Wraps a task's handler for the worker: it decodes payloads, or refuses encoded ones. */
   handler(handler: Handler): Handler {
     const known = this.#handlers.get(handler);
     if (known) return known;
@@ -137,7 +137,7 @@ export class Codecs {
     return { ...onward, payload: await this.encoded(onward.payload, next, `run ${id}: the payload of the next run`) };
   }
 
-  /** Encodes results. */
+  /** Wraps a claim store so that results are encoded before they are stored. */
   around<Claims extends Pick<ClaimStore, "settle" | "settleIn">>(claims: Claims): Claims {
     if (!this.encodes) return claims;
     return withOwn(claims, {
@@ -162,7 +162,7 @@ export class Codecs {
         verdict: { ...verdict, result: await this.encoded(verdict.result, task, `run ${runId}: result`) },
       };
     } catch (error) {
-      // The work is done; a result that cannot be kept does not undo it.
+      // The work is done, and a result that cannot be kept does not undo it.
       this.#log.warn({ run: runId, error: messageOf(error) }, "a result was not kept, since it could not be encoded");
       return { ...settlement, verdict: { ...verdict, result: null } };
     }
@@ -196,7 +196,7 @@ export class Codecs {
   }
 }
 
-/** As the store calls it: a slot of one of the task's schedules is a run of that schedule. */
+/** The task's name in the store: a run of one of the task's schedules belongs to that schedule. */
 const taskOf = ({ task, schedule }: Run): string => (schedule === null ? task : nameOfSchedule(task, schedule));
 
 const failed = (what: string, cause?: unknown) =>

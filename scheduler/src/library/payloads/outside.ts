@@ -4,7 +4,7 @@ import { type Json, jsonText } from "../../base/json.ts";
 import type { PayloadSettings } from "../../settings/payload-store.ts";
 import { storedField, storedKey } from "../../task/kinds/encoded.ts";
 
-/** Keeps large values outside the store, which has a reference in their place. */
+/** Keeps large values outside the store; the store holds a reference in their place. */
 export class Outside {
   readonly #payloads: PayloadSettings | null;
 
@@ -43,7 +43,7 @@ export class Outside {
     try {
       return JSON.parse(text) as Json;
     } catch {
-      // The parser's message would quote it.
+      // The parser's own message would quote the payload.
       throw failed(`${what} is no JSON outside the store: ${key}`);
     }
   }

@@ -13,11 +13,11 @@ export interface S3Options {
   bucket: string;
   /** Default "us-east-1". */
   region?: string;
-  /** Where the bucket is found as a path, such as "https://minio.example:9000"; default: Amazon's endpoint of the region. */
+  /** The endpoint for path-style addresses, such as "https://minio.example:9000"; default: Amazon's endpoint of the region. */
   endpoint?: string;
-  /** Before each key, such as "carillon/". Default: nothing. */
+  /** A prefix of each key, such as "carillon/". Default: none. */
   prefix?: string;
-  /** A function is called for each request: credentials of a role are valid for hours only. */
+  /** A function is called for each request, because credentials of a role are valid only for hours. */
   credentials: S3Credentials | (() => S3Credentials | Promise<S3Credentials>);
 }
 
@@ -39,7 +39,7 @@ export function s3Payloads(options: S3Options): PayloadStore {
   if (!credentials)
     throw wrong("credentials", "there are no credentials", "Give { accessKeyId, secretAccessKey }, or a function.");
   const base = `${endpoint.replace(/\/$/, "")}/${encodeURIComponent(bucket)}/`;
-  /** Keys that signatures are made with, by day. */
+  /** Signing keys by day. */
   const cache = new Map<string, ArrayBuffer>();
 
   const ask = async (method: "GET" | "PUT", key: string, body?: string): Promise<Response> => {
@@ -67,7 +67,7 @@ export function s3Payloads(options: S3Options): PayloadStore {
       const response = await ask("GET", key);
       if (response.ok) return response.text();
       const error = await refused("read", response);
-      // A bucket that is not there is no missing object.
+      // A missing object is null, but a missing bucket is an error.
       if (response.status === 404 && !error.message.includes("NoSuchBucket")) return null;
       throw error;
     },

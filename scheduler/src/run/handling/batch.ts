@@ -5,22 +5,22 @@ import type { Run } from "../handler.ts";
 export interface BatchOptions {
   /** The most runs of one call: 1 to 10,000. */
   size: number;
-  /** How long the first run waits for others; default "100ms", at most a minute. */
+  /** How long the first run waits for more runs; default "100ms", at most a minute. */
   wait?: Duration;
 }
 
-/** One run of a batch. What ends it ends no other one. */
+/** One run of a batch. It can be ended alone, without effect on the other runs. */
 export interface BatchRun<Payload = unknown, Result = unknown> extends Run {
   readonly payload: Payload;
-  /** Ends this run now: as if a handler of its own had returned this. The first call for a run counts. */
+  /** Ends this run now, as if a handler of its own had returned this value. The first call of `succeed` or `fail` for a run counts. */
   succeed(result?: Result): void;
-  /** Ends the attempt of this run now: as if a handler of its own had thrown this. */
+  /** Ends this run's attempt now, as if a handler of its own had thrown this error. */
   fail(error: unknown): void;
 }
 
 /**
- * A return ends all runs that were not ended singly as successes with this value, and a throw fails each of their attempts. Each run has its
- * own `signal`.
+ * A return ends all runs that have not been ended singly, as successes with this value; a throw fails the attempt of each of them. Each run
+ * has its own `signal`.
  */
 export type BatchHandler<Payload = unknown, Result = unknown> = (
   runs: BatchRun<Payload, Result>[],

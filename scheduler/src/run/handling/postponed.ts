@@ -2,9 +2,9 @@ import { type Duration, formatDuration, parseDuration } from "../../base/duratio
 import { CarillonError } from "../../base/errors.ts";
 import { limits } from "../../base/limits.ts";
 
-/** Returned by a handler: its run is put off, and the attempt uses up no try. Made by `run.snooze`. */
+/** Returned by a handler: its run is postponed, and the attempt does not count as a try. Created by `run.snooze`. */
 export class Snooze {
-  /** Private, so that no other type of result is taken for this class by the compiler. */
+  /** Private, so that the compiler accepts no other type as this class. */
   readonly #forMs: number;
 
   constructor(forMs: number) {
@@ -16,7 +16,7 @@ export class Snooze {
   }
 }
 
-/** Thrown by a handler: the attempt has failed, and the next try comes after this time. Made by `run.retryIn`. */
+/** Thrown by a handler: the attempt has failed, and the next try comes after this time. Created by `run.retryIn`. */
 export class RetryIn extends Error {
   override readonly name = "RetryIn";
   readonly retryInMs: number;
@@ -27,7 +27,7 @@ export class RetryIn extends Error {
   }
 }
 
-/** Recognised by its fields: an isolated handler's error is a copy. */
+/** Recognised by its fields, because an error from an isolated handler is a copy. */
 export function isRetryIn(thrown: unknown): thrown is RetryIn {
   return thrown instanceof Error && thrown.name === "RetryIn" && typeof (thrown as RetryIn).retryInMs === "number";
 }

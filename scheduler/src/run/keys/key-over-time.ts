@@ -1,13 +1,13 @@
 import { type Duration, parseDuration } from "../../base/duration.ts";
 import { CarillonError } from "../../base/errors.ts";
 
-/** The options of an enqueue for what a key means over time. */
+/** The enqueue options that define what a key means over time. */
 export interface KeyOverTime {
-  /** For this long from now, another such enqueue of the key is answered with this run, also when the run has ended. */
+  /** For this long from now, another enqueue of the key with this option returns this run, even if the run has ended. */
   uniqueFor?: Duration;
   /**
-   * With `ifKeyTaken: "replace"` or "again": however often it is replaced, the run is due no later than this long after the first of the
-   * enqueues that it stands for.
+   * With `ifKeyTaken: "replace"` or "again": however often the run is replaced, it is due no later than this long after the first enqueue
+   * that it stands for.
    */
   maxWait?: Duration;
 }
@@ -17,7 +17,7 @@ interface Given extends KeyOverTime {
   ifKeyTaken?: string | undefined;
 }
 
-/** The parts of a write that these options make. */
+/** The parts of a write that these options produce. */
 export interface KeyWrite {
   uniqueForMs?: number;
   maxWaitMs?: number;

@@ -1,8 +1,8 @@
-/** The lines of an iCalendar file (RFC 5545, section 3.1) as components: each line keeps its number, which errors name. */
+/** Parses the lines of an iCalendar file (RFC 5545, section 3.1) into components; each line keeps its number for error messages. */
 import { CarillonError } from "../../base/errors.ts";
 
 export interface Property {
-  /** In capitals, as are the names of parameters. */
+  /** In capitals; the names of parameters are in capitals too. */
   name: string;
   parameters: ReadonlyMap<string, string>;
   value: string;
@@ -66,7 +66,7 @@ function* propertiesOf(text: string): Generator<Property> {
 const parameter = /;([\w-]+)=((?:"[^"]*"|[^";:,]*)(?:,(?:"[^"]*"|[^";:,]*))*)/y;
 
 function propertyOf(given: string, line: number): Property {
-  // Outlook writes TZID=(UTC+01:00) Amsterdam, Berlin, with a colon, without quotes.
+  // Outlook writes TZID=(UTC+01:00) Amsterdam, Berlin: a value with a colon and without quotes.
   const text = given.replace(/(;TZID=)(\((?:UTC|GMT)[^)"]*\)[^";]*?)(?=:\d|;)/i, '$1"$2"');
   const name = /^[\w-]+/.exec(text)?.[0] ?? "";
   const parameters = new Map<string, string>();
@@ -90,7 +90,7 @@ const noProperty = (line: number, text: string) =>
         "A line that goes on with the one before it begins with a space.",
       );
 
-/** @returns undefined: it has none @throws CALENDAR_INVALID where it has several */
+/** @returns undefined: the component has no such property @throws CALENDAR_INVALID if it has several */
 export function single(component: Component, name: string): Property | undefined {
   const [first, second] = component.properties.filter((one) => one.name === name);
   if (second) throw wrong(second, `is there twice, in line ${first?.line} too`, "Leave one of the two out.");

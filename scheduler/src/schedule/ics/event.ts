@@ -1,4 +1,4 @@
-/** One VEVENT: its start, its length, and the parts of its recurrence. */
+/** Reads one VEVENT: its start, its length, and the parts of its recurrence. */
 import { limits } from "../../base/limits.ts";
 import type { Offsets } from "../calendar.ts";
 import { dayMs } from "../local-times.ts";
@@ -22,20 +22,20 @@ export interface IcsEvent {
   uid: string;
   sequence: number;
   isCancelled: boolean;
-  /** The event's name; "": it has none. */
+  /** The event's name; "": it has no name. */
   summary: string;
-  /** For an event that replaces an occurrence of a recurring event: that occurrence. */
+  /** For an event that replaces an occurrence of a recurring event: the replaced occurrence. */
   occurrence: { key: string; moment: Moment; andLater: boolean } | null;
   /** null: the event is cancelled and needs no start. */
   start: Moment | null;
   startLine: number;
-  /** The clock of the start; the event's local times are times on this clock. */
+  /** The clock of the event's start; its local times are times on this clock. */
   clock: Offsets;
   home: Offsets;
   lengthMs: number;
   rules: RuleLine[];
   exceptRules: RuleLine[];
-  /** Local times of the event, with lengths of their own. */
+  /** Additional local times of the event, each with its own length. */
   added: { ms: number; lengthMs: number }[];
   left: Moment[];
 }
@@ -101,12 +101,12 @@ export function readEvent(component: Component, { zones, utc, tell }: Clocks): I
   return event;
 }
 
-/** The local time on the event's clock; in a series of whole days, the date. */
+/** The moment as a local time on the event's clock; in a series of whole days, the date. */
 export function inSeries({ start, clock, home }: IcsEvent, moment: Moment): number {
   return start?.kind === "day" ? dateOf(moment, home) : onClock(moment, clock);
 }
 
-/** A value of the type TEXT (RFC 5545, section 3.3.11), in one line. */
+/** Converts a value of the type TEXT (RFC 5545, section 3.3.11) to one line of plain text. */
 const plainText = (value: string): string =>
   value
     .replace(/\\(.)/g, (_, escaped: string) => (/n/i.test(escaped) ? " " : escaped))
@@ -138,7 +138,7 @@ function eventLength(
 function periodLength(property: Property, { end, lengthMs, ms }: Period, event: IcsEvent): number {
   if (lengthMs !== null) return checkedLength(property, lengthMs);
   if (end === null) return event.lengthMs;
-  // Both are on one clock, or both in UTC.
+  // Both times are on the same clock, or both are in UTC.
   return checkedLength(property, end.ms - ms);
 }
 
@@ -154,10 +154,10 @@ function checkedLength(property: Property, lengthMs: number): number {
   return lengthMs;
 }
 
-/** null: a rule of another kind of calendar, which is not supported and is reported. */
+/** Returns null for a rule of another kind of calendar, which is not supported and is reported. */
 function ruleOf(property: Property, tell: Clocks["tell"]): RuleLine | null {
   const { name, line } = property;
-  // The calendar and the behaviour that hold without these parts (RFC 7529).
+  // Removes the calendar and the behaviour that are the defaults anyway (RFC 7529).
   const value = property.value
     .split(";")
     .filter((part) => !/^\s*(?:RSCALE=GREGORIAN|SKIP=OMIT)\s*$/i.test(part))

@@ -1,6 +1,6 @@
 /**
- * Holidays from an iCalendar file (RFC 5545): the days that its events touch, within a window. Rules of recurrence are carried
- * out by the engine of the schedule kind `rrule`. See docs/calendar-files.md.
+ * Reads holidays from an iCalendar file (RFC 5545): the days within a window that its events touch. The engine of the schedule kind `rrule`
+ * computes the recurrence rules. See docs/calendar-files.md.
  */
 import { CutOff, cutOffAfter } from "../../base/cut-off.ts";
 import { limits } from "../../base/limits.ts";
@@ -15,42 +15,42 @@ export interface IcsWindow {
   /** Days since 1970-01-01, both included. */
   fromDay: number;
   toDay: number;
-  /** The zone that decides on which day an event lies that is not for whole days. */
+  /** The zone that decides which days an event touches if the event is not for whole days. */
   zone: string;
 }
 
-/** The window is from a year ago, which is kept for backfills, to `years` ahead. @param zone see IcsWindow */
+/** The window begins a year ago, which is kept for backfills, and ends `years` ahead. @param zone see IcsWindow */
 export function icsWindow(nowMs: number, zone: string, years = 10): IcsWindow {
   const today = Math.floor(nowMs / dayMs);
   return { fromDay: today - 366, toDay: today + Math.ceil(years * 365.25), zone };
 }
 
-/** A part of the file that is not carried out as intended. */
+/** A part of the file that is not applied as intended. */
 export interface IcsNotice {
   line: number;
   message: string;
 }
 
 export interface IcsDays {
-  /** Such as 2026-12-25, ascending. */
+  /** Dates such as 2026-12-25, ascending. */
   days: string[];
-  /** Names of the days in the file, by day; the day of an unnamed event is missing. */
+  /** The names of the days in the file, by day; the days of unnamed events are missing. */
   names: Map<string, string>;
   notices: IcsNotice[];
 }
 
-/** Notices per file; the last one gives the number of the rest. */
+/** The most notices per file; the last one gives the number of those left out. */
 const mostNotices = 200;
 
 /**
- * @param isStrict refuses a file with a part that is not carried out
- * @throws CALENDAR_INVALID for a file that is no calendar, and for one that would take too much to carry out
+ * @param isStrict refuses a file if one of its parts is not applied
+ * @throws CALENDAR_INVALID for a file that is not a calendar, and for a file that would take too long to compute
  */
 export function readIcs(text: string, window: IcsWindow, isStrict = false): IcsDays {
   if (Buffer.byteLength(text) > limits.icsBytes)
     throw invalid(`the file is larger than ${limits.icsBytes} bytes`, "Leave out what is long past.");
   try {
-    // Some rules take long to search, and a file may have thousands of them.
+    // Some rules take long to compute, and a file may have thousands of them.
     const { days, names, notices } = cutOffAfter(limits.icsMs, () => daysOf(text, window));
     const [first, ...more] = notices;
     if (isStrict && first)
@@ -67,7 +67,7 @@ export function readIcs(text: string, window: IcsWindow, isStrict = false): IcsD
   }
 }
 
-/** The days alone, of `readIcs`. @throws CALENDAR_INVALID */
+/** Returns only the days of `readIcs`. @throws CALENDAR_INVALID */
 export const holidaysOfIcs = (text: string, window: IcsWindow): string[] => readIcs(text, window).days;
 
 function daysOf(text: string, { fromDay, toDay, zone: zoneText }: IcsWindow): IcsDays {
@@ -105,7 +105,7 @@ function daysOf(text: string, { fromDay, toDay, zone: zoneText }: IcsWindow): Ic
   return { days: [...days].sort((a, b) => a - b).map(dayText), names, notices };
 }
 
-/** The day of an event: its date as written in its own zone or in none; a UTC instant as seen in the calendar's zone. */
+/** The day of an event: its date as written, if it has its own zone or none; a UTC instant is converted to the calendar's zone. */
 const dayOf = ({ start }: IcsEvent, ms: number, zone: Zone): number =>
   start?.kind === "instant" ? localDayOf(zone, ms) : Math.floor(ms / dayMs);
 
@@ -123,7 +123,7 @@ function eventsOf(calendar: Component, zone: Zone, tell: (line: number, message:
 
 interface Counted {
   event: IcsEvent;
-  /** The events that replace single occurrences of it. */
+  /** The events that replace single occurrences of this event. */
   replaced: IcsEvent[];
 }
 

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { dayMs, dayOfDate, dayText } from "../local-times.ts";
 import { holidaysOfIcs } from "./ics.ts";
 
-/** "1997 9/2,4 10/2" */
+/** Reads days in the form of the RFC's examples, such as "1997 9/2,4 10/2". */
 function daysIn(text: string): number[] {
   let year = 0;
   return text.split(" ").flatMap((part) => {
@@ -100,7 +100,7 @@ describe("the examples of RFC 5545", () => {
     const days = typeof wanted === "string" ? daysIn(wanted).map(dayText) : wanted;
     const text = `BEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\nDTSTART;TZID=America/New_York:${start}T090000\r\nRRULE:${rule}\r\nEND:VEVENT\r\nEND:VCALENDAR`;
     const last = Date.parse(days.at(-1) as string) / dayMs;
-    // A rule that ends gives nothing after the last day; the RFC lists only the first days of an endless one.
+    // A rule that ends must give no day after the last one; for an endless rule, the RFC lists only the first days.
     const toDay = /COUNT|UNTIL/.test(rule) ? last + 1_000 : last;
     expect(holidaysOfIcs(text, { fromDay: 9_000, toDay, zone: "Europe/Berlin" })).toEqual(days);
   });

@@ -1,4 +1,4 @@
-/** The occurrences of an event: its start, its rules and added times, without those that are left out or replaced. */
+/** Computes the occurrences of an event: its start, its rules and added times, without those that are excluded or replaced. */
 import { dayMs, type LocalTimes } from "../local-times.ts";
 import type { Rule } from "../rrule/rule.ts";
 import { ruleTimes } from "../rrule/rule-times.ts";
@@ -12,7 +12,7 @@ export interface OccurrenceDays {
 }
 
 /**
- * @param replaced events whose own days are counted elsewhere
+ * @param replaced events whose own days are counted separately
  * @param dayOf the day of a local time on the event's clock
  * @throws CALENDAR_INVALID for a rule that never matches
  */
@@ -32,7 +32,7 @@ export function* seriesTimes(
   const isLeft = (local: number) =>
     left.has(local) || leftDays.has(dayOf(local)) || except.some((times) => times.nextLocal(local) === local);
   const changes = laterChanges(event, replaced);
-  /** The days of one occurrence; empty if it is left out or cancelled. */
+  /** The days of one occurrence; empty if it is excluded or cancelled. */
   const daysAt = (local: number, lengthMs: number): OccurrenceDays[] => {
     if (isLeft(local)) return [];
     const change = changes.find(({ from }) => local >= from);
@@ -40,12 +40,12 @@ export function* seriesTimes(
     const [at, length] = change ? [local + change.shiftMs, change.lengthMs] : [local, lengthMs];
     return [{ first: dayOf(at), last: dayOf(at + Math.max(0, length - 1000)) }];
   };
-  // RFC 5545 leaves open whether a start that its own rule leaves out counts; here it does not, as in a schedule.
+  // RFC 5545 leaves open whether a start that does not match its own rule counts; here it does not count, as in a schedule.
   if (rules.length === 0) yield* daysAt(start.ms, event.lengthMs);
   else if (!rules.some((times) => times.nextLocal(start.ms) === start.ms))
     tell(event.startLine, "DTSTART is not one of the days of its RRULE, and does not count");
   for (const { ms, lengthMs } of event.added) yield* daysAt(ms, lengthMs);
-  // A day more on either side: the clock of the event may be up to a day from that of the window.
+  // The search covers an extra day on either side, because the event's clock may differ by up to a day from the window's.
   const longest = Math.max(...[event, ...changes].map(({ lengthMs }) => lengthMs));
   const shifts = [0, ...changes.map(({ shiftMs }) => shiftMs)];
   const fromMs = (fromDay - 1) * dayMs - longest - Math.max(...shifts);
@@ -55,7 +55,7 @@ export function* seriesTimes(
       yield* daysAt(at, event.lengthMs);
 }
 
-/** Changes of an occurrence and of all later ones, the last one first. */
+/** Changes that apply to an occurrence and all later ones, the latest change first. */
 function laterChanges(event: IcsEvent, replaced: readonly IcsEvent[]) {
   return replaced
     .flatMap(({ occurrence, start, lengthMs, isCancelled }) => {
@@ -70,7 +70,7 @@ function timesOf({ rule: given, property }: RuleLine, event: IcsEvent): LocalTim
   const start = event.start as Moment;
   const rule: Rule = {
     ...given,
-    // A day has no times (RFC 5545, section 3.3.10).
+    // A date has no time of day (RFC 5545, section 3.3.10), so parts about times are ignored.
     ...(start.kind === "day" ? { hours: null, minutes: null, seconds: null } : {}),
     until: given.until && untilOf({ ...given.until, zone: null }, event),
   };

@@ -1,4 +1,4 @@
-/** The times, periods and lengths in the lines of an iCalendar file (RFC 5545, section 3.3). */
+/** Reads the times, periods and lengths in the lines of an iCalendar file (RFC 5545, section 3.3). */
 import { isCarillonError } from "../../base/errors.ts";
 import { instantAt, type Offsets } from "../calendar.ts";
 import { show } from "../given.ts";
@@ -6,7 +6,7 @@ import { dayMs } from "../local-times.ts";
 import { type RuleTime, ruleTime } from "../rrule/rule-time.ts";
 import { type Property, wrong } from "./content-lines.ts";
 
-/** A local time without a zone is a time on its event's clock. */
+/** A moment in a file. A local time without a zone is a time on its event's clock. */
 export interface Moment extends RuleTime {
   zone: Offsets | null;
 }
@@ -19,7 +19,7 @@ export interface Period extends Moment {
 
 const timeHint = "Write a date as 20261225, a time as 20261225T090000, in UTC as 20261225T080000Z.";
 
-/** Runs a reader of a rule or a time, and reports its errors for the line of the file. */
+/** Calls a parser of a rule or a time, and adds the line of the file to its errors. */
 function reading<T>(property: Property, hint: string | undefined, read: () => T): T {
   try {
     return read();
@@ -33,13 +33,13 @@ export const readingRule = <T>(property: Property, read: () => T): T => reading(
 
 function momentOf(property: Property, text: string, zone: Offsets | null): Moment {
   const time = reading(property, timeHint, () => ruleTime(text.trim().toUpperCase(), "value", ""));
-  // Some programs write a time although they declare a date.
+  // Some programs write a time although VALUE declares a date.
   if (time.kind === "local" && property.parameters.get("VALUE")?.toUpperCase() === "DATE")
     return { kind: "day", ms: Math.floor(time.ms / dayMs) * dayMs, zone: null };
   return { ...time, zone: time.kind === "local" ? zone : null };
 }
 
-/** @param zone that the line names @throws CALENDAR_INVALID */
+/** @param zone the zone that the line names @throws CALENDAR_INVALID */
 export function timesOf(property: Property, zone: Offsets | null): Period[] {
   const type = property.parameters.get("VALUE")?.toUpperCase() ?? "DATE-TIME";
   if (!["DATE", "DATE-TIME", "PERIOD"].includes(type))
@@ -81,7 +81,7 @@ export function onClock({ kind, ms, zone }: Moment, clock: Offsets): number {
 }
 
 /**
- * The date that a moment means in a series of whole days. Exchange and Google write the midnight of their user's zone in UTC; other
+ * The date that a moment stands for in a series of whole days. Exchange and Google write midnight in their user's zone as a UTC time; other
  * programs write the date with 00:00:00Z or 23:59:59Z.
  */
 export function dateOf(moment: Moment, home: Offsets): number {

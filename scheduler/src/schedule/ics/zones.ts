@@ -1,4 +1,4 @@
-/** The zones that a file's TZID parameters name: of the IANA database, of Windows, or defined in the file by a VTIMEZONE. */
+/** The zones that a file's TZID parameters name: zones of the IANA database, of Windows, or defined in the file by a VTIMEZONE. */
 import { isCarillonError } from "../../base/errors.ts";
 import type { Offsets } from "../calendar.ts";
 import { parseRule } from "../rrule/rule.ts";
@@ -31,10 +31,10 @@ export class IcsZones {
   readonly #defined = new Map<string, Component>();
   readonly #known = new Map<string, Offsets | null>();
   readonly #onUnknown: (property: Property, name: string) => void;
-  /** The zone of the file's author; the ends of all-day series are midnights in it. */
+  /** The zone of the file's author; midnights at the ends of all-day series are in this zone. */
   readonly home: Offsets;
 
-  /** @param usual of times that have no zone, where the file does not name its own */
+  /** @param usual the zone for times without a zone, if the file does not name its own */
   constructor(calendar: Component, usual: Offsets, onUnknown: (property: Property, name: string) => void) {
     this.#onUnknown = onUnknown;
     for (const component of calendar.components) {
@@ -49,7 +49,7 @@ export class IcsZones {
       usual;
   }
 
-  /** null: it names no zone, or an unknown one, which is reported once. */
+  /** Returns the property's zone; null if it names no zone, or an unknown zone, which is reported once. */
   of(property: Property): Offsets | null {
     const name = property.parameters.get("TZID");
     if (name === undefined || name === "") return null;
@@ -76,7 +76,7 @@ export class IcsZones {
 interface Observance {
   before: number;
   after: number;
-  /** The last local time, by the offset before it, at which the observance began; −Infinity: it had not. */
+  /** The last local time, by the offset before it, at which the observance began; −Infinity: it had not begun. */
   lastBegin(local: number): number;
 }
 
@@ -88,7 +88,7 @@ function definedZone(component: Component): Offsets | null {
   if (first === undefined) return null;
   return {
     at(instant) {
-      // Before the first observance, the offset is the one from which it changed.
+      // Before the first observance, the offset is the one that this observance changes from.
       let [begun, offset] = [Number.NEGATIVE_INFINITY, first.before];
       for (const { before, after, lastBegin } of observances) {
         const begin = lastBegin(instant + before) - before;
@@ -110,7 +110,7 @@ function observanceOf(component: Component): Observance {
     );
   };
   const [before, after] = [offsetOf(need("TZOFFSETFROM")), offsetOf(need("TZOFFSETTO"))];
-  // Windows begins its definitions in 1601, before all times that are read here.
+  // Windows begins its definitions in 1601, which is before all times that are read here.
   const early = (property: Property) => ({
     ...property,
     value: property.value.trim().replace(/^(?:0\d|1[0-8])\d\d(?=\d{4})/, "1900"),

@@ -12,7 +12,7 @@ export interface PhrasePeriod {
   at: string[];
   anchor: string;
   monthEnd?: "skip";
-  /** The zone that the phrase names; null: none. */
+  /** The zone that the phrase names; null: it names none. */
   zone: string | null;
 }
 
@@ -21,7 +21,7 @@ const phraseForm =
 const anchorForm = /,?\s+(?:counted|starting|beginning)\s+(?:from|on)?\s*(\d{4}-\d\d-\d\d)\s*$/i;
 const skipForm = /,\s*not in an? \w+ that lacks the day/i;
 const clockForm = /\d{1,2}:\d\d(?::\d\d)?(?!\s*[ap]\.?m)/gi;
-/** Several of them. */
+/** A list of times of day. */
 const clocksForm = /(?:\d{1,2}:\d\d(?::\d\d)?(?:\s*,\s*(?:and\s+)?|\s+and\s+))+\d{1,2}:\d\d(?::\d\d)?(?!\s*[ap]\.?m)/i;
 const numbers: { [word: string]: number } = {
   two: 2,
@@ -37,7 +37,7 @@ const numbers: { [word: string]: number } = {
 const codes = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
 const most = 31;
 
-/** @returns null for a phrase of another kind @throws CRON_INVALID for a phrase without a meaning or with two */
+/** @returns null for a phrase of another kind @throws CRON_INVALID for a phrase with no meaning or with two meanings */
 export function periodOfPhrase(phrase: string): PhrasePeriod | null {
   const [, count = "", unit = "", said = ""] = (phrase.length <= limits.phraseLength && phraseForm.exec(phrase)) || [];
   const period = calendarPeriodOf(`${numbers[count.toLowerCase()] ?? count} ${unit}`);
@@ -54,7 +54,7 @@ export function periodOfPhrase(phrase: string): PhrasePeriod | null {
     .replace(anchorForm, "")
     .replace(skipForm, "")
     .replace(/^[\s,]+/, "");
-  // The days are parsed as those of a cron. A cron has one minute for all its hours, so of several times of day only the first is passed.
+  // The days are parsed like those of a cron. A cron has one minute for all its hours, so only the first of several times of day is passed.
   const [clocks = ""] = clocksForm.exec(rest) ?? [];
   const listed = clocks.match(clockForm) ?? [];
   const { expression, zone } = cronOfPhrase(rest === "" ? "every day at 00:00" : rest.replace(clocks, listed[0] ?? ""));
@@ -79,7 +79,7 @@ export function periodOfPhrase(phrase: string): PhrasePeriod | null {
 const bits = (mask: number, count: number): number[] =>
   Array.from({ length: count }, (_, bit) => bit).filter((bit) => (mask >>> bit) & 1);
 
-/** null: no day of such a period. */
+/** Returns the days of such a period; null if the period has no such days. */
 function daysOf(f: CronFields, unit: "day" | "week" | "month" | "year"): (number | string)[] | null {
   const days = bits(f.days, 31).map((day) => day + 1);
   const weekdays = bits(f.weekdays, 7);
@@ -107,7 +107,7 @@ function daysOf(f: CronFields, unit: "day" | "week" | "month" | "year"): (number
   return months.flatMap((month) => days.map((day) => `${two(month)}-${two(day)}`));
 }
 
-/** Times of day; null: there are too many to list. */
+/** Returns the times of day; null if there are too many to list. */
 function timesOf(f: CronFields): string[] | null {
   const sixty = (low: number, high: number) => [...bits(low, 30), ...bits(high, 30).map((value) => value + 30)];
   const [hours, minutes, seconds] = [

@@ -57,7 +57,7 @@ export class PhraseDays extends PhraseLine {
       if (this.eat("last")) return this.last(day, weekday);
       if (this.eat("day") || this.eat("days")) return this.add(day.days, this.numbers(1, 31, 31, 1));
       const name = weekdayOf(token.text);
-      // "second" is no name, "sec" neither.
+      // "second" and "sec" are never names of days.
       if (name !== undefined) return this.weekdays(name, weekday);
       const month = monthOf(token.text);
       if (month !== undefined) {
@@ -73,7 +73,7 @@ export class PhraseDays extends PhraseLine {
     }
     if (token.kind === "ordinal") return this.ordinal(token.value, day, weekday);
     if (token.kind === "number") {
-      // "1 January", "1 to 7 January"
+      // Dates such as "1 January" and "1 to 7 January".
       const values = this.numbers(1, 31, 31, 1);
       const next = this.peek();
       const month = next?.kind === "word" ? monthOf(next.text) : undefined;
@@ -144,7 +144,7 @@ export class PhraseDays extends PhraseLine {
     return weekday.special.push(`${weekdayCode[name]}L`) > 0;
   }
 
-  /** "day 15", "the 3rd day before the last day" */
+  /** Reads a phrase such as "day 15" or "the 3rd day before the last day". */
   protected nearest(day: DayChoice): boolean {
     this.eat("the");
     if (this.eat("day")) return day.special.push(`${this.number(1, 31)}W`) > 0;
@@ -222,7 +222,7 @@ export class PhraseDays extends PhraseLine {
     if (!token) return false;
     if (token.kind === "ordinal") return true;
     if (token.kind === "number") {
-      // "1 January" begins a date, "9" does not.
+      // "1 January" begins a date; "9" alone does not.
       let next = at + 1;
       while (
         ["number", "comma"].includes(this.peek(next)?.kind ?? "") ||

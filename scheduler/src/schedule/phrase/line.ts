@@ -1,8 +1,8 @@
-/** A phrase's words in a row, and the current position: the base class of all parts of the reader. */
+/** A phrase's words and the current position: the base class of all parts of the parser. */
 import { nearestWord, refusal, type Token } from "./words.ts";
 
 export const range = (first: number, last: number) => Array.from({ length: last - first + 1 }, (_, at) => first + at);
-/** Around the end of the cycle, when the last lies before the first. */
+/** The values of a range. If the last value is before the first, the range wraps around the end of the cycle. */
 export const around = (first: number, last: number, cycle: number, from = 0) =>
   Array.from({ length: ((last - first + cycle) % cycle) + 1 }, (_, at) => ((first - from + at) % cycle) + from);
 
@@ -67,7 +67,7 @@ export class PhraseLine {
     return token.value;
   }
 
-  /** "1, 5 and 10 to 14" @param cycle ranges go around its end; 0: they do not */
+  /** Reads a list such as "1, 5 and 10 to 14". @param cycle the cycle whose end ranges may wrap around; 0: they do not wrap */
   protected numbers(first: number, last: number, cycle = 0, from = 0): number[] {
     const values: number[] = [];
     do {

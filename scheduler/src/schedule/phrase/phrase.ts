@@ -1,6 +1,7 @@
 /**
  * Parses a phrase in English into a cron: the sentences that in-words.ts writes, and other common wordings. A phrase that could mean two
- * things, or that no cron expresses, is refused with a suggestion: a guessed schedule would fire at the wrong time unnoticed.
+ * things, or that no cron expresses, is refused with a suggestion, because a guessed schedule would fire at the wrong time without anyone
+ * noticing.
  */
 
 import { limits } from "../../base/limits.ts";
@@ -12,7 +13,7 @@ import { type Clock, refusal, type Token, tokensOf, weekdayOf } from "./words.ts
 
 export interface PhraseCron {
   expression: string;
-  /** The zone that the phrase names; null: none. */
+  /** The zone that the phrase names; null: it names none. */
   zone: string | null;
 }
 
@@ -34,7 +35,7 @@ class Reader extends PhraseDays {
   #seconds: number[] | null = null;
   #minutes: number[] | null = null;
   #hours: number[] | null = null;
-  /** The word "daily" or one like it, if the phrase has one: midnight, unless the phrase gives a time. */
+  /** A word such as "daily", if the phrase has one: it means midnight, unless the phrase gives a time. */
   #usual: string | null = null;
   #anyDay = false;
   #timed = false;
@@ -178,7 +179,7 @@ class Reader extends PhraseDays {
         "on every 2nd day from day 1 of the month",
       ]);
     for (const unit of ["second", "minute", "hour"] as const) {
-      // "every second day" is an ordinal.
+      // "every second day": here "second" is an ordinal, not a unit.
       if (unit === "second" && number === undefined && this.isOrdinalSecond()) break;
       if (this.eat(unit) || this.eat(`${unit}s`)) {
         this.#pulse(unit, count);
@@ -240,7 +241,7 @@ class Reader extends PhraseDays {
     const values = range(0, 59).filter((value) => value >= first && (value - first) % by === 0);
     this.#setOnce(unit === "second" ? "seconds" : "minutes", values);
     if (unit === "second") {
-      // All minutes, unless an "of" restricts them.
+      // All minutes, unless the phrase restricts them with "of".
       this.#ofUnits("second");
       this.#minutes ??= range(0, 59);
     } else this.#ofUnits();
@@ -302,7 +303,7 @@ class Reader extends PhraseDays {
     throw this.refuse("a time of day is missing", ["from 09:00 to 17:00"]);
   }
 
-  /** "of every hour", "of minutes 1 to 3 of hour 5", "of every 2nd hour from 1" */
+  /** Reads "of every hour", "of minutes 1 to 3 of hour 5" or "of every 2nd hour from 1". */
   #ofUnits(within: "second" | "minute" = "minute"): void {
     this.#timed = true;
     while (this.word("of")) {

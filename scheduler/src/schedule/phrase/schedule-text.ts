@@ -1,4 +1,4 @@
-/** A schedule in one text, as people and other programs write it. */
+/** Reads a schedule from one text, as people and other programs write it. */
 import { CarillonError } from "../../base/errors.ts";
 import { cron, every, rrule, type ScheduleSpec } from "../schedule.ts";
 import { periodOfPhrase } from "./calendar-phrase.ts";
@@ -6,15 +6,15 @@ import { cronOfPhrase } from "./phrase.ts";
 import { hasSpread, spreadCron } from "./spread-cron.ts";
 
 export interface TextOptions {
-  /** The zone used if the text names none. */
+  /** The zone that is used if the text names none. */
   zone?: string;
-  /** The task's, which an H in a cron depends on. */
+  /** The task's name, on which the value of an H in a cron depends. */
   name?: string | undefined;
 }
 
 /**
- * @param text a cron, with "TZ=" and a zone before it or without; "@every 1h30m"; a cron with Jenkins' H; a recurrence rule; or a
- * phrase in English
+ * @param text a cron, with or without "TZ=" and a zone before it; "@every 1h30m"; a cron with Jenkins' H; a recurrence rule; or a phrase in
+ * English
  * @throws CRON_INVALID, CRON_NEVER, RRULE_INVALID, RRULE_NEVER, SCHEDULE_INVALID, DURATION_INVALID, ZONE_UNKNOWN, SLOT_TOO_FAR
  */
 export function scheduleOfText(text: string, { zone = "UTC", name }: TextOptions = {}): ScheduleSpec {
@@ -41,7 +41,10 @@ export function scheduleOfText(text: string, { zone = "UTC", name }: TextOptions
   return cron(found.expression, { zone: found.zone ?? zone });
 }
 
-/** True for "@daily", or five to seven fields of characters of a cron: no English phrase consists of month and day names alone. */
+/**
+ * True for "@daily", or for five to seven fields with the characters of a cron. No English phrase consists only of names of months and
+ * days.
+ */
 const isCron = (text: string): boolean => {
   const fields = text.split(/\s+/);
   return (

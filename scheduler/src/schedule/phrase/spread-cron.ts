@@ -1,8 +1,10 @@
-/** `H` in a cron, as Jenkins writes it: a value of the task's own, so that tasks with one cron do not all start at once. */
+/**
+ * `H` in a cron, as in Jenkins: it stands for a value that depends on the task, so that tasks with the same cron do not all start at once.
+ */
 import { CarillonError } from "../../base/errors.ts";
 import { mix } from "../../base/random.ts";
 
-/** The range of values for each H. No day after the 28th: every month has the first 28. */
+/** The range of values of an H in each field. Days end at the 28th, because every month has the first 28 days. */
 const fieldRanges = [
   { name: "minute", first: 0, last: 59 },
   { name: "hour", first: 0, last: 23 },
@@ -13,14 +15,15 @@ const fieldRanges = [
 
 const hashed = /^H(?:\((\d{1,2})-(\d{1,2})\))?(?:\/(\d{1,2}))?$/i;
 
-/** Five fields, one of which has an H. */
+/** True for five fields, at least one of which has an H. */
 export const hasSpread = (expression: string): boolean =>
   /^\S+(?:\s+\S+){4}$/.test(expression.trim()) && /(?:^|[\s,])H(?:$|[\s,/(])/i.test(expression);
 
 /**
- * The same cron with a value for each H: it depends on the name alone, so every node computes the same one. The value differs from that of
- * Jenkins, which has its own hash.
- * @param expression "H 2 * * *", "H/15 * * * *", "H(0-29)/10 * * * *" @param name of the task
+ * Returns the same cron with a value for each H. The value depends only on the name, so every node computes the same one. It differs from
+ * the value in Jenkins, which uses its own hash.
+ * @param expression such as "H 2 * * *", "H/15 * * * *", "H(0-29)/10 * * * *"
+ * @param name the task's name
  * @throws CRON_INVALID for an H that has no value
  */
 export function spreadCron(expression: string, name: string): string {

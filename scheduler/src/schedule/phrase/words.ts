@@ -1,4 +1,4 @@
-/** Splits a phrase about time into its words, and interprets the small ones. */
+/** Splits a phrase about time into its words, and interprets single words. */
 import { CarillonError } from "../../base/errors.ts";
 import { editDistance } from "../../base/nearest.ts";
 
@@ -6,7 +6,7 @@ export interface Clock {
   hour: number;
   minute: number;
   second: number;
-  /** "9": the morning's or the evening's. */
+  /** True for an hour such as "9", which may be in the morning or in the evening. */
   bare: boolean;
 }
 
@@ -109,7 +109,7 @@ interface ClockParts {
   hour: string;
   minute?: string | undefined;
   second?: string | undefined;
-  /** "a" or "p" of am and pm. */
+  /** The "a" or "p" of am and pm. */
   half: string | undefined;
 }
 
@@ -133,7 +133,7 @@ export function refusal(phrase: string, why: string, suggestions: readonly strin
   return new CarillonError("CRON_INVALID", `${JSON.stringify(phrase)} is no cron: ${why}`, { hint });
 }
 
-/** The word that was meant, where one is near. */
+/** Returns the nearest known word, if one is similar. */
 export function nearestWord(text: string): string | undefined {
   let best: string | undefined;
   let least = text.length > 4 ? 3 : 2;

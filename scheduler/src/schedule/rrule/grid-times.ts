@@ -1,17 +1,17 @@
 /**
- * Times of a rule that repeats hourly, each minute or each second: every n-th such unit since the start that the rule allows. The search
- * jumps over days, hours and minutes that the rule excludes.
+ * Times of a rule that repeats every n-th hour, minute or second since the start, where the rule allows them. The search jumps over days,
+ * hours and minutes that the rule excludes.
  */
 import { firstDay, type LocalTimes, lastDay, lowerBound, mod } from "../local-times.ts";
 
 export interface Grid {
-  /** The length of an hour, a minute or a second. */
+  /** The length of an hour, a minute or a second, in seconds. */
   unitSeconds: number;
   count: number;
-  /** Any unit that has times; units are counted from 1970. */
+  /** The number of any unit that has times; units are counted from 1970. */
   origin: number;
   matches: (day: number) => boolean;
-  /** null: all. */
+  /** The hours with times; null: all. */
   hours: readonly number[] | null;
   minutes: readonly number[] | null;
   seconds: readonly number[] | null;
@@ -77,7 +77,10 @@ export class GridTimes implements LocalTimes {
   readonly #up = (unit: number) => unit + mod(this.#grid.origin - unit, this.#grid.count);
   readonly #down = (unit: number) => unit - mod(unit - this.#grid.origin, this.#grid.count);
 
-  /** The seconds of the span around a unit that the rule excludes: of its hour, its minute, or 1; 0: the rule allows the unit. */
+  /**
+   * Returns the length, in seconds, of the span around a unit that the rule excludes: its hour, its minute, or 1 for the unit alone; 0: the
+   * rule allows the unit.
+   */
   #refusing(unitOfDay: number): number {
     const { unitSeconds, hours, minutes, seconds } = this.#grid;
     const second = unitOfDay * unitSeconds;
@@ -86,10 +89,13 @@ export class GridTimes implements LocalTimes {
     return seconds !== null && !seconds.includes(second % 60) ? 1 : 0;
   }
 
-  /** Without this check a rule such as every second minute, at odd minutes only, would be searched for up to the last year. */
+  /**
+   * Returns whether the rule can match at all. Without this check, a rule such as every second minute, but only in odd minutes, would be
+   * searched for up to the last year.
+   */
   #meets(): boolean {
     const { count, origin } = this.#grid;
-    // Days shift the grid by all multiples of this.
+    // From day to day the grid shifts by multiples of this number.
     const step = greatestDivisor(count, this.#unitsOfDay);
     for (let unit = mod(origin, step); unit < this.#unitsOfDay; unit += step)
       if (this.#refusing(unit) === 0) return true;

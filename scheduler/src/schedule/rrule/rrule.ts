@@ -1,6 +1,6 @@
 /**
- * The schedule kind `rrule`: a rule of RFC 5545 with its start, dates added and dates left out. Its local times become
- * instants by the zone and the policies for daylight saving, as those of a cron do.
+ * The schedule kind `rrule`: a rule of RFC 5545 with its start, added dates and excluded dates. Its local times become instants by the zone
+ * and the policies for daylight saving, like those of a cron.
  */
 import { CarillonError, within } from "../../base/errors.ts";
 import { type BoundOptions, type Bounds, boundNames, boundsOf, mostTimesOfCron } from "../bounds.ts";
@@ -24,14 +24,14 @@ import { ruleWords } from "./rule-words.ts";
 
 export type RuleSpec = {
   type: "rrule";
-  /** The value of an RRULE: "FREQ=WEEKLY;INTERVAL=2;BYDAY=TU" */
+  /** The value of an RRULE, such as "FREQ=WEEKLY;INTERVAL=2;BYDAY=TU". */
   rule: string;
-  /** A local time such as "2026-01-06T09:00:00", or a date for its beginning. */
+  /** A local time such as "2026-01-06T09:00:00", or a date, which stands for its beginning. */
   start: string;
   zone: string;
   /** Local times, or instants with Z. */
   rdate?: string[];
-  /** The same; a date leaves out all of its times. */
+  /** The same for excluded times; a date excludes all times on it. */
   exdate?: string[];
   gap: GapPolicy;
   overlap: FoldPolicy;
@@ -41,13 +41,13 @@ export type RuleSpec = {
 export type RuleDate = Date | number | string;
 
 export interface RuleOptions extends BoundOptions, JitterOptions {
-  /** Default: that of DTSTART, else "UTC". */
+  /** Default: the zone of DTSTART, else "UTC". */
   zone?: string;
-  /** DTSTART: the local time from which the rule counts. A text without Z is a time in the zone. Default: `from`. */
+  /** DTSTART: the local time from which the rule counts. A string without Z is a time in the zone. Default: `from`. */
   start?: RuleDate;
-  /** Further times. */
+  /** Additional times. */
   rdate?: RuleDate[];
-  /** Times, or whole days, that are left out. */
+  /** Times, or whole days, that are excluded. */
   exdate?: RuleDate[];
   gap?: GapPolicy;
   overlap?: FoldPolicy;
@@ -131,7 +131,7 @@ function startOf(given: unknown, line: ZonedTime | null, zone: Zone): RuleTime {
   return { kind: "local", ms: start.ms + zone.at(start.ms).offset };
 }
 
-/** @param given the option's value @param lines the times in the lines of the text */
+/** @param given the option's value @param lines the times in the lines of the rule's text */
 function timesGiven(name: "rdate" | "exdate", given: unknown, lines: ZonedTime[], zone: Zone): RuleTime[] {
   if (given !== undefined && !Array.isArray(given))
     throw wrongRule(`${name} is not a list`, 'Give a list of times, such as ["2026-12-25"].', name);
@@ -145,7 +145,7 @@ function timesGiven(name: "rdate" | "exdate", given: unknown, lines: ZonedTime[]
 }
 
 function timeGiven(given: unknown, what: string, path: string): RuleTime {
-  // A text with an offset is an instant as well.
+  // A string with an offset is also an instant.
   const isLocal = typeof given === "string" && !/T.*[+-]\d\d:?\d\d$/i.test(given);
   if (isLocal) return ruleTime(given, what, path);
   const ms = within(path, () => instantOf(given, what));
@@ -154,7 +154,8 @@ function timeGiven(given: unknown, what: string, path: string): RuleTime {
 }
 
 /**
- * Converts a local time of another zone to an instant. A local time that the other zone skips shifts; of a repeated one the first counts.
+ * Converts a local time of another zone to an instant. A local time that the zone skips is shifted; of a repeated local time, the first
+ * instant is used.
  */
 function inZone({ time: given, zone: name, path }: ZonedTime, zone: Zone): RuleTime {
   if (name === "" || given.kind !== "local") return given;
@@ -176,9 +177,9 @@ export class RuleSchedule {
   readonly #rule: Rule;
   readonly #zone: Zone;
   readonly #times: LocalTimes;
-  /** Where UNTIL is an instant. */
+  /** The instant of UNTIL, if UNTIL is an instant. */
   readonly #lastMs: number;
-  /** Added as local times; null: there are none. UNTIL does not end them. */
+  /** The added times that are local times; null: there are none. UNTIL does not apply to them. */
   readonly #addedTimes: LocalTimes | null;
   readonly #added: readonly number[];
   readonly #left: ReadonlySet<number>;

@@ -1,15 +1,15 @@
-/** The lines of a recurrence as calendars write it: DTSTART, RRULE, RDATE, EXDATE. */
+/** Reads the lines of a recurrence in the form of calendars: DTSTART, RRULE, RDATE, EXDATE. */
 import { CarillonError } from "../../base/errors.ts";
 import { limits } from "../../base/limits.ts";
 import { show } from "../given.ts";
 import { wrongRule } from "./rule.ts";
 import { type RuleTime, ruleTime } from "./rule-time.ts";
 
-/** A time and the zone that its line names; "": it names none. */
+/** A time and the zone that its line names; "": the line names no zone. */
 export interface ZonedTime {
   time: RuleTime;
   zone: string;
-  /** Path of the text in error messages. */
+  /** The path of the text for error messages. */
   path: string;
 }
 
@@ -20,7 +20,7 @@ export interface RuleLines {
   exdate: ZonedTime[];
 }
 
-/** @param given a rule alone, or lines @throws RRULE_INVALID */
+/** @param given a rule alone, or several lines @throws RRULE_INVALID */
 export function ruleLines(given: unknown): RuleLines {
   if (typeof given !== "string" || given.trim() === "" || given.length > limits.ruleTextLength)
     throw wrongRule(

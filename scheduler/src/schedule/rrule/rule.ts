@@ -1,4 +1,4 @@
-/** The value of an RRULE (RFC 5545, section 3.3.10): its text, checked, and written in one way. */
+/** Parses the value of an RRULE (RFC 5545, section 3.3.10), checks it, and writes it in a canonical form. */
 import { CarillonError } from "../../base/errors.ts";
 import { limits } from "../../base/limits.ts";
 import { meant } from "../../base/nearest.ts";
@@ -9,12 +9,12 @@ import { type RuleTime, ruleTime, ruleTimeBasic } from "./rule-time.ts";
 export const frequencies = ["SECONDLY", "MINUTELY", "HOURLY", "DAILY", "WEEKLY", "MONTHLY", "YEARLY"] as const;
 export type Frequency = (typeof frequencies)[number];
 
-/** 0 is Monday. */
+/** The codes of the weekdays; index 0 is Monday. */
 export const weekdayCodes = ["MO", "TU", "WE", "TH", "FR", "SA", "SU"] as const;
 
 export interface NthWeekday {
   weekday: number;
-  /** The n-th such weekday of the month or year, counted from its end where negative; 0: each. */
+  /** n: the n-th such weekday of the month or year; negative: counted from its end; 0: every such weekday. */
   nth: number;
 }
 
@@ -37,7 +37,7 @@ export interface Rule {
   weekStart: number;
 }
 
-/** Parts that are lists of numbers: their field, their bounds, and if they count from the end as well. */
+/** Parts that are lists of numbers: their field, their bounds, and whether they may count from the end as well. */
 const lists = {
   BYSECOND: { field: "seconds", from: 0, to: 59, signed: false },
   BYMINUTE: { field: "minutes", from: 0, to: 59, signed: false },
@@ -56,7 +56,7 @@ const mostInterval = 1_000_000;
 export const wrongRule = (what: string, hint: string, path = "rule"): CarillonError =>
   new CarillonError("RRULE_INVALID", `rrule: ${what}`, { hint, path });
 
-/** @param text "FREQ=WEEKLY;INTERVAL=2;BYDAY=TU", with "RRULE:" before it or without @throws RRULE_INVALID */
+/** @param text such as "FREQ=WEEKLY;INTERVAL=2;BYDAY=TU", with or without "RRULE:" before it @throws RRULE_INVALID */
 export function parseRule(text: string): Rule {
   const parts = partsOf(text);
   const frequency = frequencyOf(parts.get("FREQ"));
@@ -200,7 +200,7 @@ function refuseContradictions(rule: Rule): void {
 
 export const weekdayText = ({ weekday, nth }: NthWeekday): string => `${nth === 0 ? "" : nth}${weekdayCodes[weekday]}`;
 
-/** The rule without its default parts, in a fixed order. */
+/** Writes the rule without its default parts, in a fixed order. */
 export function ruleText(rule: Rule): string {
   const { interval, until, count, weekdays, weekStart } = rule;
   return [

@@ -30,7 +30,7 @@ export function answerStore(database: Database): AnswerStore {
           `select request, token, run_ids, begun_ms, status, answer, version from ${s}.idempotent_answer where who = $1 and key = $2`,
           [who, key],
         );
-        // Deleted between the two statements: the key is free again.
+        // The row was deleted between the two statements, so the key is free again.
         if (!row) continue;
         if (!row.request.equals(request)) return { kind: "mismatch" };
         if (row.status !== null)

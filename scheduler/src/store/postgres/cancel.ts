@@ -24,8 +24,8 @@ export const isAtWork = (client: pg.ClientBase): boolean => !knownOf(client).rea
 
 /**
  * Requests the server to cancel the statement that this client waits for, on a separate connection, as PostgreSQL's protocol requires. A
- * pooler passes the request on. The statement then fails with SQL state 57014, or has ended already.
- * @returns resolves once the request was accepted, or could not be delivered
+ * pooler forwards the request. The statement then fails with SQL state 57014, unless it has ended already.
+ * @returns `taken` resolves once the request was accepted, or could not be delivered
  */
 export function cancelStatement(client: pg.ClientBase): { taken: Promise<void>; drop: () => void } {
   const { host, port, ssl, sslNegotiation, processID, secretKey } = knownOf(client);
@@ -39,7 +39,7 @@ export function cancelStatement(client: pg.ClientBase): { taken: Promise<void>; 
       else if (sslNegotiation !== "direct") line.requestSsl();
     });
     line.on("sslconnect", send);
-    // A request that cannot be delivered changes nothing: the caller gives its connection up all the same.
+    // A request that cannot be delivered changes nothing, because the caller closes its connection in any case.
     line.on("error", resolve);
     line.on("end", resolve);
   });

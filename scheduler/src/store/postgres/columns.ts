@@ -7,13 +7,13 @@ import pg from "pg";
 
 type Column<Value> = readonly (Value | null)[];
 
-/** A column of numbers in PostgreSQL's array format; null if all values are null. */
+/** Converts numbers to a column in PostgreSQL's array format; null if all values are null. */
 export function numbers(column: Column<number>): string | null {
   if (!column.includes(null)) return `{${column.join(",")}}`;
   return column.every((value) => value === null) ? null : `{${column.map((value) => value ?? "NULL").join(",")}}`;
 }
 
-/** A column of texts: null if all values are null, else as pg writes it. */
+/** Converts texts to a column: null if all values are null, otherwise the list, which pg encodes. */
 export const texts = (column: Column<string>): Column<string> | null =>
   column.every((value) => value === null) ? null : column;
 
@@ -23,7 +23,7 @@ function readNumbers(text: string): (number | null)[] {
   return JSON.parse(`[${text.slice(1, -1).replaceAll("NULL", "null")}]`) as (number | null)[];
 }
 
-/** How results are parsed. Our numbers are milliseconds and counters, all below 2^53, and our arrays have one dimension. */
+/** How results are parsed. All numbers used here are milliseconds and counters below 2^53, and all arrays have one dimension. */
 export const types: pg.CustomTypesConfig = {
   getTypeParser: ((oid: number, format?: "text") => {
     if (oid === int8) return Number;

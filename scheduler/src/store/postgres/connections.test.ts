@@ -39,12 +39,12 @@ async function silentServer(tls: boolean): Promise<{ port: number; statement: Pr
     });
   server = createServer((socket) => {
     sockets.push(socket);
-    socket.on("error", () => undefined); // the other side may have gone first
+    socket.on("error", () => undefined); // the client may have closed the connection first
     if (!tls) return speak(socket);
     socket.once("data", () => {
       socket.write("S");
       const secure = new TLSSocket(socket, { isServer: true, cert, key });
-      secure.on("error", () => undefined); // likewise
+      secure.on("error", () => undefined); // the client may have closed the connection first
       speak(secure);
     });
   });
@@ -59,12 +59,12 @@ it.each(["plain", "TLS"])(
     const { port, statement } = await silentServer(how === "TLS");
     const ssl = how === "TLS" && { rejectUnauthorized: false };
     const client = new pg.Client({ host: "127.0.0.1", port, user: "u", password: "p", database: "d", ssl });
-    client.on("error", () => undefined); // its statements tell
+    client.on("error", () => undefined); // the error is also seen by its statements
     await client.connect();
     const all = Promise.allSettled(["at work", "waits", "waits too"].map((text) => client.query(`select '${text}'`)));
     const socket = await statement;
     const connections = new Connections(async () => {
-      // The server's answer to the cancellation is there before the connection is cut.
+      // The server's answer to the cancellation arrives before the connection is cut.
       await new Promise<void>((resolve) => socket.write(cancelled, () => resolve()));
       await new Promise((resolve) => setTimeout(resolve, 50));
     });

@@ -1,11 +1,11 @@
 import pg from "pg";
 import { cancelStatement, isAtWork } from "./cancel.ts";
 
-/** Makes connections: pg, or a simulation between pg and the server in a test of the whole cluster. */
+/** Creates the connections: pg, or in a test of the whole cluster a simulation between pg and the server. */
 export interface Driver {
   pool(config: pg.PoolConfig): pg.Pool;
   client(config: pg.ClientConfig): pg.Client;
-  /** Cancels, at the server, the statement that this client waits for; without it the server continues abandoned statements. */
+  /** Cancels, at the server, the statement that this client waits for; without this method the server continues abandoned statements. */
   cancel?(client: pg.ClientBase): { taken: Promise<void>; drop: () => void };
 }
 
@@ -16,19 +16,19 @@ export const pgDriver: Driver = {
 };
 
 /**
- * PostgreSQL's JIT compiler would spend a second per call on statements that take milliseconds, when it estimates them as costly on large
- * tables. The server also checks each second whether its client is still connected, where its platform can: else the statements of a killed
- * process go on.
+ * If PostgreSQL's JIT compiler estimates statements on large tables as costly, it spends a second per call on statements that take
+ * milliseconds, so it is off. Where its platform can, the server also checks every second whether its client is still connected, because
+ * otherwise the statements of a killed process go on.
  */
 export const sessionSettings =
   "set jit = off; set default_transaction_isolation = 'read committed'; select set_config('client_connection_check_interval', '1s', false) where version() ~ 'linux|darwin|bsd'";
 
-/** The number of bytes received on each open connection at some moment. */
+/** For each open connection, the number of bytes received up to some moment. */
 export type Heard = ReadonlyMap<pg.ClientBase, number>;
 
 /**
- * The open connections. A network that drops packets ends none of them for a quarter of an hour, and blocks every caller that waits for a
- * reply on one. So the code that detects the silence cuts the connections on which nothing is received.
+ * The open connections. If a network drops packets, connections stay open for a quarter of an hour, and every caller that waits for a reply
+ * is blocked. So the code that detects the silence cuts the connections on which nothing is received.
  */
 export class Connections {
   readonly #open = new Set<pg.ClientBase>();
@@ -51,28 +51,31 @@ export class Connections {
   }
 
   /**
-   * Cuts the connections that received nothing since `since`, including idle ones, whose next request would meet the same silence. Requests
-   * on them fail as on any connection that breaks.
+   * Cuts the connections that have received nothing since `since`, including idle ones, whose next request would also get no answer.
+   * Requests on them fail as on any broken connection.
    */
   cut(since: Heard): void {
     for (const [client, bytes] of since)
       if (this.#open.has(client) && streamOf(client).bytesRead === bytes) this.giveUp(client);
   }
 
-  /** Cuts all connections, since their server is no longer the right one. @param but a connection that leads to another server */
+  /**
+   * Cuts all connections, because they lead to a server that is no longer the right one. @param but a connection to keep, which leads to
+   * another server
+   */
   cutAll(but?: pg.ClientBase): void {
     for (const client of this.#open) if (client !== but) this.giveUp(client);
   }
 
-  /** Cuts all connections, and cancels no statement: this process sends the store no more requests. */
+  /** Cuts all connections and cancels no statement, because this process must send the store no more requests. */
   destroyAll(): void {
     for (const client of this.#open) destroy(client);
   }
 
   /**
    * Cuts one connection. While a server works or waits for a lock it does not notice that its client has gone, so the statement is
-   * cancelled first; a pooler passes the cancellation on only while its client is connected. Nothing more is read from the connection: its
-   * statements fail as on a broken one, and not with the server's answer to the cancellation.
+   * cancelled first; a pooler forwards the cancellation only while its client is connected. Nothing more is read from the connection, so
+   * that its statements fail as on a broken connection, and not with the server's answer to the cancellation.
    */
   giveUp(client: pg.ClientBase): void {
     if (this.#givenUp.has(client)) return;
@@ -87,7 +90,7 @@ export class Connections {
   }
 }
 
-/** pg's own `end` sends a termination message first, and waits for the server. */
+/** Closes the socket at once: pg's own `end` would first send a termination message and wait for the server. */
 export function destroy(client: pg.ClientBase): void {
   streamOf(client).destroy();
 }

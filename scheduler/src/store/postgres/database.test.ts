@@ -18,10 +18,10 @@ const ended = message("E", Buffer.from("SFATAL\0C57P01\0Mterminating connection 
 let server: Server;
 let database: Database;
 
-/** A server that accepts every client, and ends the connection with the same packet. */
+/** A server that accepts every client and then closes the connection in the same packet. */
 beforeEach(async () => {
   server = createServer((socket) => {
-    socket.on("error", () => undefined); // the other side may have gone first
+    socket.on("error", () => undefined); // the client may have closed the connection first
     socket.once("data", () => socket.end(Buffer.concat([letIn, ready, ended])));
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));

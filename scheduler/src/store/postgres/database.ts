@@ -16,7 +16,7 @@ import { type Way, wayTo } from "./way.ts";
 export type { Driver } from "./connections.ts";
 
 export interface DatabaseOptions {
-  /** postgres:// URL, with several hosts or one; pg's environment variables fill what it leaves out. */
+  /** A postgres:// URL with one or several hosts; pg's environment variables replace parts that it omits. */
   url: string;
   /** The URL for LISTEN, if `url` leads to a pooler in transaction mode; default `url`. */
   listenUrl?: string | undefined;
@@ -26,16 +26,16 @@ export interface DatabaseOptions {
   log: Log;
   /** The most connections, not counting the listener's. */
   connectionsMax: number;
-  /** How long to wait for a connection, and `ask` for an answer; default 5 s. */
+  /** How long to wait for a connection, and for the answer to `ask`, in ms; default 5 s. */
   answerMs?: number;
   /** Called while the server cannot be reached, to restart an embedded one. */
   revive?: () => Promise<void>;
-  /** Makes the connections; default pg. */
+  /** Creates the connections; default pg. */
   driver?: Driver;
 }
 
 const defaultAnswerMs = 5_000;
-/** The operating system's default would be two hours. */
+/** The operating system's default for the first keep-alive probe is two hours. */
 const keepAliveAfterMs = 10_000;
 /** The server ends the transaction of a vanished client after this time, and releases its locks. */
 const transactionIdle = "10s";
@@ -49,8 +49,8 @@ const longestPauseMs = 2_000;
 const longestPauseAmongHostsMs = 400;
 
 /**
- * One PostgreSQL database and the rules for talking to it: errors become CarillonErrors, and `persist` repeats repeatable work until the
- * store answers, with back-off, logging the outage once and its end once.
+ * A connection to one PostgreSQL database and the rules for using it: errors become CarillonErrors, and `persist` repeats repeatable work
+ * until the store answers, with back-off, logging each outage's beginning and end once.
  */
 export class Database {
   readonly schema: string;
@@ -59,7 +59,7 @@ export class Database {
   readonly memory = new Memory();
   readonly #options: DatabaseOptions;
   #recovery: Recovering | undefined;
-  /** The server that counts, of all that were connected to. */
+  /** The server that is valid, of all servers to which this process was connected. */
   #server: { timeline: string; system: string | null } | undefined;
   readonly #driver: Driver;
   readonly #answerMs: number;
@@ -84,7 +84,7 @@ export class Database {
     this.#listenWay =
       options.listenUrl === undefined ? this.#way : wayTo(options.listenUrl, options.clock, options.log);
     const { url, Routed } = this.#way;
-    // Any number of operations may wait for the store's return; above ten listeners Node would warn of a leak.
+    // Any number of operations may wait for the store's return; with more than ten listeners Node would warn of a leak.
     setMaxListeners(0, this.#closing.signal);
     this.#pool = this.#driver.pool({
       connectionString: url,
@@ -100,8 +100,8 @@ export class Database {
       onConnect: (client) => this.#settle(client),
     });
     this.#pool.on("connect", (client) => {
-      // A connection that the server ends right after accepting it breaks before its waiting caller has it and handles this event;
-      // unhandled, the event would end the process. The next query on it fails with the error.
+      // If the server ends a connection right after accepting it, the connection breaks before its waiting caller can handle this event,
+      // which would otherwise end the process. The next query on the connection fails with the error.
       client.on("error", (error) => options.log.debug({ error: messageOf(error) }, "a store connection was lost"));
     });
     // An idle connection that breaks is replaced by the pool; the next query shows whether the store is away.
@@ -112,22 +112,22 @@ export class Database {
     return this.#options.log;
   }
 
-  /** Aborted when this process closes its store. */
+  /** A signal that aborts when this process closes its store. */
   get closing(): AbortSignal {
     return this.#closing.signal;
   }
 
-  /** undefined: for a tool that takes no part in the cluster's work. */
+  /** undefined: this is a tool that does not take part in the cluster's work. */
   get recovery(): Recovering | undefined {
     return this.#recovery;
   }
 
-  /** Determined at the first connection. */
+  /** The mode of the pooler, determined at the first connection. */
   get pooling(): Pooling {
     return this.#pooling;
   }
 
-  /** Signals are received over another URL than the one for statements. */
+  /** True if signals are received over another URL than the URL for statements. */
   get listensElsewhere(): boolean {
     return this.#listenWay !== this.#way;
   }
@@ -137,7 +137,7 @@ export class Database {
     this.#recovery = recovery;
   }
 
-  /** Called before a connection's first use. The pool has a time limit for connecting, but none for a server that is silent afterwards. */
+  /** Called before a connection's first use. The pool has a time limit for connecting, but not for a server that is silent afterwards. */
   async #settle(client: pg.ClientBase): Promise<void> {
     this.#connections.watch(client);
     await this.#inTime(client, async () => {
@@ -156,7 +156,7 @@ export class Database {
 
   /**
    * Determines the mode of the pooler between this client and the server.
-   * @param client one of `connect` or `connectListener`, without other work
+   * @param client a client from `connect` or `connectListener`, without other work
    */
   async poolingOf(client: pg.Client): Promise<Pooling> {
     if (!(await isPooled(client))) return "none";
@@ -164,7 +164,7 @@ export class Database {
     return (await keepsConnection(client, notify, this.clock)) ? "session" : "transaction";
   }
 
-  /** Statements were proven to go through a pooler in session mode: from now on they are prepared by name. */
+  /** Called when the pooler is proven to be in session mode: from now on statements are prepared by name. */
   inSessionMode(): void {
     if (this.#pooling === "transaction") this.#pooling = "session";
   }
@@ -172,8 +172,8 @@ export class Database {
   /**
    * Applies the store's report about itself: which server it is, whether its data is complete, and whether a standby may lack acknowledged
    * writes.
-   * @param client the connection that the report came over, where known
-   * @throws STORE_UNREACHABLE when another server has taken this one's place
+   * @param client the connection over which the report came, if known
+   * @throws STORE_UNREACHABLE when another server has replaced this one
    */
   told({ whole, recovery, standby, ...server }: StandingRow, client?: pg.ClientBase): void {
     this.#follow(server, client);
@@ -182,8 +182,8 @@ export class Database {
   }
 
   /**
-   * Two servers may answer at once: a former primary that stood still continues where it stopped, and its connected clients would work on
-   * there. The server with the higher timeline counts, and connections to the other are cut.
+   * Two servers may answer at once: a former primary that stalled continues where it stopped, and clients still connected to it would go on
+   * working there. The server with the higher timeline is valid, and connections to the other server are cut.
    */
   #follow({ timeline, system }: Pick<StandingRow, "timeline" | "system">, client?: pg.ClientBase): void {
     const known = this.#server;
@@ -203,7 +203,7 @@ export class Database {
     return this.#connect(this.#way, "carillon");
   }
 
-  /** The same for LISTEN. */
+  /** The same for a connection that runs LISTEN. */
   connectListener(): Promise<pg.Client> {
     return this.#connect(this.#listenWay, "carillon listener");
   }
@@ -218,7 +218,7 @@ export class Database {
       keepAliveInitialDelayMillis: keepAliveAfterMs,
     };
     const client = Routed ? new Routed(config) : this.#driver.client(config);
-    // A pending query rejects when the connection breaks; this event, if unhandled, would end the process.
+    // A pending query rejects when the connection breaks; without a listener this event would end the process.
     client.on("error", (error) => this.#options.log.debug({ error: messageOf(error) }, "a store connection was lost"));
     try {
       await client.connect();
@@ -229,7 +229,7 @@ export class Database {
     return client;
   }
 
-  /** One try. A `name` makes it a prepared statement of each connection. */
+  /** Runs a statement with one try. A `name` makes it a prepared statement of each connection. */
   query<Row = Record<string, unknown>>(name: string, text: string, values: unknown[] = []): Promise<Row[]> {
     return this.#recovered(() =>
       this.#hold(async (client) => {
@@ -279,7 +279,7 @@ export class Database {
     throw failure;
   }
 
-  /** A statement refused because the store may lack data has changed nothing: it is repeated after the recovery. */
+  /** A statement that was refused because the store may lack data has changed nothing, so it is repeated after the recovery. */
   async #recovered<T>(asked: () => Promise<T>): Promise<T> {
     for (;;) {
       try {
@@ -291,7 +291,7 @@ export class Database {
     }
   }
 
-  /** The error for the caller. A server that is gone or refuses writes may have a successor, so the next connections look for it. */
+  /** Returns the error for the caller. A server that is gone or refuses writes may be replaced, so the next connections search again. */
   #failed(error: unknown, hosts = this.#way.hosts): unknown {
     const failure = storeError(error);
     if (isCarillonError(failure, "STORE_UNREACHABLE")) hosts?.doubt();
@@ -303,9 +303,9 @@ export class Database {
   }
 
   /**
-   * One try of a statement that the server always answers at once. No answer in time means that the server or the network is silent: then
-   * all connections that have been silent for as long are cut, so that callers waiting on them try again, and do not block the pool until
-   * the operating system gives them up.
+   * Runs, with one try, a statement that the server always answers at once. No answer in time means that the server or the network is
+   * silent: then all connections that have been silent for as long are cut, so that callers that wait for them try again, and do not block
+   * the pool until the operating system closes the connections.
    */
   async ask<Row = Record<string, unknown>>(name: string, text: string, values: unknown[] = []): Promise<Row[]> {
     return this.#recovered(() => {
@@ -323,7 +323,7 @@ export class Database {
     });
   }
 
-  /** Cancels the statement that the client waits for; resolves within a quarter of a second, whether or not the server accepts it. */
+  /** Cancels the statement that the client waits for; resolves within 250 ms, whether or not the server has accepted the request. */
   async #cancel(client: pg.ClientBase): Promise<void> {
     const request = this.#driver.cancel?.(client);
     if (!request) return;
@@ -336,13 +336,13 @@ export class Database {
     request.drop();
   }
 
-  /** Gives the connection up if there is no answer in time. */
+  /** Runs `asked`; if there is no answer in time, cuts the connection. */
   async #inTime<T>(client: pg.ClientBase, asked: () => Promise<T>, onSilent: () => void = () => undefined): Promise<T> {
     const answerMs = this.#answerMs;
     let silent = false;
     let answered = false;
     const cancel = this.clock.after(answerMs, () => {
-      // A process that was stopped finds its timers due before it reads data that arrived meanwhile: let it read first.
+      // After a process was stopped, its timers fire before it reads data that arrived meanwhile, so it first gets a chance to read.
       this.clock.after(0, () => {
         if (answered) return;
         silent = true;
@@ -361,17 +361,17 @@ export class Database {
   }
 
   /**
-   * Runs `work` in one transaction on one connection; one try, except while the store refuses it during a recovery. It stands idle for 10 s
-   * at most: if a machine vanished between two statements, its locks would else be held until the operating system gives the connection up,
-   * two hours later.
+   * Runs `work` in one transaction on one connection; one try, except while the store refuses it during a recovery. The server ends the
+   * transaction if it is idle for 10 s, because if a machine vanished between two statements, its locks would otherwise be held until the
+   * operating system closes the connection two hours later.
    */
   transaction<T>(work: (client: SqlClient) => Promise<T>): Promise<T> {
     return this.#recovered(() => this.#transaction("", work));
   }
 
   /**
-   * The same for the recovery of the store, which must write while the store refuses other writes; repeated until the store answers.
-   * Heartbeats wait for it, so it has to detect by itself a connection to a silent server, such as a former primary that stands still.
+   * The same for the store's recovery, which must write while the store refuses other writes; repeated until the store answers. Heartbeats
+   * wait for the recovery, so it must itself detect a connection to a silent server, such as a former primary that has stalled.
    */
   recovering<T>(work: (client: SqlClient) => Promise<T>): Promise<T> {
     return this.persist(() => {
@@ -417,7 +417,7 @@ export class Database {
     const spoil = (error: Error) => {
       broken = error;
     };
-    // A connection that breaks rejects its query, and also emits this event, which would end the process if unhandled.
+    // A connection that breaks rejects its query and also emits this event, which would end the process if it had no listener.
     client.on("error", spoil);
     try {
       return await work(client, spoil);
@@ -430,7 +430,7 @@ export class Database {
   }
 
   /**
-   * Repeats `work` while the store is away or requests another try. Only for work that may be repeated.
+   * Repeats `work` while the store is away or asks for another try. Only for work that can safely be repeated.
    * @param signal ends the repeating; the last error is thrown
    */
   async persist<T>(work: (again: boolean) => Promise<T>, signal?: AbortSignal): Promise<T> {
@@ -449,7 +449,7 @@ export class Database {
     }
   }
 
-  /** Ends all repeating. @param withinMs for statements under way; then their connections are cut */
+  /** Ends all repeating. @param withinMs how long statements under way may take; then their connections are cut */
   async close(withinMs = this.#answerMs): Promise<void> {
     this.#closing.abort();
     this.#cancelLook();
@@ -458,7 +458,7 @@ export class Database {
     else await this.#ended;
   }
 
-  /** All callers that wait for the store fail at once, as if it could not be reached. */
+  /** Makes all callers that wait for the store fail at once, as if the store could not be reached. */
   abandon(): void {
     this.#closing.abort();
     this.#cancelLook();
@@ -478,7 +478,7 @@ export class Database {
     }
   }
 
-  /** Cuts connections once more later: one that received data meanwhile may have become silent after that. */
+  /** Cuts silent connections, and once more later, because a connection that had just received data may be silent since. */
   #silent(heard: Heard): void {
     this.#connections.cut(heard);
     const later = this.#connections.mark();

@@ -5,9 +5,9 @@ import { heldSnapshots } from "./cluster/snapshots.ts";
 import type { Database } from "./database.ts";
 import { runState } from "./states.ts";
 
-/** Probes per addressee: runs addressed to one session may belong to several groups. */
+/** The most index probes per addressee, because runs addressed to one session may belong to several groups. */
 const addressedLooks = 10;
-/** Below this many live runs all of them are counted by a scan; above, only states that have an index of their own. */
+/** With fewer live runs than this, a scan counts all of them; with more, only states that have an index of their own are counted. */
 const scannedRuns = 200_000;
 
 export function figureStore(database: Database): FigureStore {

@@ -7,7 +7,8 @@ type Migration = (typeof migrations)[number];
 const namedMost = 8;
 
 /**
- * SQL condition: a table called `migration` is Carillon's, since an application may have one too. @param table the parameter with its name
+ * SQL condition: a table called `migration` is Carillon's; an application may have a table of that name too. @param table the parameter
+ * with the table's name
  */
 export const isOurs = (table: string) =>
   `exists (select from pg_attribute where attrelid = to_regclass(${table}) and attname = 'applied_ms')`;
@@ -32,7 +33,7 @@ export const ownRelations = (): string[] => [...madeBy(migrations).relations];
 /**
  * Called before a migration writes anything.
  * @param from the version of the schema
- * @throws STORE_FOREIGN: the schema has something that is not Carillon's, under a name that a pending migration gives
+ * @throws STORE_FOREIGN: the schema contains an object that is not Carillon's, with a name that a pending migration would create
  */
 export async function requireNamesFree(client: SqlClient, s: string, from: number): Promise<void> {
   const applied = madeBy(migrations.filter(({ number }) => number <= from));

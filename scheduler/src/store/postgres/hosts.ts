@@ -6,7 +6,7 @@ import { storeError } from "./store-errors.ts";
 /** The result of a look at one server. */
 export interface Looked {
   readonly writable: boolean;
-  /** Rises with each promotion; null: the server does not report it. */
+  /** Rises with each promotion; null: the server does not report its timeline. */
   readonly timeline: number | null;
 }
 
@@ -14,9 +14,9 @@ export interface Looked {
 const othersMs = 100;
 
 /**
- * Chooses which of several servers to connect to: the one that accepts writes. It is searched on all hosts at once when unknown, and kept
- * until a connection fails or a server refuses a write. If two accept writes, for example because the former primary came back by itself,
- * the one with the higher timeline is chosen.
+ * Chooses which of several servers to connect to: the one that accepts writes. While this is unknown, all hosts are queried at once; the
+ * choice is kept until a connection fails or a server refuses a write. If two servers accept writes, for example because the former primary
+ * came back by itself, the one with the higher timeline is chosen.
  */
 export class Hosts {
   readonly #hosts: readonly Host[];
@@ -30,7 +30,7 @@ export class Hosts {
     this.#clock = clock;
   }
 
-  /** @throws STORE_READ_ONLY, STORE_UNREACHABLE when none accepts writes; if all hosts fail with one code, such as STORE_TLS, that one */
+  /** @throws STORE_READ_ONLY, STORE_UNREACHABLE if no host accepts writes; if all hosts fail with one code, such as STORE_TLS, that code */
   choose(): Promise<Host> {
     if (this.#chosen) return this.#chosen;
     const chosen = this.#find();
@@ -41,7 +41,7 @@ export class Hosts {
     return chosen;
   }
 
-  /** A connection failed, or the server refused a write: the next connection searches again. */
+  /** Called when a connection failed or the server refused a write: the next connection searches again. */
   doubt(): void {
     this.#chosen = undefined;
   }
@@ -72,7 +72,7 @@ export class Hosts {
     });
     if (best) return (best as { host: Host }).host;
     const told = `none of the store's ${this.#hosts.length} hosts accepts writes: ${refused.join("; ")}`;
-    // A password or certificate that all hosts refuse is not an outage that would pass.
+    // If all hosts refuse the password or the certificate, waiting does not help, so the error is not treated as an outage.
     const [first] = failures;
     if (!standby && isCarillonError(first) && failures.every((one) => isCarillonError(one, first.code)))
       throw new CarillonError(first.code, told, { hint: first.hint });

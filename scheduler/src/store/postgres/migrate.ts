@@ -4,17 +4,17 @@ import type { Database } from "./database.ts";
 import { isOurs, requireNamesFree } from "./foreign.ts";
 import { migrations, servesFrom } from "./migrations/index.ts";
 
-/** Any number that all Carillon versions agree on; together with the schema's hash it is one lock per schema. */
+/** A constant that all Carillon versions share; together with the schema's hash it is one advisory lock per schema. */
 const lockClass = 0x43_41_52_49;
 const oldestServer = 150_000;
-/** A migration waits at most this long for a table lock, so that it never queues running nodes up behind itself. */
+/** A migration waits at most this long for a table lock, because running nodes would queue behind its wait. */
 const lockTimeoutMs = 2_000;
 export const newestKnown = migrations.at(-1)?.number ?? 0;
 
 /**
- * Brings the schema to this code's version. Many nodes may start at once: one migrates under an advisory lock, the others find it done. A
- * database newer than the code is refused before any write, unless its newest migration records that code as old as this may still work on
- * it.
+ * Brings the schema to this code's version. Many nodes may start at once: one migrates under an advisory lock, the others then find the
+ * schema up to date. A schema newer than the code is refused before any write, unless its newest migration records that code of this age
+ * may still work on it.
  * @param mayChange false: an older schema is refused instead
  * @param upTo a former version, to reproduce a database of that version
  * @returns the version found and the version now
@@ -77,7 +77,7 @@ export async function migrate(
   return database.transaction(async (client) => {
     await client.query("select pg_advisory_xact_lock($1, hashtext($2))", [lockClass, s]);
     await client.query(`set local lock_timeout = ${lockTimeoutMs}; set local carillon.recovery = on`);
-    // A role that may use an existing schema need not have the right to create schemas.
+    // A role that may use an existing schema may lack the right to create schemas.
     const { rows: schemas } = await client.query("select to_regnamespace($1) is null as absent", [s]);
     if (schemas[0]?.absent) await client.query(`create schema if not exists ${s}`);
     const { rows: ours } = await client.query(`select ${isOurs("$1")} as present`, [`${s}.migration`]);
@@ -100,13 +100,13 @@ export async function migrate(
 export interface SchemaVersion {
   /** The newest migration applied; 0: none. */
   number: number;
-  /** If that is newer than this code: the oldest code that may work with it; else null. */
+  /** If the newest migration is newer than this code: the oldest code that may work with it; else null. */
   serves: number | null;
 }
 
 const nothing: SchemaVersion = { number: 0, serves: null };
 
-/** Changes nothing, and reads older and newer schemas too. */
+/** Reads the version of a schema, also of older and newer schemas, without changing anything. */
 export async function schemaVersion(database: Database): Promise<SchemaVersion> {
   const { schema: s } = database;
   const [there] = await database.query<{ present: boolean }>("", `select ${isOurs("$1")} as present`, [
@@ -115,7 +115,7 @@ export async function schemaVersion(database: Database): Promise<SchemaVersion> 
   return there?.present ? versionOf(s, (sql) => database.query("", sql)) : nothing;
 }
 
-/** The column `serves` was added later than the table, hence the JSON. */
+/** Read as JSON, because the column `serves` was added later than the table. */
 async function versionOf(s: string, ask: (sql: string) => Promise<SchemaVersion[]>): Promise<SchemaVersion> {
   const [row] = await ask(
     `select coalesce(max(number), 0)::int as number,
@@ -125,7 +125,7 @@ async function versionOf(s: string, ask: (sql: string) => Promise<SchemaVersion[
   return row ?? nothing;
 }
 
-/** Returns whether this code may work on the schema; a schema older than the code is not its concern. */
+/** Returns whether this code may work on the schema, as far as newer schemas are concerned; an older schema is not checked here. */
 export const servesThisCode = ({ number, serves }: SchemaVersion): boolean =>
   number <= newestKnown || (serves ?? number) <= newestKnown;
 
@@ -144,7 +144,7 @@ async function applyMigration(
   migration: (typeof migrations)[number],
   nowMs: number,
 ): Promise<void> {
-  // Sent without values, so the whole text is one simple query.
+  // Sent without parameters, so that the whole text is one simple query.
   await client.query(migration.sql(schema));
   await client.query(`insert into ${schema}.migration (number, name, applied_ms, serves) values ($1, $2, $3, $4)`, [
     migration.number,

@@ -11,8 +11,9 @@ const tables = {
 export type NamedThing = keyof typeof tables;
 
 /**
- * Names that begin with this text, read by one statement, without migrating and without joining the cluster: for completing typed names.
- * @param answerMs gives up after this
+ * Reads the names that begin with this text in one statement, without migrating and without joining the cluster; for the completion of
+ * typed names.
+ * @param answerMs the time limit
  */
 export const namesIn = (
   place: { url: string; schema: string; answerMs: number },

@@ -4,17 +4,17 @@ import type { Clock } from "../../base/clock.ts";
 
 /**
  * How the store's connections reach PostgreSQL. "transaction": a pooler gives each transaction any of its server connections, so prepared
- * statements, LISTEN and session settings do not work. A pooler counts as such until it is proven to be in session mode.
+ * statements, LISTEN and session settings do not work. A pooler is assumed to be in this mode until it is proven to be in session mode.
  */
 export type Pooling = "none" | "session" | "transaction";
 
-/** How long the proof of session mode waits for its notification. */
+/** How long the proof of session mode waits for its notification, ms. */
 const proofMs = 500;
 
 /**
- * Returns whether a pooler stands between this client and the server. A pooler gives its clients process ids of its own, since it forwards
- * cancel requests itself.
- * @returns false: none. compiles: the server's compiler is on for this role
+ * Returns whether a pooler stands between this client and the server. A pooler gives its clients process ids of its own, because it
+ * forwards cancel requests itself.
+ * @returns false: there is no pooler. `compiles`: the server's JIT compiler is on for this role
  */
 export async function isPooled(client: pg.ClientBase): Promise<false | { compiles: boolean }> {
   const { processID } = client as unknown as { processID?: number | null };
@@ -26,10 +26,10 @@ export async function isPooled(client: pg.ClientBase): Promise<false | { compile
 }
 
 /**
- * Proves session mode: an idle client receives a notification that another one sends only if it keeps its connection to the
- * server. In transaction mode this leaves one connection of the pooler listening on a channel that is never used again.
- * @param client one that came through the pooler, without other work
- * @param notify sends a notification on this channel, through another connection
+ * Proves session mode: an idle client receives a notification from another client only if it keeps its connection to the server. In
+ * transaction mode, this leaves one connection of the pooler listening on a channel that is never used again.
+ * @param client a client that came through the pooler, without other work
+ * @param notify sends a notification on this channel through another connection
  */
 export async function keepsConnection(
   client: pg.Client,
@@ -57,7 +57,7 @@ export async function keepsConnection(
   }
 }
 
-/** For the transaction that has begun: through a pooler no setting outlasts one. */
+/** Applies to the present transaction, because through a pooler no setting lasts longer. */
 export const uncompiledSql = "; set local jit = off";
 
 /**
@@ -71,8 +71,8 @@ export async function uncompiled<T>(client: pg.ClientBase, asked: () => Promise<
     await client.query("commit");
     return answer;
   } catch (error) {
-    // A broken connection has nothing to roll back, and the statement fails with the error that broke it.
-    await client.query("rollback").catch(() => undefined /* the error above is the cause, and is thrown */);
+    // On a broken connection there is nothing to roll back, and the statement fails with the error of the connection.
+    await client.query("rollback").catch(() => undefined /* the error above is the cause and is thrown */);
     throw error;
   }
 }

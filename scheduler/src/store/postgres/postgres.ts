@@ -55,15 +55,15 @@ export interface PostgresOptions {
   driver?: Driver;
   /** Default true; false: an older schema is refused. */
   migrate?: boolean;
-  /** Do not wait for a store that is away: reject with STORE_UNREACHABLE at once. */
+  /** Reject at once with STORE_UNREACHABLE if the store is away, instead of waiting. */
   failFast?: boolean;
-  /** The store was restored to an earlier state: data read from it before may no longer be in it. */
+  /** Called when the store was restored to an earlier state: data read before may no longer be in it. */
   onBack?: () => void;
-  /** A standby may lack acknowledged writes, though none has been seen. Default: once one is seen. */
+  /** True: a standby may lack acknowledged writes, even if no standby has been seen. Default: true once one is seen. */
   standby?: boolean;
   /**
-   * How history is partitioned. Default "daily": one partition per day; those that the first write needs are made. "there": they exist
-   * already. "one": a single partition, for a new store whose time leaps, such as a test tower's.
+   * How history is partitioned. Default "daily": one partition per day; the partitions that the first write needs are made. "there": the
+   * partitions exist already. "one": a single partition, for a new store whose time jumps, as in a test.
    */
   partitions?: "daily" | "there" | "one";
   signal?: AbortSignal;
@@ -155,7 +155,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
     events: eventStore(database),
     clock,
     async close(withinMs = closeWithinMs) {
-      // Pulses report whatever is not announced by then.
+      // If some runs are not announced by then, the pulses report them.
       await settlesWithin(database.clock, withinMs / 2, announcer.close());
       await database.close(withinMs / 2);
     },

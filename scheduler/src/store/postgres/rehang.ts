@@ -1,27 +1,27 @@
 import type { SqlClient } from "../../base/change.ts";
 import { runState } from "./states.ts";
 
-/** The fields that a run copies from its task: how it waits for a concurrency limit, its group, and its claim group. */
+/** The columns that a run copies from its task: how it waits for a concurrency limit, its group, and its claim group. */
 const groupSql = "case when t.routed then 0 else t.group_id end";
 const otherwise = "r.gate <> t.gate or t.lanes and r.limit_key is null";
 
 /**
- * SQL: the run `r` differs from what its task `t` is now. A run that is addressed to a worker already, or is a worker's part of a
- * broadcast, is not astray.
+ * SQL condition: the copied columns of the run `r` differ from its task `t`. A run that is already addressed to a worker, or is a worker's
+ * part of a broadcast, is excluded.
  */
 export const astraySql = `(r.shard is null and (${otherwise}
     or r.group_id <> case when t.routed then least(r.group_id, 0) else t.group_id end))`;
 
-/** Live runs of an edited task take over its group and its overlap policy; a claimed run keeps its slot of concurrency. */
+/** Updates live runs of an edited task to its group and its overlap policy; a claimed run keeps its slot of concurrency. */
 export async function rehang(client: SqlClient, s: string, taskId: number): Promise<void> {
-  // Ready runs go back to `held` to be judged again, since the limit may have changed.
+  // Ready runs go back to `held` and are judged again, because the limit may have changed.
   const edited = `(${otherwise} or r.group_id <> ${groupSql} or t.gate > 0 and r.state = ${runState.ready})`;
   await client.query(hangSql(s, `${edited} order by r.id for update of r`, "true"), [[taskId]]);
 }
 
 /**
- * Updates runs that were made concurrently with an edit. A claimed run that another transaction is writing is skipped, since a caller's own
- * transaction may take minutes to end it; the leader's next look finds it, if it still exists.
+ * Updates runs that were made concurrently with an edit. Skips a claimed run that another transaction is writing, because a caller's own
+ * transaction may take minutes to end the run; the leader's next look finds the run if it still exists.
  * @returns how many runs there were
  */
 export async function rehangAstray(client: SqlClient, s: string, taskIds: number[]): Promise<number> {
@@ -33,7 +33,7 @@ export async function rehangAstray(client: SqlClient, s: string, taskIds: number
   return found;
 }
 
-/** Writers of many runs lock them in the order of their numbers, so that no two can deadlock. */
+/** Runs are locked in the order of their numbers, as by all writers of many runs, so that no two of them can deadlock. */
 const hangSql = (s: string, which: string, placed: string) => `
   with live as materialized (
     select r.id, t.gate, ${groupSql} as group_id, t.lanes, ${placed} as placed

@@ -1,17 +1,17 @@
-/** Rights: one role owns the schema and changes it, another may do the work and nothing else. */
+/** Rights: one role owns the schema and changes it; another role may have only the rights that a node needs for its work. */
 import type { SqlClient } from "../../base/change.ts";
 import { CarillonError } from "../../base/errors.ts";
 import { type Database, quoteIdentifier } from "./database.ts";
 import { ownRelations } from "./foreign.ts";
 import { withDatabase } from "./with-database.ts";
 
-/** The role that may make and drop partitions. */
+/** Whether this connection's role may create and drop partitions. */
 export interface Maker {
   /** The role of this connection. */
   role: string;
   /** The role that owns the partitioned tables. */
   owner: string;
-  /** True: `role` may make and drop their partitions. */
+  /** True if `role` may create and drop their partitions. */
   may: boolean;
 }
 
@@ -26,9 +26,7 @@ export async function makerOf(database: Database, client?: SqlClient): Promise<M
   return rows[0] as unknown as Maker;
 }
 
-/**
- * Tables and sequences on which this connection's role lacks a right that the work of a node needs, by name.
- */
+/** The names of tables and sequences on which this connection's role lacks a right that a node needs. */
 export async function rightsLacking(database: Database): Promise<string[]> {
   const rows = await database.query<{ name: string }>(
     "",
@@ -44,8 +42,8 @@ export async function rightsLacking(database: Database): Promise<string[]> {
 }
 
 /**
- * Lets a role do the work and nothing else: read and write the tables, draw numbers, call the functions. The same holds for tables that
- * this connection's role makes later. May be repeated.
+ * Grants a role only the rights that a node needs: to read and write the tables, draw numbers, and call the functions. The grant also
+ * covers tables that this connection's role creates later. Repeatable.
  * @throws STORE_REFUSED: there is no such role, or this connection's role does not own the schema's tables
  */
 export async function grantWork(url: string, schema: string, role: string): Promise<void> {

@@ -5,25 +5,25 @@ const numbered = <Name extends string>(names: readonly Name[], first = 0) =>
   Object.fromEntries(names.map((name, at) => [name, first + at])) as Record<Name, number>;
 
 /**
- * The numbers by which tables keep states, by name, for use inside SQL text. Partial indexes need the number in the statement
- * itself, so these are never parameters.
+ * The numbers by which tables store states, by name, for SQL texts. Partial indexes need the number in the statement itself, so these
+ * numbers are never parameters.
  */
-/** `run.state` */
+/** The values of `run.state`. */
 export const runState: Readonly<Record<LiveState, number>> = numbered(liveStates);
 /** `run.recall`: what the worker that claimed the run is asked to do with it. */
 export const runRecall = numbered(["none", "cancel", "withdraw"]);
-/** `run_history.outcome` */
+/** The values of `run_history.outcome`. */
 export const runOutcome: Readonly<Record<Outcome, number>> = numbered(outcomes);
-/** `slot.outcome` and `slot_range.outcome` */
+/** The values of `slot.outcome` and `slot_range.outcome`. */
 export const slotOutcome = numbered(["run", "skipped", "missed"], 1);
 
-/** A condition on a row of `session`: it is alive, and may be given runs. A draining session keeps the runs that it has started. */
+/** A condition on a row of `session`: the session is alive and may be given runs. A draining session keeps the runs that it has started. */
 export const takesRuns = "ended_ms is null and not draining";
 
-/** A condition on a row `r` of `run`: it waits, and has not had a try. */
+/** A condition on a row `r` of `run`: the run waits and has not had a try. */
 export const unbegun = `r.attempt = 0 and r.state in (${runState.held}, ${runState.paused}, ${runState.ready})`;
 
-/** Ordered by the numbers that tables store. */
+/** In the order of the numbers that tables store. */
 export const letterStates = ["open", "redriven", "dismissed"] as const satisfies readonly DeadLetter["state"][];
-/** `dead_letter.state` */
+/** The values of `dead_letter.state`. */
 export const letterState: Readonly<Record<DeadLetter["state"], number>> = numbered(letterStates);

@@ -16,7 +16,7 @@ export interface Way {
   readonly Routed: (new (config?: string | pg.ClientConfig) => pg.Client) | undefined;
 }
 
-/** The time limit for one of several hosts to report its role. */
+/** The time limit, in ms, for one of several hosts to report its role. */
 const lookMs = 1_000;
 
 /** @throws OPTION_INVALID, FILE_INVALID, SECRET_KEY_OPEN */
@@ -29,7 +29,7 @@ export function wayTo(text: string, clock: Clock, log: Log): Way {
   return { url, hosts, Routed: routed(hosts) };
 }
 
-/** libpq's weaker modes verify less, or nothing; here every mode that requests TLS verifies the certificate and the name in it. */
+/** Makes every mode that requests TLS verify the certificate and the name in it; the weaker modes of libpq verify less, or nothing. */
 const verifying = (url: string): string => {
   const [before = "", query] = url.split(/\?([\s\S]*)/);
   return query === undefined || /(?:^|&)uselibpqcompat=/.test(query)
@@ -37,7 +37,7 @@ const verifying = (url: string): string => {
     : `${before}?${query.replace(/(^|&)sslmode=(?:prefer|require|verify-ca)(?=&|$)/, "$1sslmode=verify-full")}`;
 };
 
-/** The driver would treat a missing file as a server that is away. */
+/** Checks the URL's files, because the driver would treat a missing file as a server that is away. */
 function checkFiles(url: string): void {
   const parameters = new URLSearchParams(url.split(/\?([\s\S]*)/)[1] ?? "");
   for (const name of ["sslrootcert", "sslcert"]) {
@@ -81,7 +81,7 @@ async function look(url: string, { host, port }: Host, log: Log): Promise<Looked
 
 type Connected = (error: Error | null, client?: pg.Client) => void;
 
-/** A client that connects to the host that accepts writes. pg reads both fields when it connects. */
+/** A client class that connects to the host that accepts writes. pg reads both fields when it connects. */
 function routed(hosts: Hosts): new (config?: string | pg.ClientConfig) => pg.Client {
   return class extends pg.Client {
     override connect(): Promise<pg.Client>;
@@ -98,12 +98,12 @@ function routed(hosts: Hosts): new (config?: string | pg.ClientConfig) => pg.Cli
   };
 }
 
-/** Not every service that speaks PostgreSQL's protocol has these functions: then the timeline is unknown. */
+/** Not every service that speaks PostgreSQL's protocol has these functions; without them the timeline is unknown. */
 async function timelineOf(client: pg.Client): Promise<number | null> {
   try {
     const { rows } = await client.query("select pg_walfile_name(pg_current_wal_insert_lsn()) as name");
     return Number.parseInt(String(rows[0]?.name).slice(0, 8), 16);
   } catch {
-    return null; // of two servers that accept writes, the first to answer is taken then
+    return null; // without timelines, the first of two servers that accept writes is chosen
   }
 }

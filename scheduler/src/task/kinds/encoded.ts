@@ -1,12 +1,12 @@
-/** How a value that a codec has encoded stands in the store: an object with this one field, a text. */
+/** The form in which the store keeps a value that a codec has encoded: an object with this one field, a string. */
 export const encodedField = "carillon:encoded";
-/** The same of a value that is kept outside the store. */
+/** The same form for a value that is kept outside the store; the string is its key there. */
 export const storedField = "carillon:stored";
 
-/** The codec's text; undefined: no codec has encoded the value. */
+/** Returns the codec's text; undefined: no codec has encoded the value. */
 export const encodedText = (value: unknown): string | undefined => only(value, encodedField);
 
-/** Its key in the payload store; undefined: the value is here. */
+/** Returns the value's key in the payload store; undefined: the value itself is present. */
 export const storedKey = (value: unknown): string | undefined => only(value, storedField);
 
 function only(value: unknown, field: string): string | undefined {

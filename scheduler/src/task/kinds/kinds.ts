@@ -1,6 +1,6 @@
 /**
  * Kinds of values that a task's option may have. A kind reads a given value, writes the stored value in a file's form, and has a shape:
- * plain data from which the HTTP contract, the reference table, the words of the command line and the console's fields are made.
+ * plain data from which the HTTP contract, the reference table, the command line's help and the console's fields are made.
  */
 import { type Duration, formatDuration, parseDuration } from "../../base/duration.ts";
 import { CarillonError, pathTo, within } from "../../base/errors.ts";
@@ -8,11 +8,11 @@ import { type Json, jsonText, shownValue, sortedJson } from "../../base/json.ts"
 import { meant } from "../../base/nearest.ts";
 import { checkName } from "../names.ts";
 
-/** The position of a value while it is read. */
+/** Where in the options a value is, for error messages while it is read. */
 export interface Place {
-  /** Prefix of an error's message; undefined: the caller names the task beside the error. */
+  /** The task's name as the prefix of an error's message; undefined: the caller names the task beside the error. */
   task: string | undefined;
-  /** "retry.attempts" */
+  /** Such as "retry.attempts". */
   path: string;
 }
 
@@ -20,27 +20,27 @@ export interface FieldShape {
   shape: Shape;
   required: boolean;
   description: string;
-  /** The value that an omitted field stands for, in a file's form; undefined: none. */
+  /** The default, in a file's form, for an omitted field; undefined: there is none. */
   usual: Json | undefined;
 }
 
 export type Shape =
   | { is: "duration" }
   | { is: "count"; least: number; most: number }
-  /** 0 to 1. */
+  /** A number from 0 to 1. */
   | { is: "share" }
   | { is: "flag" }
   | { is: "choice"; values: readonly string[] }
-  /** `longest` null: it has no bound of its own. `isName`: not empty. */
+  /** `longest`: the greatest length; null: no limit of its own. `isName`: must not be empty. */
   | { is: "text"; longest: number | null; isName: boolean }
-  /** Texts by name. */
+  /** An object whose values are strings. */
   | { is: "texts" }
   | { is: "json" }
   /** A JSON Schema. */
   | { is: "schema" }
   | { is: "schedule" }
   | { is: "list"; of: Shape; most: number }
-  /** `mergedByEdits`: an edit may also leave out required fields. */
+  /** `mergedByEdits`: an edit may omit even required fields. */
   | { is: "object"; fields: Record<string, FieldShape>; mergedByEdits?: true }
   | { is: "either"; of: readonly Shape[] };
 
@@ -48,10 +48,10 @@ export interface Kind<Kept = unknown> {
   readonly shape: Shape;
   /** The allowed values, in words. */
   readonly hint: string;
-  /** @throws TASK_INVALID and what the value's own check throws, with the path */
+  /** @throws TASK_INVALID, and the errors of the value's own check, each with the path */
   read(given: unknown, place: Place): Kept;
   write(kept: Kept): Json;
-  /** Applies an edit that names only some of the fields: returns the given value, completed with the stored fields. */
+  /** Applies an edit that gives only some of the fields: returns the given value, completed with the stored fields. */
   merged?(kept: Kept, given: unknown): unknown;
 }
 
@@ -70,7 +70,7 @@ export const wrong = (place: Place, what: string, hint: string): CarillonError =
 
 const cannotBe = (place: Place, given: unknown, hint: string) => wrong(place, ` cannot be ${shownValue(given)}`, hint);
 
-/** @param place of the object with the unknown part @param names the parts that it may have */
+/** The error for an unknown part. @param place of the object with the unknown part @param names the parts that the object may have */
 export const stranger = (place: Place, name: string, names: readonly string[]): CarillonError =>
   new CarillonError("TASK_INVALID", `${says(place)} has no ${JSON.stringify(name)}${meant(name, names)}`, {
     hint: `It has ${names.join(", ")}.`,
@@ -81,7 +81,7 @@ const durationHint = 'Give milliseconds or a text such as "250ms", "15m", "1h 30
 
 export const yearMs = 366 * 86_400_000;
 
-/** Kept in milliseconds. */
+/** A duration, stored in milliseconds. */
 export const duration = ({ leastMs = 1, aYearAtMost = false } = {}): Kind<number> => ({
   shape: { is: "duration" },
   hint: durationHint,
@@ -157,10 +157,10 @@ export const name = (longest: number): Kind<string> => ({
   write: (kept) => kept,
 });
 
-/** The schemas of the HTTP API cannot hold the second one, and refuse it too. */
+/** The schemas of the HTTP API cannot express the second name, and refuse it too. */
 const noNames = new Set(["", "__proto__"]);
 
-/** @param most names @param example as the hint writes it */
+/** @param most the greatest number of names @param example as the hint shows it */
 export const texts = (most: number, example: string): Kind<Record<string, string>> => ({
   shape: { is: "texts" },
   hint: `For example ${example}, at most ${most}.`,
@@ -191,9 +191,9 @@ export const json: Kind<Json> = {
 export interface Field {
   kind: Kind;
   description: string;
-  /** Its name in a definition; default: the name as given. */
+  /** The field's name in a definition; default: the name as given. */
   kept?: string;
-  /** The default, read if no value is given. null: stored as null. undefined: left out. */
+  /** The default, which is read like a given value if no value is given. null: stored as null. undefined: the field is left out. */
   usual?: unknown;
   /** The default, if it depends on the fields before it. */
   usualOf?: (kept: Record<string, unknown>) => unknown;
@@ -203,9 +203,9 @@ export interface Field {
 interface ObjectOptions<Kept> {
   /** An example as the hint shows it. */
   example: string;
-  /** A value that is not an object stands for this field. */
+  /** The field that a value stands for if the value is not an object. */
   alone?: string;
-  /** An edit may name some of the fields only; see `merged`. */
+  /** True if an edit may give only some of the fields; see `merged`. */
   mergedByEdits?: true;
   /** Refuses combinations of its fields. */
   together?: (kept: Kept, place: Place) => void;
@@ -222,7 +222,7 @@ export function object<Kept extends object>(
   const keptName = (one: string) => fields[one]?.kept ?? one;
   const usualOf = ({ usual, usualOf }: Field, kept: Record<string, unknown>) => (usualOf ? usualOf(kept) : usual);
   const nowhere: Place = { task: undefined, path: "" };
-  /** The field in a file's form; undefined: it has no value. */
+  /** Returns the field in a file's form; undefined: it has no value. */
   const written = (kept: Record<string, unknown>, one: string): Json | undefined => {
     const value = kept[keptName(one)];
     const { kind } = fields[one] as Field;

@@ -1,4 +1,4 @@
-/** The labels of a run: what its runs are found by. The labels of a worker are something else: they decide what it may run. */
+/** The labels of a run, by which runs are found. The labels of a worker are something else: they decide which tasks the worker may run. */
 import { shownValue } from "../../base/json.ts";
 import { limits } from "../../base/limits.ts";
 import { inner, isObject, type Kind, wrong } from "./kinds.ts";
@@ -28,7 +28,7 @@ export const runLabelsKind: Kind<Record<string, string>> = {
   write: (kept) => kept,
 };
 
-/** Its row in the table of task options. */
+/** The row of `runLabels` in the table of task options. */
 export const runLabelsRow = {
   part: "runLabels",
   kind: runLabelsKind,

@@ -1,4 +1,6 @@
-/** A task's schedule as an option: a spec in code and in the HTTP API, in a file also the words of `cron`, `every`, `rrule` and `at`. */
+/**
+ * A task's schedule as an option: a spec in code and in the HTTP API; in a file also given by the fields `cron`, `every`, `rrule` and `at`.
+ */
 import { formatDuration } from "../../base/duration.ts";
 import { CarillonError, within } from "../../base/errors.ts";
 import type { Json } from "../../base/json.ts";
@@ -27,14 +29,14 @@ export const scheduleKind: Kind<ScheduleSpec> = {
 };
 
 /**
- * A text is "manual", a cron in UTC or with a zone before it, "@every 5m", a recurrence rule, or a phrase.
- * @throws SCHEDULE_INVALID, TASK_INVALID and what the schedule's own check throws; their path begins at the schedule
+ * Reads a schedule. A string is "manual", a cron in UTC or with a zone before it, "@every 5m", a recurrence rule, or a phrase.
+ * @throws SCHEDULE_INVALID, TASK_INVALID and the errors of the schedule's own check; their path begins at the schedule
  */
 export function readSchedule(written: unknown): ScheduleSpec {
   if (typeof written === "string") return written.trim() === "manual" ? manual : scheduleOfText(written);
   if (!isObject(written)) throw invalid("schedule must be a text or an object");
   if ("type" in written) return validateSchedule(written);
-  // Beside a period of the calendar, `at` is its times of day.
+  // Together with a period of the calendar, `at` gives the times of day.
   const isCalendar = calendarPeriodOf(written.every) !== null;
   const kinds = ["cron", "every", "rrule", "at"].filter((kind) => kind in written && !(isCalendar && kind === "at"));
   if (kinds.length !== 1)
@@ -59,7 +61,7 @@ const writtenBounds = ({ fromMs, untilMs, times }: Bounds): { [name: string]: Js
 
 type Policies = Pick<ScheduleSpec & { type: "cron" }, "gap" | "overlap">;
 
-/** Policies that differ from their defaults. */
+/** Returns the policies that differ from their defaults. */
 const writtenPolicies = ({ gap, overlap }: Policies, usual: Policies): { [name: string]: Json } => ({
   ...(gap === usual.gap ? {} : { gap }),
   ...(overlap === usual.overlap ? {} : { overlap }),

@@ -6,13 +6,13 @@ import { beginning, binMs } from "../../run/coming-runs.ts";
 import type { StoreClock } from "../../store/store-clock.ts";
 import { backlogRuns, claimsPerStatement, guardMs } from "../bounds.ts";
 
-/** How far ahead bursts are looked for: the time in which a slow store lets one worker claim all that it may hold. */
+/** How far ahead bursts are looked for, ms: long enough for one worker to claim as many runs as it may hold, even from a slow store. */
 const farMs = 8_000;
 /** A count made this long before an instant covers all runs that are due at it. */
 const seenMs = farMs - binMs;
-/** Least time between two counts. */
+/** The shortest time between two counts. */
 const apartMs = 2_000;
-/** Claim time per run, in the store and in this process, until one was measured; `slack` is how much slower the next claims may be. */
+/** Claim time per run, in the store and in this process, until it has been measured; `slack` is how much slower the next claims may be. */
 const assumedMs = 0.04;
 const slack = 1.3;
 
@@ -20,9 +20,9 @@ const slack = 1.3;
  * Decides how far ahead of its time a run is claimed, and when the next claim is made.
  *
  * Guarantees that runs due at one instant are claimed before it, however many they are. The window within which every run is claimed ahead
- * is long enough for some ten thousands of runs; of a hundred thousand at a minute's start most would be claimed late. So coming runs are
- * counted `farMs` ahead, and where the window is too short, claims begin earlier by the time that they take. Runs that are not counted (the
- * store did not answer, or the run was made later) are claimed within the window, as all others.
+ * is long enough for a few tens of thousands of runs; of a hundred thousand runs due at a minute's start, most would be claimed late. So
+ * coming runs are counted `farMs` ahead, and where the window is too short, claims begin earlier by the time that they take. Runs that are
+ * not counted (the store did not answer, or the run was made later) are claimed within the window, like all others.
  */
 export class ClaimWindow {
   readonly #options: WindowOptions;
@@ -38,12 +38,12 @@ export class ClaimWindow {
     this.#look = new EarliestTimer(options.clock, () => void this.#count());
   }
 
-  /** Claims made now reach up to this instant. */
+  /** Returns the due time up to which a claim made now takes runs, by the store's clock. */
   untilMs(nowMs: number): number {
     return Math.max(nowMs + this.#options.claimAheadMs, this.#massMs);
   }
 
-  /** How long runs due at that instant can wait for their claim. */
+  /** Returns how long the claim of runs due at `dueMs` can wait, in ms. */
   waitMs(dueMs: number): number {
     const { storeClock, claimAheadMs } = this.#options;
     const inMs = storeClock.until(dueMs);
@@ -57,10 +57,10 @@ export class ClaimWindow {
   }
 
   /**
-   * How long until the next claim, given `nextDueMs`, the due time of the next run that the last claim left; null: never. All runs due
-   * within the window have been claimed, so the next claim can wait for half of the window and find more at once. A run that is due and was
-   * not claimed is locked: by another claim for a moment, or by a transaction of unknown length. So each claim without a result waits twice
-   * as long as the one before.
+   * Returns how long to wait until the next claim, in ms. `nextDueMs` is the due time of the next run that the last claim left; null: there
+   * is none, so no claim is due. All runs due within the window have been claimed, so the next claim can wait for half of the window and
+   * claim more runs at once. A run that is due and was not claimed is locked: by another claim for a moment, or by a transaction of unknown
+   * length. So after each claim without a result the wait doubles.
    */
   afterMs(claimed: number, nextDueMs: number | null): number {
     if (nextDueMs === null) return Number.POSITIVE_INFINITY;
@@ -76,7 +76,7 @@ export class ClaimWindow {
     this.#look.close();
   }
 
-  /** Arms the next count. Near runs are claimed already, and a worker that never claims ahead needs no count. */
+  /** Arms the timer of the next count. Near runs are claimed already, and a worker that never claims ahead needs no count. */
   #lookFor(inMs: number): void {
     const { clock, claimAheadMs } = this.#options;
     if (claimAheadMs === 0 || inMs <= claimAheadMs) return;
@@ -86,11 +86,11 @@ export class ClaimWindow {
   async #count(): Promise<void> {
     const { claims, groupIds, clock, storeClock, log, claimAheadMs, room, claim } = this.#options;
     const most = room();
-    // This worker could hold no more than one claim returns: other workers take the burst.
+    // This worker cannot hold more runs than one claim returns, so it leaves the burst to other workers.
     if (most <= claimsPerStatement) return;
     this.#lookedAt = clock.monotonic();
-    // Workers that count the same burst should begin at the same moment and share it: so count from the start of a bin, with a rounded
-    // rate.
+    // Workers that count the same burst should begin at the same moment and share it, so the count begins at the start of a bin and uses a
+    // rounded rate.
     const nowMs = Math.floor(storeClock.now() / binMs) * binMs;
     try {
       const { counts, nextMs } = await claims.coming({ groupIds, nowMs, aheadMs: farMs, most });
@@ -122,6 +122,6 @@ interface WindowOptions {
   claimAheadMs: number;
   /** How many more runs this worker may hold. */
   room: () => number;
-  /** Claims reach further from now on. */
+  /** Makes a claim now, because the window has grown. */
   claim: () => void;
 }

@@ -1,8 +1,8 @@
 /**
- * The claims that ended here while the store's answer about claims was on its way. The answer was true when the store wrote it: a run in a
- * list of this session's claims, or in a claim's late reply, may have run and been acknowledged before the answer arrives. Taken from the
- * answer it would start again. Fences only rise, so the answer to a claim is seldom compared fence by fence: a batch of ends costs each
- * open question one list.
+ * Records the claims that end in this process while a query for claims waits for the store's answer. The answer was true when the store
+ * wrote it, but a run in it (in a list of this session's claims, or in a claim's late reply) may have run and been acknowledged before the
+ * answer arrives. If the worker took such a run from the answer, it would start again. A fence is never reused and only rises, so the
+ * fences of a claim's answer seldom need a search. Each batch of ends is stored once per open query.
  */
 export class EndedMeanwhile {
   readonly #questions = new Set<number[][]>();
@@ -25,7 +25,7 @@ export class EndedMeanwhile {
   }
 }
 
-/** @param batches grows; it is searched only when it has a fence at least as high as the one asked for */
+/** @param batches grows meanwhile; it is searched only when it has a fence at least as high as the requested one */
 function endedOf(batches: readonly number[][]): (fence: number) => boolean {
   const known = new Set<number>();
   let [looked, highest] = [0, Number.NEGATIVE_INFINITY];

@@ -7,9 +7,11 @@ import type { DueQueue } from "../running/due-queue.ts";
 import type { HeldRun } from "../running/held-run.ts";
 import type { Pace } from "./pace.ts";
 
-/** Delay from a due run finding no free slot to the first query; runs that have waited for half of it by then are handed on. */
+/**
+ * Delay from the moment when a due run finds no free slot to the first query. Runs that have waited for half of it by then are handed on.
+ */
 const askedAfterMs = 50;
-/** Pause before the next query when no other worker has a free slot: first this, then ever longer, up to the second. */
+/** Pause before the next query when no other worker has a free slot: at first the first value, then longer each time, up to the second. */
 const [firstPauseMs, longestPauseMs] = [150, 1_200];
 /** The most tasks that one query names. */
 const tasksMost = 200;
@@ -23,19 +25,19 @@ export interface HandOnHost {
   readonly concurrency: number;
   now(): number;
   sessionId(): number;
-  /** No slot is free, and the session of the waiting runs is certainly still this one. */
+  /** True if no slot is free, and the waiting runs were certainly claimed under the current session. */
   full(): boolean;
   giveBack(run: HeldRun): void;
 }
 
 /**
- * Guarantees that a due run without a free slot here begins where another worker has one, however early it was claimed. A worker claims
- * ahead the runs it expects to start, and cannot know how long its handlers take.
+ * Guarantees that a due run without a free slot in this worker starts in another worker that has one, however early it was claimed. A
+ * worker claims ahead the runs it expects to start, and cannot know how long its handlers take.
  *
- * A run is given back only where the store shows a free slot for it elsewhere: without one it would come straight back. The store may be
- * wrong: that worker is full by then, is dead and not yet detected as dead, or has no handler for the task. Then the run waits in the store
- * until any slot is free, and a run that comes back here is not handed on again for a while. If the store does not answer, runs that have
- * waited for seconds are given back without this (`givenBack`).
+ * A run is given back only where the store shows a free slot for it in another worker, because without one the run would come straight
+ * back. The store may be wrong: the other worker may be full by then, may be dead and not yet detected as dead, or may have no handler for
+ * the task. Then the run waits in the store until any slot is free, and a run that comes back to this worker is not handed on again for a
+ * while. If the store does not answer, runs that have waited for seconds are given back without a query (`givenBack`).
  */
 export class HandOn {
   readonly #host: HandOnHost;
@@ -50,7 +52,7 @@ export class HandOn {
     this.#timer = new EarliestTimer(host.clock, () => void this.#ask());
   }
 
-  /** To be called when a run may wait for a slot. */
+  /** Called when a run may be waiting for a slot. */
   look(): void {
     if (this.#timer.armed || this.#asking || this.#host.overdue.size === 0) return;
     this.#timer.within(this.#pauseMs);
@@ -105,7 +107,7 @@ export class HandOn {
       return place !== undefined;
     });
     if (handed.length === 0) return;
-    // This worker claims no more until a run ends here: it would take these same runs again at once.
+    // This worker claims no more until a run ends here, because it would claim these same runs again at once.
     pace.gaveBack(0, true);
     for (const run of handed) {
       this.#handed.set(run.id, nowMono);

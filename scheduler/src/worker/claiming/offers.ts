@@ -1,11 +1,11 @@
 import { isCarillonError } from "../../base/errors.ts";
 import type { ClaimedRun, ClaimRequest, LocalClaims } from "../../run/claim-store.ts";
 
-/** A refusal of the request itself, before any run was made; store failures are no refusals. */
+/** True if the store refused the request itself before any run was made. An error that says the store failed is not a refusal. */
 const isRefusal = (error: unknown) => isCarillonError(error) && !error.code.startsWith("STORE_");
 
 export interface OffersHost {
-  /** True: no earlier run may be waiting here or in the store. */
+  /** True if no earlier run can be waiting in this worker or in the store. */
   inStep(): boolean;
   room(): number;
   request(limit: number): ClaimRequest;
@@ -16,7 +16,7 @@ export interface OffersHost {
 
 /**
  * Offers this worker's free slots to runs enqueued in its own process: the statement that makes a due run also makes it this session's
- * claim. So the run is written once, and starts when it is safe. A stop waits for such statements.
+ * claim. So the run needs only one write, and it starts as soon as that write is committed. A stop waits for these statements.
  */
 export class Offers {
   readonly #host: OffersHost;

@@ -1,9 +1,12 @@
-/** After a run was addressed to this worker, it claims from its own group for this long; heartbeats report addressed runs it missed. */
+/**
+ * After a run was addressed to this worker, its claims include its own group for this long. Heartbeats report addressed runs that the
+ * worker missed.
+ */
 const askedForMs = 60_000;
 
 /**
- * The group of runs that are addressed to this worker: the negative number of its session. Claims include it only while it may have runs,
- * so runs without an addressee are claimed at no extra cost.
+ * The group of runs that are addressed to this worker; its id is the negative number of the worker's session. Claims include this group
+ * only while it may have runs, so runs without an addressee are claimed at no extra cost.
  */
 export class OwnGroup {
   #untilMono = Number.NEGATIVE_INFINITY;
@@ -13,7 +16,7 @@ export class OwnGroup {
     this.#untilMono = mono + askedForMs;
   }
 
-  /** Own group first: its runs can go to no other worker. */
+  /** Puts this worker's own group before the other groups, because its runs can go to no other worker. */
   before(groupIds: number[], sessionId: number, mono: number): number[] {
     return mono < this.#untilMono ? [-sessionId, ...groupIds] : groupIds;
   }

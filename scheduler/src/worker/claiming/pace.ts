@@ -1,4 +1,4 @@
-/** Handlers are assumed to be quick until durations are measured; giving runs back corrects a wrong guess. */
+/** Handlers are assumed to be quick until durations are measured. If the guess is wrong, the worker gives runs back, which corrects it. */
 const assumedDurationMs = 1;
 const shortestMs = 0.01;
 
@@ -6,7 +6,7 @@ const shortestMs = 0.01;
 export class Pace {
   readonly #concurrency: number;
   #durationMs = assumedDurationMs;
-  /** No slot has become free for the waiting runs. */
+  /** True if runs wait and no slot has become free for them. */
   #stuck = false;
 
   constructor(concurrency: number) {
@@ -14,8 +14,8 @@ export class Pace {
   }
 
   /**
-   * Recent runs count most; a burst of quick ones after a slow phase is learnt within some tens of runs.
-   * @returns whether claims waited for this end
+   * Records that a run took `ms`. Recent runs count most, so after a slow phase a burst of quick runs is learnt within some tens of runs.
+   * @returns whether claims waited for a run to end
    */
   took(ms: number): boolean {
     const stuck = this.#stuck;
@@ -25,15 +25,17 @@ export class Pace {
   }
 
   /**
-   * The running handlers keep others waiting for `waitedMs`: without this, all runs given back would be claimed again until one ends.
-   * @param all none was spared: no start is expected before a run ends, and another worker may have a free slot meanwhile
+   * Records that waiting runs were given back because the running handlers kept them waiting for `waitedMs`. Without this record, the
+   * worker would claim all these runs again until a handler ends.
+   * @param all true if every waiting run was given back: no run is then expected to start before one ends, and another worker may have a
+   * free slot
    */
   gaveBack(waitedMs: number, all: boolean): void {
     this.#durationMs = Math.max(this.#durationMs, waitedMs);
     if (all) this.#stuck = true;
   }
 
-  /** How many runs it can expect to have started after `ms`, including those that run now. */
+  /** Returns how many runs this worker can expect to have started after `ms`, including those that run now. */
   startable(ms: number): number {
     return (
       this.#concurrency +

@@ -10,7 +10,7 @@ import { Turns } from "./turns.ts";
 let clock: VirtualClock;
 /** When turns were taken, in ms. */
 let taken: number[];
-/** The results of the next turns; then nothing. */
+/** The results of the next turns; later turns return no run. */
 let brings: { runs: number; lastTaskId: number }[];
 let overdue: { size: number; firstTaskIds: number[]; priority: number };
 let turns: Turns;
@@ -39,12 +39,12 @@ beforeEach(() => {
   });
 });
 
-/** The turns taken within `ms` from now, by their time from then on. */
+/** Returns when turns are taken within `ms` from now, in ms from the call. */
 async function within(ms: number): Promise<number[]> {
   const [from, before] = [clock.monotonic(), taken.length];
   for (let step = 0; step < ms; step += 5) {
     clock.advance(5);
-    // The results of a turn come by promises.
+    // Lets the promises settle by which a turn returns its result.
     await new Promise(setImmediate);
   }
   return taken.slice(before).map((at) => at - from);

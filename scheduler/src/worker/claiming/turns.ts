@@ -6,10 +6,10 @@ import type { ClaimedRun, ClaimRequest, ClaimStore } from "../../run/claim-store
 import type { DueQueue } from "../running/due-queue.ts";
 import type { Pace } from "./pace.ts";
 
-/** Delay of the next turn after an event that may have changed something, and after a turn that returned runs. */
+/** Delay of the next turn, after a turn that returned runs or after an event that may have made runs available. */
 const turnMs = 25;
 
-/** More than the tasks in a turn, so that no task is left out. */
+/** More than the number of tasks in a turn, so that no task is left out. */
 const runsPerTurn = 500;
 const runsOfOneTask = 200;
 
@@ -22,15 +22,15 @@ export interface TurnsOptions {
   pace: Pace;
   request(limit: number): ClaimRequest;
   take<Answer extends { runs: ClaimedRun[] }>(ask: () => Promise<Answer>): Promise<Answer>;
-  /** The turn may have been taken and its reply lost. */
+  /** Called when the turn may have been taken and its reply lost. */
   lost(): void;
 }
 
 /**
- * Guarantees that a task of which this worker holds no run is not kept waiting by another task's backlog, nor a run by one of a lower
- * priority. While all due runs fit into this worker, no turn is taken and no query sent. After a turn without runs, none is taken until a
- * run ends here or the worker wants to claim, as it does when a run becomes ready and in any case every 250 ms: a worker full of long runs
- * has no slot to give, and would query forty times a second in vain.
+ * Guarantees that a task of which this worker holds no run does not wait behind another task's backlog, and that a run does not wait behind
+ * runs of lower priority. While all due runs fit into this worker, no turn is taken and no query is sent. After a turn without runs, the
+ * next turn waits until a run ends here or the worker wants to claim, which it does when a run becomes ready and in any case every 250 ms.
+ * Without this wait, a worker full of long runs, which has no free slot, would send forty useless queries a second.
  */
 export class Turns {
   readonly #options: TurnsOptions;
@@ -46,7 +46,7 @@ export class Turns {
     this.#timer = new EarliestTimer(options.clock, () => this.#turn());
   }
 
-  /** @param moreWaits a claim left runs in the store, or there was no free slot for one */
+  /** @param moreWaits true if a claim left runs in the store, or if a run found no free slot */
   claimed(moreWaits: boolean): void {
     this.#moreWaits = moreWaits;
     if (moreWaits) this.#next();
@@ -80,7 +80,7 @@ export class Turns {
     return this.#moreWaits && this.#options.overdue.size > 0;
   }
 
-  /** Claims runs that are due now and need not wait behind the waiting runs here. */
+  /** Claims runs that are due now and that go before the runs waiting in this worker. */
   async #take(): Promise<void> {
     const { claims, membership, overdue, pace, log, request, take, lost } = this.#options;
     if (!membership.trusted()) return;
@@ -96,7 +96,7 @@ export class Turns {
       };
       const { runs, lastTaskId } = await take(() => claims.turn(turn));
       this.#afterTaskId = lastTaskId;
-      // A `lastTaskId` of 0: the turn has looked at every task there is.
+      // A `lastTaskId` of 0 means that the turn has looked at every task.
       if (runs.length > 0 || lastTaskId > 0) this.#again = true;
     } catch (error) {
       lost();

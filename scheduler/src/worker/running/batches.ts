@@ -16,12 +16,15 @@ interface BatchPolicy {
   waitMs: number;
 }
 
-/** The clock by which batches wait. */
+/** The clock that limits how long a batch waits for more runs, and the limits of the worker. */
 export interface BatchHost {
   clock: Clock;
-  /** The most runs that this worker has at once: a batch does not wait for more. */
+  /** The most runs that this worker executes at once: a batch does not wait for more runs than this. */
   concurrency: number;
-  /** Called when runs begin to wait for others, or stop to: for a test that owns the time. */
+  /**
+   * Called with 1 when a run begins to wait in a batch, and with a negative number when runs stop waiting. For tests on a clock of their
+   * own.
+   */
   gathers?: ((more: number) => void) | undefined;
 }
 
@@ -38,8 +41,8 @@ function policyOf(task: string, given: BatchOptions): BatchPolicy {
 }
 
 /**
- * Makes a handler of single runs of one that takes several. The worker sees each run as begun, with its own place, timeout, signal and
- * verdict, from the time at which it joins a batch: so a batch changes nothing of claims and limits.
+ * Turns a handler of several runs into a handler of single runs. From the time at which a run joins a batch, the worker sees that run as
+ * started, with its own slot, timeout, signal and verdict. So batches change neither claims nor limits.
  * @throws TASK_INVALID, DURATION_INVALID
  */
 export function batched(
@@ -95,7 +98,7 @@ class Member {
   #resolve!: (value: unknown) => void;
   #reject!: (error: unknown) => void;
 
-  /** @param leave called when the run is told to stop before the batch has begun */
+  /** @param leave called when the run is aborted before its batch has begun */
   constructor(run: Run, payload: unknown, leave: (member: Member) => void) {
     this.ended = new Promise((resolve, reject) => {
       this.#resolve = resolve;
@@ -103,7 +106,7 @@ class Member {
     });
     const succeed = (value?: unknown) => this.succeed(value);
     const fail = (error: unknown) => this.fail(error);
-    // This object is the run's own, and nothing else has it.
+    // This object belongs to this run alone, so it can be extended in place.
     this.run = Object.assign(run, { payload, succeed, fail });
     this.#left = () => {
       leave(this);

@@ -17,12 +17,12 @@ export function call(handler: Handler, run: HeldRun, returned: Returned, threw: 
     threw(run, error);
     return;
   }
-  // A value that is no promise waits for no turn of the event loop, and allocates no closures.
+  // A value that is not a promise is handled in the same turn of the event loop, and allocates no closures.
   if (waits) wait(outcome, run, returned, threw);
   else end(outcome, run, returned, threw);
 }
 
-/** A run that puts itself off has not succeeded, whether its handler returned that or threw it. */
+/** A handler that postpones its run has not succeeded, whether it returned or threw the `Postponed` value. */
 function end(value: unknown, run: HeldRun, returned: Returned, threw: Threw): void {
   if (typeof value === "object" && isPostponed(value)) threw(run, value);
   else returned(run, value);

@@ -10,8 +10,9 @@ interface Lane {
 }
 
 /**
- * Runs that are due and wait for a free slot in this process: by priority, then the tasks take turns, each with its runs in the order they
- * came. A thousand runs of one task delay another task's first run by one place, not by a thousand.
+ * Runs that are due and wait for a free slot in this process. Higher priorities go first; within a priority the tasks take turns, and each
+ * task's runs keep the order in which they came. So a thousand runs of one task delay another task's first run by one place, not by a
+ * thousand.
  */
 export class DueQueue {
   #lanes: Map<number, Lane>[] = Array.from({ length: priorities }, () => new Map());
@@ -19,9 +20,9 @@ export class DueQueue {
   #turns: Lane[][] = Array.from({ length: priorities }, () => []);
   #heads: number[] = Array.from({ length: priorities }, () => 0);
   #size = 0;
-  /** No run of a higher priority waits. */
+  /** No waiting run has a higher priority than this. */
   #highest = 0;
-  /** No run has waited since before this instant. */
+  /** No waiting run has waited since before this instant. */
   #oldestMs = Number.POSITIVE_INFINITY;
 
   get size(): number {
@@ -76,7 +77,8 @@ export class DueQueue {
 
   /**
    * Takes out the runs that have waited since before `beforeMs`, except the first `spared` of them in the order of turns.
-   * @param fits called for the runs beyond these, in the order of turns; default: all fit
+   * @param fits called for the runs after the spared ones, in the order of turns; only runs for which it returns true are taken. Default:
+   * all
    */
   takeOverdue(beforeMs: number, spared: number, fits: (run: HeldRun) => boolean = () => true): HeldRun[] {
     if (this.#oldestMs >= beforeMs) return [];
@@ -109,7 +111,7 @@ export class DueQueue {
     return one;
   }
 
-  /** Called when the lane at the head has had its turn; if it has runs left it goes to the end of the turns. */
+  /** Called when the lane at the head has had its turn; if it has runs left, it goes to the end of the turns. */
   #nextTurn(priority: number, lane: Lane | undefined): void {
     const turns = this.#turns[priority] as Lane[];
     const head = this.#heads[priority] as number;

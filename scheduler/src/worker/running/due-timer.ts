@@ -1,11 +1,11 @@
 import type { Clock } from "../../base/clock.ts";
 
-/** Short enough to be the next turn of the event loop. */
+/** Short enough to fire in the next turn of the event loop. */
 const turnMs = 0.001;
 
 /**
- * Calls once, when the next run is due. A run that is due already is started in this turn of the event loop, since a timer takes at least a
- * millisecond.
+ * Calls once, when the next run is due. For a run that is already due, it calls in this turn of the event loop, because a timer takes at
+ * least a millisecond.
  */
 export class DueTimer {
   readonly #clock: Clock;
@@ -15,7 +15,10 @@ export class DueTimer {
     this.#clock = clock;
   }
 
-  /** Replaces the previous timer. @param yields fire not in this turn, but once the operations begun in it are on their way */
+  /**
+   * Replaces the previous timer.
+   * @param yields call in the next turn of the event loop even if the run is due, so that operations begun in this turn are sent first
+   */
   set(inMs: number, fire: () => void, yields = false): void {
     this.#cancel();
     if (inMs > 0 || yields) {

@@ -9,7 +9,7 @@ import type { ChildSpec, Run, RunLog } from "../../run/handler.ts";
 import { retryIn, snooze } from "../../run/handling/postponed.ts";
 import type { Enqueued } from "../../run/run-record.ts";
 
-/** The claim behind a `Run`; the handler receives a part of it. */
+/** The claim on which a `Run` is built; the handler receives only a part of the claim. */
 export interface RunBehind
   extends Pick<
     Run,
@@ -32,14 +32,14 @@ export interface RunBehind
 }
 
 /**
- * The `Run` that a handler receives: its data and its operations, and nothing of the claim's own state. Methods are created on access, so
+ * The `Run` that a handler receives: its data and its operations, without the claim's internal state. Methods are created on access, so
  * that the run can be destructured: `({ log, progress }, payload) => …`.
  */
 export class HandedRun implements Run {
   readonly #run: RunBehind;
   readonly #host: FlowHost;
   #state: Json;
-  /** States are saved one after the other, whether the handler awaits each or not. */
+  /** Resolves when the latest save has settled. States are saved one after the other, whether or not the handler awaits each save. */
   #saving: Promise<unknown> | undefined;
   #children = 0;
   #spawning: Spawning[] | undefined;
@@ -155,7 +155,7 @@ export class HandedRun implements Run {
     const text = this.#shown(value ?? undefined, `run ${this.id}: state`);
     const save = () => this.#flow.saveState(this.id, this.fence, text);
     const saved = this.#saving ? this.#saving.then(save) : save();
-    // The caller of a failed save receives the error; the next save is made all the same.
+    // The caller of a failed save receives the error; later saves are still made.
     this.#saving = saved.catch(() => undefined);
     if (!(await saved))
       throw new CarillonError("FENCE_STALE", `run ${this.id} is no longer this worker's, so its state is not kept`);
@@ -165,7 +165,7 @@ export class HandedRun implements Run {
   async #spawn(task: string, payload?: unknown, { key }: { key?: string } = {}): Promise<Enqueued> {
     checkKey("a child's key", key);
     this.#refuseOver(1);
-    // Numbered before the first await: in the order of calls.
+    // The number is drawn before the first await, so it follows the order of calls.
     const name = key ?? `#${this.#children}`;
     this.#children++;
     const text = this.#shown(payload, `run ${this.id}: the payload of its child`);
@@ -193,7 +193,7 @@ export class HandedRun implements Run {
   }
 
   #continueAs(payload?: unknown, { state }: { state?: unknown } = {}): Continuation {
-    this.#flow; // throws here if there is no flow, and not later with the verdict
+    this.#flow; // Throws here if there is no flow, instead of later with the verdict.
     return new Continuation({
       kind: "continue",
       payload: this.#shown(payload, `run ${this.id}: the payload of the next run`),
@@ -215,14 +215,14 @@ export class HandedRun implements Run {
     );
   }
 
-  /** The value as JSON that is kept for other runs to read. */
+  /** Returns the value as JSON that is stored for other runs to read. @throws if the JSON exposes a secret */
   #shown(value: unknown, what: string): string | null {
     const text = jsonText(value, what);
     this.#host.secrets?.refuseExposed(text, what);
     return text;
   }
 
-  /** Checked before the first child is made. */
+  /** Called before the first child is made. @throws OPTION_INVALID if the run would have too many children */
   #refuseOver(more: number): void {
     if (this.#children + more > limits.children)
       throw new CarillonError("OPTION_INVALID", `run ${this.id} would have more than ${limits.children} children`);

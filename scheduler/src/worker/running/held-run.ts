@@ -19,8 +19,8 @@ import { type FlowHost, HandedRun } from "./handed-run.ts";
 export class HeldRun {
   readonly claim: ClaimedRun;
   /**
-   * The `Run` for its handler. Made with the claim, which is mostly ahead of time: for ten thousand runs due at once it would cost a
-   * millisecond then.
+   * The `Run` for the run's handler. It is made with the claim, mostly ahead of the due time, because for ten thousand runs due at once
+   * making it at the start would take a millisecond.
    */
   readonly handed: Run;
   readonly known: KnownTask;
@@ -28,13 +28,13 @@ export class HeldRun {
   state: ClaimState = "waiting";
   startedMs: number | null = null;
   /**
-   * NaN until it has a value, like `sinceMs`. If a field began as a small integer, V8 would convert every existing object, one after
-   * the other as they come due, once the first of them is given a fraction.
+   * NaN until it is set, like `sinceMs`. If the field began as a small integer, V8 would convert every existing object, one by one as the
+   * runs come due, as soon as the first object is given a fraction.
    */
   startedMono = Number.NaN;
-  /** Index by which the stand-in sees that the run has started. */
+  /** Index of the mark by which the stand-in sees that the run has started. */
   mark: number = notStarted;
-  /** Since when the run waits for a slot here, by the store's clock. */
+  /** When the run began to wait for a slot in this worker, by the store's clock; NaN: it does not wait. */
   sinceMs = Number.NaN;
   /** The store has recorded that the run has started. */
   reported = false;
@@ -42,7 +42,8 @@ export class HeldRun {
   /** The handler has ended the run in a transaction of its own. */
   completed = false;
   /**
-   * The handler has completed the run or is about to: until its transaction ends, each statement that changes the run's row waits for it.
+   * The handler has completed the run in its own transaction or is about to. Until that transaction ends, each statement that changes the
+   * run's row waits for it.
    */
   completing = false;
   cancelTimeout: (() => void) | undefined;
@@ -70,12 +71,12 @@ export class HeldRun {
     return scheduleCalled(this.known.definition);
   }
 
-  /** Its task's policies, or its own. */
+  /** The policies of the run's task, with the run's own overrides. */
   get policies(): Pick<TaskDefinition, "retry" | "timeoutMs"> {
     return definitionFor(this.known.definition, this.claim.overrides);
   }
 
-  /** It is not to begin any more: see `toStart` of the store. */
+  /** True if the run has passed the time after which its first attempt must not start: see `toStart` of the store. */
   get expired(): boolean {
     const { expiresMs, attempt } = this.claim;
     return expiresMs != null && attempt === 1 && this.#worker.now() >= expiresMs;
@@ -152,15 +153,16 @@ export class HeldRun {
     this.completed = true;
   }
 
-  /** Steps through the claim table. @returns what to do */
+  /** Applies an event by the claim table. @returns the action to take */
   on(event: ClaimEvent) {
-    // By index: destructuring would treat ten thousand of these in a row as lists before the code is compiled.
+    // Read by index: until the code is compiled, destructuring would run the slow iteration over a list for each of ten thousand events in
+    // a row.
     const step = claimTable[this.state][event];
     this.state = step[0];
     return step[1];
   }
 
-  /** How long ago its handler was told to stop. */
+  /** How long ago the handler was told to stop, in ms. */
   get toldForMs(): number {
     return this.#worker.clock.monotonic() - this.#abortedMono;
   }
@@ -175,7 +177,7 @@ export class HeldRun {
 export interface RunHost extends FlowHost {
   readonly clock: Clock;
   writeLog(line: LogLine): void;
-  /** Aborts the run if another worker may have its claim by now. */
+  /** Aborts the run if another worker may hold its claim by now. */
   doubt(run: HeldRun): void;
   completeIn(client: SqlClient, run: HeldRun, result: string | null): Promise<boolean>;
 }

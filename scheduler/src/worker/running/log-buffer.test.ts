@@ -6,7 +6,7 @@ import { LogBuffer } from "./log-buffer.ts";
 
 const line = (message: string): LogLine => ({ runId: 1, attempt: 1, atMs: 0, level: "info", message, fields: null });
 
-/** A buffer whose timers fire when the test wants, onto a store whose answers come when the test wants. */
+/** A buffer whose timers fire when the test wants, with a store whose answers come when the test wants. */
 function stage() {
   const timers: (() => void)[] = [];
   const after = (_ms: number, fire: () => void) => {

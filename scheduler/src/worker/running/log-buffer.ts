@@ -6,12 +6,15 @@ import type { LogLine } from "../../run/run-record.ts";
 const flushEveryMs = 200;
 const linesPerFlush = 1_000;
 const linesMax = 10_000;
-/** Limits of all waiting lines and of one statement, in characters of messages and of fields as JSON. */
+/** The limits, in characters, of all waiting lines together and of one statement. Messages and fields (as JSON) are counted. */
 const waitingMax = 32 * 1024 * 1024;
 const sentMax = 4 * 1024 * 1024;
 const messageLength = 8_192;
 
-/** Lines that handlers write, sent in batches. The buffer is bounded, and the log itself reports how many lines were dropped. */
+/**
+ * Sends the lines that handlers write to the store, in batches. The buffer is bounded; if lines are dropped, the log itself reports how
+ * many.
+ */
 export class LogBuffer {
   readonly #write: (lines: LogLine[]) => Promise<unknown>;
   readonly #clock: Clock;
@@ -51,7 +54,7 @@ export class LogBuffer {
     await this.#flight;
   }
 
-  /** As many lines as fit in one statement, at least one. */
+  /** Returns the first waiting lines that fit in one statement, at least one. */
   #first(): { batch: LogLine[]; size: number } {
     const batch: LogLine[] = [];
     let size = 0;
@@ -79,7 +82,7 @@ export class LogBuffer {
           this.#dropped = 0;
         }
         await this.#write(batch);
-        // Lines added while the batch was on its way stay.
+        // Removes only the lines that were sent; lines added meanwhile stay.
         this.#lines = this.#lines.slice(sent);
         this.#waiting -= size;
       }

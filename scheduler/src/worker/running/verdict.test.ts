@@ -17,7 +17,7 @@ const reasons: Partial<Record<(typeof tryEvents)[number], CarillonError>> = {
 const final = new CarillonError("PAYLOAD_INVALID", "no");
 const lossEvents = ["is stopped with its worker", "loses its session"] as const;
 
-/** The verdict on an attempt that was stopped for this reason, or threw by itself. */
+/** Returns the verdict on an attempt that was aborted for this reason, or threw by itself. */
 function fate(
   event: (typeof tryEvents)[number],
   attempt: number,
@@ -73,7 +73,7 @@ it("a run that returned after it was told of its cancellation says how long afte
   });
 });
 
-/** Whatever is done with it throws. */
+/** Every operation on this value throws. */
 const hostile: unknown = new Proxy(
   {},
   Object.fromEntries(

@@ -13,7 +13,7 @@ import type { HeldRun } from "./held-run.ts";
 /** Error codes for which a retry cannot help. */
 const final = ["PAYLOAD_INVALID", "COMMAND_NOT_ALLOWED", "HTTP_NOT_ALLOWED", "HTTP_REFUSED"] as const;
 
-/** The verdict of most runs; one object shared by all of them. */
+/** The verdict of most runs, as one object shared by all of them. */
 const withoutResult: Verdict = Object.freeze({ kind: "ended", outcome: "succeeded", result: null, error: null });
 
 /**
@@ -36,17 +36,20 @@ export function succeeded(run: HeldRun, value: unknown): Verdict {
   return { kind: "ended", outcome: "succeeded", result, error: null };
 }
 
-/** The verdict after a throw, or after a return of `run.retryIn` or `run.snooze`: another try while the task's policy has one, cancelled if that was the reason, else failed. */
+/**
+ * The verdict after a throw, or after a return of `run.retryIn` or `run.snooze`: another try if the task's policy has one left; else
+ * cancelled if a cancellation was the reason; else failed.
+ */
 export function failed(run: HeldRun, thrown: unknown, nowMs: number, random: Random): Verdict {
   const reason = run.abortReason;
   const own = ownError(thrown);
   if (own instanceof Snooze && reason?.code !== "CANCELLED") return snoozed(run, own, nowMs, random);
   const retryIn = own instanceof Error && isRetryIn(own) ? own : undefined;
   const cause = retryIn?.cause ?? thrown;
-  // A handler that stops because of its abort usually throws an error of its own; the cause is the reason for the abort.
+  // A handler that stops because of its abort usually throws an error of its own, so the reason for the abort is recorded as the cause.
   const error = errorText(reason ?? cause, reason === undefined || reason === thrown ? undefined : cause);
   if (reason?.code === "CANCELLED") return { kind: "ended", outcome: "cancelled", result: null, error };
-  // Stopped by this worker and not by its own fault: the task's `onWorkerLost` decides.
+  // This worker stopped the run, and the run is not at fault: the task's `onWorkerLost` decides.
   if (reason?.code === "STOPPED" || reason?.code === "SESSION_LOST") {
     const { onWorkerLost } = run.known.definition;
     return onWorkerLost === "fail"
@@ -81,7 +84,7 @@ function ownError(thrown: unknown): CarillonError | RetryIn | Snooze | undefined
   try {
     return isCarillonError(thrown) || isPostponed(thrown) ? thrown : undefined;
   } catch {
-    // The thrown value itself throws when it is inspected.
+    // The thrown value throws an error of its own when it is inspected.
     return undefined;
   }
 }

@@ -2,14 +2,14 @@ import { Heap } from "../../base/heap.ts";
 import { DueQueue } from "./due-queue.ts";
 import type { HeldRun } from "./held-run.ts";
 
-/** From this many runs of one time on, they are queued before they are due. */
+/** If at least this many runs share a due time, they are put into a `DueQueue` before they are due. */
 const many = 64;
 const punctualMs = 100;
 
 /**
- * Claimed runs that wait for their due time. Runs of one due time are kept together, and many of them are queued in a `DueQueue` already:
- * at a minute's start ten thousand are due at once, and moving them from a heap into the queue took a third of the time of starting them
- * all.
+ * Claimed runs that wait for their due time. Runs of one due time are kept together, and large groups are put into a `DueQueue` ahead of
+ * time: at a minute's start ten thousand runs are due at once, and moving them from a heap into the queue took a third of the time of
+ * starting them.
  */
 export class WaitingRuns {
   readonly #times = new Heap<{ some: HeldRun[] | DueQueue }>();
@@ -37,7 +37,7 @@ export class WaitingRuns {
     }
   }
 
-  /** Moves all runs of the earliest due time into `line`. Runs that are late are queued with `nowMs` as the start of their wait. */
+  /** Moves all runs of the earliest due time into `line`. For runs that are late, the wait counts from `nowMs`. */
   shiftInto(line: DueQueue, nowMs: number): void {
     const { least } = this;
     if (least === undefined) return;
@@ -49,7 +49,7 @@ export class WaitingRuns {
   }
 }
 
-/** The waiting runs, except the `spared` earliest ones among those due before `dueBeforeMs`. */
+/** Returns the waiting runs, except the `spared` earliest of those that are due before `dueBeforeMs`. */
 export function waitingOf(held: Iterable<HeldRun>, dueBeforeMs: number, spared: number): HeldRun[] {
   const waiting = [...held].filter(({ state }) => state === "waiting");
   let left = spared;

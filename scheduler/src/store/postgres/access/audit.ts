@@ -26,7 +26,10 @@ export async function audited(client: SqlClient, s: string, entry: Entry): Promi
   await client.query(insertSql(s), values(entry));
 }
 
-/** Records a new version of a task. A version that only follows from its calendar is covered by the calendar's entry. */
+/**
+ * Records a new version of a task. A version that only follows from a change of the task's calendar has no entry of its own: the calendar's
+ * entry covers it.
+ */
 export async function auditedEdit(
   client: SqlClient,
   s: string,
@@ -42,7 +45,8 @@ export async function auditedEdit(
 }
 
 /**
- * Records that a task already matching a bundle's files becomes the bundle's. If the task also changes, its new version has an entry too.
+ * Records that a task which already matches a bundle's files now belongs to the bundle. If the task also changes, its new version has an
+ * entry too.
  */
 export async function auditedAdoption(
   client: SqlClient,

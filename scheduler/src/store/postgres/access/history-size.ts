@@ -1,10 +1,10 @@
 import type { Database } from "../database.ts";
 import { namespaceSql } from "../tasks/task-filter.ts";
 
-/** Pages of 8 kB that one estimate reads of all partitions of a table together, and the fewest of one of them. */
+/** The most pages of 8 kB that one estimate reads from all partitions of a table together, and the fewest from a single partition. */
 const pagesMost = 10_000;
 const pagesLeast = 20;
-/** What a row takes beside its JSON and text, with its share of the indexes. */
+/** The size of a row without its JSON and text, including its share of the indexes, in bytes. */
 const rowBytes = 250;
 const dayMs = 86_400_000;
 const hourMs = 3_600_000;
@@ -16,8 +16,8 @@ interface Partition {
 
 /**
  * Estimates how many bytes the history of each namespace takes: the sizes of payloads, results, errors and log lines in a random sample of
- * each partition's pages, times the part of the pages that was read. Small partitions are read whole. Without a quota of it nothing is read
- * but the quotas.
+ * each partition's pages, divided by the sampled fraction of the pages. Small partitions are read whole. If no namespace has a quota of
+ * history, only the quotas are read.
  */
 export async function measureHistory(database: Database, nowMs: number, everyMs: number): Promise<void> {
   const s = database.schema;
@@ -59,7 +59,7 @@ export async function measureHistory(database: Database, nowMs: number, everyMs:
   );
 }
 
-/** $1: the table. A partition that is dropped meanwhile fails the estimate, which is repeated. */
+/** $1: the table. If a partition is dropped meanwhile, the estimate fails and is repeated. */
 const partitionsSql = `
   select c.oid::regclass::text as name, (pg_relation_size(c.oid) / current_setting('block_size')::int)::int as pages
   from pg_inherits i join pg_class c on c.oid = i.inhrelid
@@ -68,11 +68,11 @@ const partitionsSql = `
 const bytesSql = (...columns: string[]) =>
   [rowBytes, ...columns.map((column) => `coalesce(pg_column_size(${column}), 0)`)].join(" + ");
 
-/** SQL of a sample's rows; $1: how many of a hundred pages. */
+/** SQL that selects the rows of a sample; $1: the percentage of pages to read. */
 const runsSql = (partition: string) =>
   `select h.task_id, ${bytesSql("h.payload", "h.result", "h.error")} as bytes from ${partition} h tablesample system ($1)`;
 
-/** A line's run is one that is alive, or one that ended within two days of the line. */
+/** Finds a log line's run among the runs that are alive or that ended within two days of the line. */
 const linesSql = (s: string) => (partition: string) =>
   `select r.task_id, ${bytesSql("l.message", "l.fields")} as bytes from ${partition} l tablesample system ($1),
      lateral (select task_id from ${s}.run where id = l.run_id

@@ -5,7 +5,10 @@ import type { Json } from "../../../base/json.ts";
 import type { Database } from "../database.ts";
 import { audited } from "./audit.ts";
 
-/** Wrong codes of a user in each window, counted for all addresses together: a guess needs the password, so a stranger cannot use them up. */
+/**
+ * The most wrong codes of a user in each window, counted for all addresses together. Guessing a code needs the password, so a stranger
+ * cannot use them up.
+ */
 const guessesMost = 10;
 const windowMs = 60 * 60_000;
 
@@ -116,7 +119,7 @@ export function secondFactorStore(database: Database): SecondFactorStore {
   };
 }
 
-/** @returns false: the user had none */
+/** @returns false: the user had no second factor */
 export async function forgetFactor(client: SqlClient, s: string, userId: number): Promise<boolean> {
   const { rows } = await client.query(`delete from ${s}.second_factor where user_id = $1 returning user_id`, [userId]);
   await client.query(`delete from ${s}.recovery_code where user_id = $1`, [userId]);

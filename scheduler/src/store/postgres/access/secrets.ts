@@ -65,7 +65,8 @@ function set(
   const s = database.schema;
   return database.persist(() =>
     database.transaction(async (client) => {
-      // Inserted first and locked then: two callers that make it at once agree on which was first.
+      // The row is inserted first and locked afterwards: of two callers that create the secret at once, the second waits and then sees the
+      // version of the first.
       await client.query(`insert into ${s}.secret (name, version) values ($1, 0) on conflict (name) do nothing`, [
         name,
       ]);
@@ -76,7 +77,7 @@ function set(
       const row = rows[0] as unknown as Present;
       const there = row.version > 0 && row.removed_ms === null;
       const forTasks = tasks === undefined ? (there ? row.tasks : null) : tasks;
-      // Numbers go on after a removal: a version never means two values.
+      // Numbers go on rising after a removal, so that a version never has two values.
       const version = row.next;
       const { keyId, wrapped, sealed } = seal(version);
       await client.query(
@@ -212,9 +213,9 @@ async function sealedFor(
     [runId, fence, name, version],
   );
   if (!row) throw new CarillonError("FENCE_STALE", `run ${runId} is no longer this worker's, so it is given no secret`);
-  // A secret must name a task of another namespace, since otherwise a user who may define tasks in one could read every secret. The task's
-  // run gets the same error if the secret does not exist, so that it cannot find out which secrets exist. Likewise a run of the namespace
-  // `default` cannot find out secrets that are only for tasks of other namespaces.
+  // A run of a namespace other than `default` gets a secret only if the secret names its task, because otherwise a user who may define
+  // tasks in one namespace could read every secret. The run gets the same error if the secret does not exist, so that it cannot find out
+  // which secrets exist. Likewise, a run of the namespace `default` cannot find out which secrets are only for tasks of other namespaces.
   const isOfDefault = namespaceOf(row.task) === defaultNamespace;
   const isMeant = row.tasks?.includes(row.task) ?? isOfDefault;
   const isElsewhere = isOfDefault && row.tasks?.every((task) => namespaceOf(task) !== defaultNamespace) === true;

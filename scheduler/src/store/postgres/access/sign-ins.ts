@@ -13,7 +13,8 @@ export async function signIn(
   nowMs: number,
 ): Promise<boolean> {
   const s = database.schema;
-  // Locked, so that a change that ends the user's sign-ins either comes before this one, which then fails, or after it, and ends it.
+  // The user's row is locked, so that a change that ends the user's sign-ins either comes before this sign-in, which then fails, or after
+  // it, and then ends it.
   const made = await database.query(
     "access-sign-in",
     `with who as (

@@ -11,16 +11,19 @@ import { inDoubtSql } from "../recovery/recovery.ts";
 import { endedSql } from "../schedules/ended.ts";
 import { runOutcome, runState } from "../states.ts";
 
-/** The most findings of one rule in one look; the next look finds the rest. */
+/** The most findings per rule in one look; the next look finds more. */
 const most = 1_000;
-/** The most tasks whose newest failure is read, for its message. */
+/** The most tasks for whose alarm message the newest failure is read. */
 const worded = 100;
 const longestText = 300;
 /** How long a recovery that is over is shown as an alarm. */
 export const recoveryShownMs = 86_400_000;
-/** A recovery takes as long as the longest session timeout of a node that died; usually a second. */
+/**
+ * A recovery takes as long as the longest session timeout of a node that died, usually a second; one that takes longer than this raises an
+ * alarm.
+ */
 const recoveryLongMs = 10_000;
-/** Results are restored when work goes on again, so they are counted this long after a recovery's end. */
+/** Verdicts are only restored when work goes on again, so restored results are counted this long after a recovery's end. */
 const recoveryCountedMs = 5_000;
 /** Rules found by the store's counters: failures, and slots that the misfire policy gave up. */
 const countedRules: ReadonlySet<AlarmRule> = new Set(["failed", "exhausted", "unfired"]);
@@ -56,7 +59,7 @@ async function counted(client: SqlClient, s: string, now: number): Promise<Findi
      select n.task_id as "taskId", t.name, n.more_failed::float8 as failed, n.more_missed::float8 as missed
      from news n join ${s}.task t on t.id = n.task_id order by n.more_failed desc, t.name`,
   );
-  // On the first look, earlier failures are not new.
+  // Failures from before the first look are not new.
   if (first.length > 0) return [];
   const failing = rows.filter(({ failed }) => Number(failed) > 0);
   const { rows: newest } = await client.query(
@@ -70,7 +73,7 @@ async function counted(client: SqlClient, s: string, now: number): Promise<Findi
   return [
     ...failing.map(({ taskId, name, failed }): Finding => {
       const known = wordsOf.get(taskId);
-      // Attempts that were lost or put off are no tries that it used up.
+      // Attempts that were lost or snoozed are not tries that the run used up.
       const rule = known?.failedBefore ? "exhausted" : "failed";
       const text = known ? reasonOf(known.error as Json).words : "see carillon dead list";
       return {
@@ -97,8 +100,8 @@ async function counted(client: SqlClient, s: string, now: number): Promise<Findi
 
 /**
  * SQL: how many times the task of this name had succeeded when it last failed. Counters have no order, so history shows whether a success
- * came after that failure. Failures are always kept; a success that is not kept counts as before the failure. @param since a time before
- * which history is not searched
+ * came after that failure. Failures are always kept; a success whose row is not kept counts as one before the failure.
+ * @param since a time before which history is not searched
  */
 export function succeededAtFailure(s: string, subject: string, since: string) {
   return `(${succeededOf(s, subject)} - coalesce((
@@ -109,10 +112,10 @@ export function succeededAtFailure(s: string, subject: string, since: string) {
    order by h.ended_ms desc, h.id desc limit 1), 0))`;
 }
 
-/** Marks the groups that are at their limit now: the free slots that a look finds may have become free only just before. */
+/** Marks the groups that are at their limit now, because free slots that a look finds may have become free only just before it. */
 export async function markFull(database: Database, nowMs: number): Promise<void> {
   const s = database.schema;
-  // A statement of its own that skips groups of which claims are being made: a claim never waits for a look.
+  // A statement of its own that skips groups whose limit a claim has locked, so that a claim never waits for a look.
   await database.query(
     "alarm-groups",
     `update ${s}.group_limit l set full_ms = $1 where l.group_id = any (array(
@@ -153,12 +156,12 @@ interface Question {
   valueOf: (thresholds: Thresholds, now: number) => number[];
 }
 
-/** @param ms epoch milliseconds, an SQL expression */
+/** @param ms an SQL expression for epoch milliseconds */
 const utcSql = (ms: string) => `to_char(to_timestamp(${ms} / 1000.0) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')`;
 
 const askedOf = (s: string): Partial<Record<AlarmRule, Question>> => ({
-  // Includes runs that have an addressee, or wait for one: by the index that claims use. Runs of an edited or resumed task count as waiting
-  // only since then.
+  // Includes runs that have or need an addressee. It uses the index of claims. Runs of an edited or resumed task count as waiting only
+  // since the edit or the resume.
   overdue: {
     sql: `select t.name as subject, count(*)::float8 as count, null::float8 as run,
                'the oldest is due since ' || ${utcSql("min(o.due_ms)")} as text
@@ -179,7 +182,7 @@ const askedOf = (s: string): Partial<Record<AlarmRule, Question>> => ({
     valueOf: ({ stuckMs }, now) => [now - stuckMs],
   },
   unfired: {
-    // A count of 0, so that repeated looks count the slot once.
+    // The count is 0, so that repeated looks do not count the same slot several times.
     sql: `select t.name as subject, 0::float8 as count, null::float8 as run,
                'a slot came due and was not planned: ' || ${utcSql("p.next_slot_ms")} as text
         from ${s}.plan p join ${s}.task t on t.id = p.task_id
@@ -221,8 +224,8 @@ const askedOf = (s: string): Partial<Record<AlarmRule, Question>> => ({
         where ${endedSql(s)} and t.definition->>'atEnd' = 'alarm' order by t.name limit ${most}`,
     valueOf: () => [],
   },
-  // Each recovery raises the alarm once: an ended one is found until the alarm covers it, so that a second one is new. A long one is an
-  // alarm by itself.
+  // Each recovery raises the alarm once. An ended recovery is found until an alarm covers it, so that a second recovery raises a new one. A
+  // recovery that takes long raises an alarm while it lasts.
   recovery: {
     sql: `select '' as subject, count(*) filter (where ended_ms is not null)::float8 as count, null::float8 as run,
                (array_agg(${recoveryText(s)} order by number desc))[1] as text

@@ -7,7 +7,7 @@ import { audited } from "../access/audit.ts";
 import type { Database } from "../database.ts";
 import { checkTask } from "../tasks/read.ts";
 
-/** SQL: whether a silence covers a rule's subject; the last three arguments are SQL too. */
+/** SQL: true if a silence covers a rule's subject; the last three arguments are SQL too. */
 export const silencedSql = (s: string, rule: string, subject: string, now: string): string =>
   `exists (select from ${s}.alarm_silence z where z.ended_ms is null and z.from_ms <= ${now}::bigint and z.until_ms > ${now}::bigint
            and coalesce(z.rule, ${rule}) = ${rule} and coalesce(z.subject, ${subject}) = ${subject})`;

@@ -47,7 +47,7 @@ interface Look {
   thresholds: Thresholds;
   channels: Partial<Record<AlarmRule, string[]>>;
   nowMs: number;
-  /** Findings of the process that looks. */
+  /** Findings that the looking process itself reports. */
   found: readonly Finding[];
 }
 
@@ -55,7 +55,7 @@ async function look(database: Database, { rules, thresholds, channels, nowMs, fo
   const s = database.schema;
   if (rules.includes("overdue")) await markFull(database, nowMs);
   return database.transaction(async (client) => {
-    // Two concurrent looks would each write the same messages.
+    // A lock, because two concurrent looks would each write the same messages.
     const { rows } = await client.query("select pg_try_advisory_xact_lock(hashtext($1)) as mine", [`${s} alarms`]);
     if (!rows[0]?.mine) return 0;
     const now = Math.round(nowMs);
@@ -134,8 +134,8 @@ async function unsent(database: Database, id: number, error: string, nextMs: num
 }
 
 /**
- * Gives up messages that no node sends because their channel no longer exists, like messages that are never accepted; a sender gives up one
- * try later.
+ * Gives up messages whose channel no longer exists, so that no node sends them; they are given up after the same time as messages that are
+ * never accepted, but one retry later.
  */
 async function forget({ client, s, now }: Looking): Promise<void> {
   await client.query(
@@ -165,12 +165,13 @@ async function tried(
 }
 
 /**
- * @returns the number of new findings. A condition that goes on and an acknowledged alarm add none. A silenced alarm adds none yet: its
- * count is kept beside it. A subject that was not open before adds at least one, even if it was found without a count
+ * Writes a rule's findings to its alarms. @returns the number of new findings. A condition that goes on and an acknowledged alarm add none.
+ * A silenced alarm adds none yet: its count is stored separately. A subject that had no open alarm adds at least one, even if it was found
+ * without a count
  */
 async function raise({ client, s, now }: Looking, rule: AlarmRule, findings: readonly Finding[]): Promise<number> {
   if (findings.length === 0) return 0;
-  // One row per subject; a rule may have found a subject in two ways.
+  // One row per subject, because a rule may find a subject in two ways.
   const bySubject = new Map<string, Finding>();
   for (const finding of findings) {
     const before = bySubject.get(finding.subject);
@@ -210,8 +211,8 @@ async function raise({ client, s, now }: Looking, rule: AlarmRule, findings: rea
 }
 
 /**
- * Ends alarms: a condition when it is not found; a failure when the task has succeeded since; other alarms when they have not recurred for
- * a while; a recovery a day later.
+ * Ends alarms: a condition when it is no longer found; a failure when the task has succeeded since; other alarms when they have not
+ * recurred for a while; a recovery a day later.
  */
 async function close(
   { client, s, now, summaryMs }: Looking,
@@ -230,7 +231,7 @@ async function close(
   );
 }
 
-/** Ends the alarms of rules without a channel: these rules are off, so no look would ever end their open alarms. */
+/** Ends the alarms of rules without a channel, because such rules are off and no look would ever end their open alarms. */
 async function endUntold({ client, s, now }: Looking, channels: Partial<Record<AlarmRule, string[]>>): Promise<void> {
   await client.query(
     `with over as (delete from ${s}.alarm_incident where rule = any($1))
@@ -241,7 +242,7 @@ async function endUntold({ client, s, now }: Looking, channels: Partial<Record<A
 
 /**
  * Frees silenced alarms for sending once no silence covers them: findings that a silence held back and, if no incident is on, also alarms
- * sent before the silence that went on under it. @returns how many
+ * that were sent before the silence and went on during it. @returns how many
  */
 async function free({ client, s, now }: Looking, rule: AlarmRule): Promise<number> {
   const { rows } = await client.query(

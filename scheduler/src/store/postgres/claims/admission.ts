@@ -4,11 +4,11 @@ import { notifyReadySql, notifySql } from "../cluster/signals.ts";
 import { runState } from "../states.ts";
 import { earliest, prioritiesSql } from "./ready.ts";
 
-/** The most runs of one task in one transaction; if some are left, the dispatcher is signalled at once. */
+/** The most runs of one task in one transaction; if more are left, the dispatcher is signalled at once. */
 const runsPerStep = 1_000;
 const keysPerStep = 500;
 const forgottenPerStep = 1_000;
-/** A span is counted in this many steps; rates up to this number are exact to the millisecond. */
+/** A rate's span is counted in this many steps; rates up to this number are exact to the millisecond. */
 const stepsPerSpan = 200;
 
 interface Paced {
@@ -22,7 +22,7 @@ interface Paced {
 
 interface Admitted {
   admitted: number;
-  /** Keys looked at, and the last of them. */
+  /** How many keys were looked at, and the last of them. */
   keys: number;
   last_key: string | null;
   last_admitted: string | null;
@@ -33,8 +33,8 @@ interface Admitted {
  * Moves due runs of tasks limited by key, by worker or by rate from held to ready, as far as the limits allow. The caller holds the tasks'
  * gates, so the counts taken here stay true until it commits, and `ready` and `claimed` runs of a key never exceed its limit.
  *
- * Runs are judged when they are due and not before: a slot or a token given to a future run would be kept from a due one. A retry is not
- * treated as a future run: it keeps its slot, and has its token booked (retry-tokens.ts).
+ * Runs are judged only once they are due, because a slot or a token given to a future run would be withheld from a due one. A retry is an
+ * exception: it keeps its slot, and its token is booked in advance (retry-tokens.ts).
  */
 export async function admitPaced(client: SqlClient, s: string, taskIds: number[], now: number): Promise<void> {
   const { rows } = await client.query(
@@ -60,7 +60,7 @@ async function admit(client: SqlClient, s: string, task: Paced, now: number): Pr
     left = await tokens?.();
   }
   if (left && left.tokens <= 0) nextMs = earliest([nextMs, left.nextMs]);
-  // A coming token wakes the dispatcher only if a due run waits for it. Runs due later are judged when they come due.
+  // A coming token wakes the dispatcher only if a due run waits for it. Runs that are due later are judged when they become due.
   await client.query(
     `with due as (
        select case when $3::bigint is not null and exists (
@@ -84,7 +84,10 @@ async function placesLeft(client: SqlClient, s: string, { task_id, gate_limit }:
   return gate_limit - (rows[0]?.taken as number);
 }
 
-/** The tokens that every span around now still allows, counting those booked for retries, and when more become available. */
+/**
+ * Returns how many tokens are left in every span that contains the present, counting tokens booked for retries, and when more become
+ * available.
+ */
 async function tokensLeft(
   client: SqlClient,
   s: string,
@@ -109,13 +112,13 @@ async function forget(client: SqlClient, s: string, taskId: number, untilMs: num
   );
 }
 
-/** The end of the step around `now`: counts that are stamped late expire late, and never early. */
+/** The end of the step that contains `now`. Counts are stamped with it, so that they may expire late but never early. */
 export function stepEnd(rate: TaskDefinition["rate"], now: number): number {
   const stepMs = stepMsOf(rate);
   return stepMs === 0 ? now : Math.ceil(now / stepMs) * stepMs;
 }
 
-/** The length of a step; 0: exact to the millisecond. */
+/** The length of a step in ms; 0: counts are exact to the millisecond. */
 export const stepMsOf = (rate: TaskDefinition["rate"]): number =>
   !rate || rate.limit <= stepsPerSpan ? 0 : Math.max(1, Math.floor(rate.perMs / stepsPerSpan));
 
@@ -132,10 +135,11 @@ const countedSql = (s: string, key: string, at: string, when: string) => `
        on conflict (task_id, key, at_ms) do update set count = a.count + excluded.count)`;
 
 /**
- * Due runs of a task that wait for a slot, as (id, priority, due_ms): the oldest of each priority, locked, skipping rows that others have
- * locked. $2 is the time. These are probes of the index by priority, however many runs wait. The index has no run number, and ordering by
- * both columns would read all of them, so the time up to which there are enough is queried first. `gate` is not queried either: for it the
- * planner would take another index, in which each priority scans the runs of all.
+ * Selects the due runs of a task that wait for a slot, as (id, priority, due_ms): the oldest of each priority, locked, skipping rows that
+ * other transactions have locked. $2 is the time. These are probes of the index by priority, so the cost does not depend on how many runs
+ * wait. The index has no run number, and ordering by both columns would read all runs, so a first query finds the time up to which there
+ * are enough runs. `gate` is not in the condition, because the planner would then take another index, in which each priority scans the runs
+ * of all priorities.
  */
 export const heldDueSql = (s: string, taskId: string, most: string) => {
   const held = `${s}.run where task_id = ${taskId} and state = ${runState.held} and priority = p.level`;
@@ -160,8 +164,8 @@ async function admitInOrder(client: SqlClient, s: string, task: Paced, room: num
 }
 
 /**
- * Steps from key to key of the held runs, from where the last call ended, so that with few free slots the keys take turns. A key without a
- * free slot costs one probe, however many waiting runs it has.
+ * Steps from key to key of the held runs, starting where the last call ended, so that with few free slots the keys take turns. A key
+ * without a free slot costs one probe, however many waiting runs it has.
  * @returns when there may be more to admit
  */
 async function admitByKey(
@@ -229,7 +233,7 @@ async function admitByKey(
     const ended = step.keys <= keysPerStep;
     if (left <= 0) {
       await moveCursor(client, s, task, step.last_admitted ?? "");
-      // If the task itself has slots left, only this step was full.
+      // If the task itself still has free slots, only the limit of this step was reached.
       return room === runsPerStep ? now : nextMs;
     }
     if (ended && from === "") {

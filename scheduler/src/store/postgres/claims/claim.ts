@@ -7,7 +7,7 @@ import { nextDueOf } from "./next-due.ts";
 import { earliest, prioritiesSql } from "./ready.ts";
 import { toStart } from "./to-start.ts";
 
-/** Shared by claims and turns of one store: their SQL texts, made once, and the limits that this process has cached. */
+/** Shared by claims and turns of one store: their SQL texts, made once, and this process's cache of limits. */
 export interface Claiming {
   database: Database;
   claimSql: string;
@@ -26,15 +26,16 @@ export function claimingOf(database: Database): Claiming {
     claimSql: claimSql(s, take),
     levelsSql: levelsSql(s),
     takeSql: take,
-    // In a group with a limit, other runs wait for every end.
+    // In a group with a limit, other runs may wait for the end of each run, so every run of it counts as followed.
     limited: new LimitedClaims(database, takeSql(s, "true")),
     askNext: nextDueOf(database),
   };
 }
 
 /*
- * Rows are matched by their location (ctid), which their locks keep valid: joined by number, the planner read the whole table for 2,000 of
- * 100,000 rows, 40 ms instead of 15. A row that moved between this statement's snapshot and its lock is left for the next claim.
+ * Rows are matched by their location (ctid), which stays valid because the rows are locked. Joined by number, the planner read the whole
+ * table for 2,000 of 100,000 rows: 40 ms instead of 15. A row that moved between this statement's snapshot and its lock is left for the
+ * next claim.
  * `followed`: whether other runs or tasks wait for the run's end.
  */
 const takeSql = (
@@ -46,10 +47,10 @@ const takeSql = (
     returning ${claimedFields(followed)}, plan.paused`;
 
 /*
- * One index probe per group and priority, the highest priority of all groups first, each bounded by the due time, so that future runs are
- * not read however many they are. A run whose task was paused after this statement read the run, or that was enqueued by a transaction
- * older than the pause, is set aside here instead of claimed. A claim takes the task's current version, not the one at which the run was
- * made: so no worker's cache can be too old for the runs that it claims.
+ * One index probe per group and priority, the highest priority of all groups first. Each probe is bounded by the due time, so that future
+ * runs are not read, however many they are. A run is set aside here instead of claimed if its task was paused after this statement read the
+ * run, or if a transaction older than the pause enqueued the run. A claim takes the task's current version, not the version with which the
+ * run was made, so no worker's cache can be too old for the runs that it claims.
  */
 const claimSql = (s: string, take: string) => `
     with alive as materialized (select draining from ${s}.session where id = $1 and ended_ms is null),
@@ -64,7 +65,9 @@ const claimSql = (s: string, take: string) => `
       where exists (select from alive where not draining) limit $5
     ), taken as (${take})${columnsSql("$6", `, coalesce((select draining from alive), false) as draining`)}`;
 
-/** The priorities at which runs are due: of the groups $1, which have limits, and of the others among $2. Highest first. */
+/**
+ * Selects the priorities at which runs are due, highest first: of the groups $1, which have limits, and of the groups $2 without a limit.
+ */
 const levelsSql = (s: string) => {
   const at = (groups: string, id: string) =>
     `array(select p.priority from unnest(${prioritiesSql}) as p (priority) where exists (select from ${groups} cross join lateral (
@@ -76,9 +79,9 @@ const levelsSql = (s: string) => {
 interface Taken {
   runs: ClaimedRun[];
   left: number;
-  /** When a limited group's next run can be claimed, by the last look at them; null: nothing to wait for. */
+  /** When the next run of a limited group can be claimed, by the last look at these groups; null: there is nothing to wait for. */
   nextDueMs: number | null;
-  /** The groups without a limit may have more due runs than were taken. */
+  /** True if the groups without a limit may have more due runs than were taken. */
   full: boolean;
   draining: boolean;
 }
@@ -91,12 +94,13 @@ export async function claim(claiming: Claiming, request: ClaimRequest): Promise<
   if (known.length > 0 && known.length < groupIds.length) await takeMixed(claiming, request, taken, known);
   else {
     if (known.length > 0) await takeLimited(claiming, request, taken, known, { most: limit });
-    // Also where all groups have limits: a limit may have been removed, and this tells whether the session is draining.
+    // Also called if all groups have limits, because a limit may have been removed, and because its result shows whether the session is
+    // draining.
     await takePlain(claiming, request, taken, 0);
   }
   const { runs, nextDueMs } = taken;
   if (taken.draining) return { runs, nextDue: async () => null, draining: true };
-  // A full batch implies that more runs are left; a query for the next due time would be wasted.
+  // A full batch implies that more runs are left, so a query for the next due time would be wasted.
   if (taken.full) {
     await limited.refresh(groupIds);
     return { runs, nextDue: async () => Math.round(request.untilMs) };
@@ -119,8 +123,8 @@ export async function claim(claiming: Claiming, request: ClaimRequest): Promise<
 }
 
 /**
- * Takes runs of limited and of other groups, a higher priority first. At one priority the limited groups come first, since they take no
- * more than their limits, but get half of what is left at most, since their limits may be large.
+ * Claims runs of groups with and without a limit, higher priorities first. At one priority the limited groups come first, because they take
+ * no more than their limits, but they get at most half of the free slots that are left, because their limits may be large.
  */
 async function takeMixed(claiming: Claiming, request: ClaimRequest, taken: Taken, known: number[]): Promise<void> {
   const { database } = claiming;

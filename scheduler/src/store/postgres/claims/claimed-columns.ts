@@ -15,13 +15,13 @@ type More = [
   labels: RunLabels | null,
 ];
 
-/** The claimed runs in one row: fields that every run has as columns, fields that few have in `more`, after the fence. */
+/** The claimed runs in one row: fields that every run has as columns, and fields that few runs have in `more`, keyed by fence. */
 export interface ClaimedColumns {
   runIds: number[] | null;
   fences: number[];
-  /** Due times relative to the time of the claim. */
+  /** Due times in ms, relative to the time of the claim. */
   dueInMs: number[];
-  /** Task, version, attempt and priority, if all runs have the same and none has a slot; else these are columns. */
+  /** Task, version, attempt and priority, if they are the same for all runs and no run has a slot; otherwise these are columns. */
   alike: [taskId: number, version: number, attempt: number, priority: number] | null;
   taskIds: number[] | null;
   versions: number[] | null;
@@ -30,7 +30,7 @@ export interface ClaimedColumns {
   priorities: number[] | null;
   linked: number[] | null;
   paused: number[] | null;
-  /** Joined by commas; null if no run has a payload. */
+  /** The payloads joined by commas; null if no run has a payload. */
   payloads: string | null;
   more: More[] | null;
 }
@@ -45,9 +45,10 @@ export const claimedFields = (
     r.priority, r.key, r.payload, r.shard, r.checkpoint as state, r.overrides, r.expires_ms as "expiresMs", r.labels, (r.gate > 0 or r.after_end or r.parent_id is not null or ${followed}) as linked`;
 
 /**
- * Returns the claimed runs, `taken`, in one row. A backlog is mostly of one task: checking that is faster than writing and reading five
- * columns of equal values. Payloads are one text, since building a JSON of each run's took longer than all the columns. @param now when the
- * claim was made; times relative to it are short @param beside further columns, each after a comma
+ * Returns the claimed runs, `taken`, in one row. A backlog mostly has runs of one task; checking for that is faster than writing and
+ * reading five columns of equal values. Payloads are one text, because building one JSON value per run took longer than all the columns.
+ * @param now when the claim was made; times relative to it have few digits
+ * @param beside further columns, each after a comma
  */
 export const columnsSql = (now: string, beside = "") => `
   , one as materialized (select "taskId", version, attempt, priority from taken limit 1

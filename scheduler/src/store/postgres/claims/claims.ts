@@ -53,8 +53,9 @@ export function claimStore(database: Database, requireTransaction: CheckTransact
 }
 
 /**
- * Remembers the claims that the store returned. If a fence is not above `before`, the highest one that this process had seen when it sent the
- * request, the store gave it out a second time: the store went back. Then no run is begun, and the claims are given back.
+ * Remembers the claims that the store returned. If a fence is not above `before`, the highest fence that this process had seen when it sent
+ * the request, the store gave it out a second time, which means that the store lost data. In that case no run begins, and the claims are
+ * given back.
  */
 async function remembered(
   database: Database,
@@ -80,8 +81,8 @@ async function remembered(
 }
 
 /**
- * Leaves out runs whose verdict this process has already written. A store that lost data may hand out such a run again; recovery writes its
- * verdict once more, so the run must not start a second time.
+ * Leaves out runs whose verdict this process has already written. A store that lost data may hand out such a run again; the recovery writes
+ * the verdict once more, so the run must not start a second time.
  */
 function unsettled({ memory }: Database, runs: ClaimedRun[]): ClaimedRun[] {
   const settled = runs.length > 0 ? memory.settledFences() : new Set<number>();
@@ -101,8 +102,8 @@ async function settle(database: Database, sessionId: number, given: Settlement[]
   const done = new Set(applied);
   const open = settlements.filter(({ fence }) => !done.has(fence));
   const stale = await refused(database, sessionId, open, nowMs);
-  // Applied before: by a try whose answer was lost, or in the handler's own transaction. What that wrote is lost together with the
-  // verdict, so then the run is to run again.
+  // These verdicts were applied before: by a try whose answer was lost, or in the handler's own transaction. If the store lost the verdict,
+  // it also lost the writes of that transaction, so the run must run again.
   const before = open
     .filter(({ fence }) => !stale.has(fence))
     .map((item) => (inTransaction.has(item.fence) ? { ...item, verdict: { kind: "released" as const } } : item));
@@ -110,11 +111,11 @@ async function settle(database: Database, sessionId: number, given: Settlement[]
   return stale;
 }
 
-/** @returns the fences of those whose claim stood */
+/** @returns the fences of the verdicts whose claim was still valid */
 export function settleStanding(database: Database, settlements: Settlement[], nowMs: number): Promise<number[]> {
   return database.persist(async () => {
     const retries = await retry(database, settlements, nowMs);
-    // A retry that was not taken is of a run or task that was stopped meanwhile, or is no longer ours.
+    // A retry that was not accepted belongs to a run or task that was stopped meanwhile, or its claim is no longer this worker's.
     const ended = await finishAll(database, allEnded(settlements, retries), nowMs);
     return [...retries.again, ...ended, ...(await release(database, settlements, nowMs))];
   });
@@ -122,6 +123,6 @@ export function settleStanding(database: Database, settlements: Settlement[], no
 
 async function settleIn(client: SqlClient, s: string, settlement: Settlement, nowMs: number): Promise<boolean> {
   const [ended] = asEnded(settlement);
-  // It is asked about again when the handler has returned, with another time: that a row can answer, a trace cannot.
+  // The verdict may be sent again when the handler has returned, with another end time. A row can confirm such a verdict, a trace cannot.
   return ended !== undefined && (await finishIn(client, s, [{ ...ended, unkept: false }], nowMs)).length > 0;
 }

@@ -10,7 +10,7 @@ import { roomToldSql } from "./group-limits.ts";
 import { tasksOf } from "./retries.ts";
 import { type Ended, type EndedTogether, endedEachSql, fencesOf } from "./settle.ts";
 
-/** Ends runs: plain ones in one statement, linked ones together with the consequences of their end in a transaction. */
+/** Ends runs: plain runs in one statement; linked runs in a transaction, together with the consequences of their end. */
 export async function finishAll(database: Database, ended: Ended[], nowMs: number): Promise<number[]> {
   const s = database.schema;
   const plain = ended.filter((item) => !isLinked(item));
@@ -20,7 +20,8 @@ export async function finishAll(database: Database, ended: Ended[], nowMs: numbe
     const [told] = await database.query<EndedTogether>(name, text, values);
     const fences = fencesOf(told, items);
     for (const fence of fences) done.push(fence);
-    // Tasks edited after the claim, which count their slots now. If a crash comes before this, the dispatcher makes up for it.
+    // Tasks that were edited after the claim and now count their slots. If the process crashes before this point, the dispatcher does this
+    // later.
     const tasks = told?.linked ?? [];
     if (tasks.length > 0) await database.transaction((client) => afterEnds(client, s, tasks, nowMs));
     return fences;
@@ -29,7 +30,8 @@ export async function finishAll(database: Database, ended: Ended[], nowMs: numbe
     const gone = new Set(isUnkept(alike[0] as Ended) ? await end(alike, leaving(s, alike)) : []);
     const left = alike.filter(({ fence }) => !gone.has(fence));
     const finished = new Set(left.length > 0 ? await end(left, finishing(s, left)) : []);
-    // Each of these runs has lost its claim, or a task that follows its task was defined after the claim: use the statement for linked runs.
+    // Each of these runs has lost its claim, or a task that follows its task was defined after the claim, so they go to the statement for
+    // linked runs.
     if (finished.size < left.length) linked = [...linked, ...left.filter(({ fence }) => !finished.has(fence))];
   }
   await tellFailing((text, values) => database.query("task-failing-told", text, values), s, plain);
@@ -42,8 +44,8 @@ export async function finishAll(database: Database, ended: Ended[], nowMs: numbe
 }
 
 /**
- * Ends runs in the caller's transaction. @param loose collects the work left for after the commit @returns the fences of the runs that
- * ended
+ * Ends runs in the caller's transaction. @param loose collects the work that remains after the commit
+ * @returns the fences of the runs that ended
  */
 export async function finishIn(
   client: SqlClient,
@@ -83,7 +85,7 @@ async function tellFailing(query: (text: string, values: unknown[]) => Promise<u
   if (failed.length > 0) await query(failingToldSql(s), [[...new Set(failed.map(({ taskId }) => taskId))]]);
 }
 
-/** Fails a run that no worker has, in the caller's transaction: via a claim, so that its end is like any other. */
+/** Fails a run that no worker has, in the caller's transaction: it is first claimed, so that its end works like any other end. */
 export async function failIn(
   client: SqlClient,
   s: string,
@@ -97,7 +99,7 @@ export async function failIn(
   await finishIn(client, s, [{ ...run, linked: true, startedMs: null, endedMs: nowMs, verdict }], nowMs, loose);
 }
 
-/** The consequences of ends: the next slot of a fixed delay, and the slots of concurrency that are free now. */
+/** Handles the consequences of ends: the next slot of a fixed delay, and slots of concurrency that became free. */
 async function afterEnds(client: SqlClient, s: string, taskIds: number[], nowMs: number): Promise<void> {
   if (taskIds.length === 0) return;
   await client.query(
@@ -121,7 +123,7 @@ interface Finished extends Omit<EndedRun, "settlement"> {
   makesRoom: boolean;
 }
 
-/** A statement takes only runs whose history is kept, or only runs whose history is not. */
+/** Splits the ends by whether their history is kept, because a statement handles only one of the two kinds. */
 function byKeeping(ended: Ended[]): Ended[][] {
   if (!ended.some(isUnkept)) return ended.length > 0 ? [ended] : [];
   const [kept, unkept] = [ended.filter((item) => !isUnkept(item)), ended.filter(isUnkept)];

@@ -6,8 +6,8 @@ import { endGivenUpSql, misfireSql } from "../tasks/misfires.ts";
 import { admitPaced, heldDueSql } from "./admission.ts";
 
 /**
- * `task.gate` and `run.gate`: the overlap policy for a run that finds no free slot; `paced`: the task is limited by more than the number of
- * its runs; `bounded`: at most n runs wait. An older node treats that as a queue.
+ * `task.gate` and `run.gate`: the overlap policy for a run that finds no free slot. `paced`: the task has limits other than the number of
+ * its runs. `bounded`: a queue in which at most n runs wait; an older node treats it as a queue without a limit.
  */
 export const gates = { allow: 0, queue: 1, skip: 2, replace: 3, paced: 4, bounded: 5 } as const;
 
@@ -15,17 +15,17 @@ const replaced = "overlap: replaced by a newer run";
 
 /**
  * Gives out the slots of tasks with a concurrency limit. A task's `ready` and `claimed` runs together never exceed its limit; its other
- * runs are `held`. Claims need no lock for that, since a claim only moves a run between those two states.
+ * runs are `held`. Claims need no lock for that, because a claim only moves a run between those two states.
  *
- * All of this happens under the tasks' gate rows, locked first, in order, in a statement of their own: the snapshot of the next statement
- * then includes all writes of earlier holders of the lock. Run rows are only locked with SKIP LOCKED, so the holder of a gate waits for no
- * other transaction. Subqueries that pick some of the rows are materialized: joined to an UPDATE, a LIMIT may be computed again for each
- * row, and each time skip rows that were updated already.
+ * All of this happens under the locks of the tasks' gate rows, taken first, in order, in a statement of their own, so that the snapshot of
+ * the next statement includes all writes of earlier holders of the lock. Run rows are only locked with SKIP LOCKED, so the holder of a gate
+ * waits for no other transaction. Subqueries that pick some of the rows are materialized: joined to an UPDATE, a LIMIT may be computed
+ * again for each row, and each time skip rows that were updated already.
  *
- * A caller's transaction with a stricter isolation keeps its first snapshot, in which slots look free that others have taken since. Such a
- * transaction gives out no slots: the dispatcher is signalled at its commit, and does it.
+ * A caller's transaction with a stricter isolation level keeps its first snapshot, in which slots look free that other transactions have
+ * taken since. Such a transaction gives out no slots; it signals the dispatcher at its commit, which then gives them out.
  * @param client in a transaction
- * @param freed a slot became free just now: runs that came due while it was taken are skipped before slots are given out
+ * @param freed true if a slot became free just now: runs that came due while it was taken are skipped before slots are given out
  */
 export async function settleGates(
   client: SqlClient,
@@ -72,8 +72,8 @@ export async function settleGates(
 }
 
 /**
- * The first lock of a transaction that will end runs of tasks that plan from an end, taken before runs and gates: edits hold a task's plan
- * while they wait for its runs. An end does not touch the plans of other tasks, which are left to the planners.
+ * Takes the first lock of a transaction that will end runs of tasks that plan from a run's end, before runs and gates are locked, because
+ * edits hold a task's plan while they wait for its runs. An end does not touch the plans of other tasks, which are left to the planners.
  * @param all also lock the plans of other tasks: while they are locked, no task is paused or resumed
  */
 export async function lockPlans(client: SqlClient, s: string, taskIds: number[], all = false): Promise<void> {
@@ -104,7 +104,10 @@ async function end(client: SqlClient, s: string, { how, where, values, now, reas
   await client.query(text, [...values, now, reason]);
 }
 
-/** A run that has had a try is not skipped: it waits for a slot, as after a pause or an operator's decision. */
+/**
+ * Ends overdue held runs as skipped. A run that has had a try is not skipped: it waits for a slot, as after a pause or an operator's
+ * decision.
+ */
 async function skipOverdue(
   client: SqlClient,
   s: string,
@@ -116,7 +119,7 @@ async function skipOverdue(
   await end(client, s, { how: "skipped", where, values: [taskIds, now], now, reason });
 }
 
-/** `{ queue: n }`: of the due runs that wait, the first n stay. */
+/** For `{ queue: n }`: of the due runs that wait, keeps the first n and ends the others. */
 async function skipBeyond(client: SqlClient, s: string, taskIds: number[], now: number): Promise<void> {
   const where = `r.attempt = 0 and r.state = ${runState.held} and r.id in (
        select w.id from (
@@ -139,7 +142,8 @@ async function skipLate(client: SqlClient, s: string, taskIds: number[], now: nu
 }
 
 /**
- * `replace`: of the due held runs, only the newest keeps its claim to the slot; one that has had a try is cancelled, like a running one.
+ * For `replace`: of the due held runs, only the newest keeps waiting for the slot; a held run that has had a try is cancelled, like a
+ * running one.
  */
 async function keepNewest(client: SqlClient, s: string, taskIds: number[], now: number): Promise<void> {
   const where = `r.state = ${runState.held} and r.task_id = any($1) and r.due_ms <= $2 and r.gate > 0 and exists (
@@ -150,7 +154,7 @@ async function keepNewest(client: SqlClient, s: string, taskIds: number[], now: 
   await end(client, s, { ...ending, how: "cancelled", where: `${where} and r.attempt > 0` });
 }
 
-/** `replace`: a run that waits for its next try holds a slot but has no worker to signal; it ends here, and its slot is free. */
+/** For `replace`: a run that waits for its next try holds a slot but has no worker to signal; it ends here, which frees its slot. */
 async function stopWaiting(client: SqlClient, s: string, taskIds: number[], now: number): Promise<void> {
   const where = `r.state = ${runState.ready} and r.attempt > 0 and r.task_id = any($1) and r.gate > 0 and exists (
        select from ${s}.run n where n.task_id = r.task_id and n.state = ${runState.held} and n.gate > 0 and n.due_ms <= $2)`;
@@ -158,8 +162,8 @@ async function stopWaiting(client: SqlClient, s: string, taskIds: number[], now:
 }
 
 /**
- * A slot kept for a future run goes to a run that is due sooner; a run between two tries keeps its slot. This also applies if neither is
- * due yet: for a queue no signal reports when held runs come due, and the slot would be taken by then.
+ * Takes a slot from a future run for a run that is due sooner; a run between two tries keeps its slot. This also applies if neither run is
+ * due yet, because in a queue no signal reports when held runs come due, and the slot would be taken by then.
  */
 async function demote(client: SqlClient, s: string, taskIds: number[], now: number): Promise<void> {
   await client.query(
@@ -179,7 +183,7 @@ async function demote(client: SqlClient, s: string, taskIds: number[], now: numb
   );
 }
 
-/** Due runs come first, by priority; then the runs that come due next. */
+/** Gives free slots to due runs first, by priority, and then to the runs that come due next. */
 async function promote(client: SqlClient, s: string, taskIds: number[], now: number): Promise<void> {
   await client.query(
     `with room as (
@@ -203,7 +207,7 @@ async function promote(client: SqlClient, s: string, taskIds: number[], now: num
   );
 }
 
-/** `replace`: running runs must make room for due ones. The worker is asked to stop the run; the slot is free when the run has ended. */
+/** For `replace`: running runs must make room for due ones. Their workers are asked to stop them; a slot is free when its run has ended. */
 async function stopRunning(client: SqlClient, s: string, taskIds: number[], now: number): Promise<void> {
   await client.query(
     `with due as (

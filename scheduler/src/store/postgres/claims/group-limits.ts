@@ -1,14 +1,14 @@
 /**
  * Limits how many runs of a group run at once, across all workers. Claims are counted, so the limit is enforced where claims are made: in a
- * transaction under the lock of the group's own row, which first counts the claimed runs of the group's tasks. Claims of other groups do
- * not wait. Ends, retries and reclaims need no code for it: they change the counted rows, and no other state exists that a crash could
- * leave wrong.
+ * transaction that holds the lock of the group's own row and first counts the claimed runs of the group's tasks. Claims of other groups do
+ * not wait. Ends, retries and reclaims need no code for the limit: they change the counted rows, and there is no other state that a crash
+ * could leave wrong.
  *
- * Other claims skip limited groups, by a look into a table that is empty unless an operator has set a limit. Exactness therefore does not
- * depend on this process's cache of limits: until a limit is cached, this process takes none of that group's runs.
+ * Other claims skip limited groups by reading a table that is empty unless an operator has set a limit. Exactness therefore does not depend
+ * on this process's cache of limits: until a limit is cached, this process takes none of that group's runs.
  *
- * The tasks of a limited group take turns in each claim, since a group at its limit always has a backlog: within the highest priority that
- * is due, one run of each task, starting after the last task that had its turn, then the next run of each.
+ * The tasks of a limited group take turns in each claim, because a group at its limit always has a backlog: within the highest priority
+ * that is due, one run of each task is taken, starting after the task that had the last turn, then the next run of each task.
  */
 
 import type { ClaimedRun, ClaimRequest, TurnRequest } from "../../../run/claim-store.ts";
@@ -18,19 +18,21 @@ import { runState, takesRuns } from "../states.ts";
 import { earliestReadySql, prioritiesSql } from "./ready.ts";
 import { type PickedRun, toStart } from "./to-start.ts";
 
-/** The longest time until a worker whose claims are always full learns of a new limit. */
+/** How long at most, in ms, until a worker whose claims are always full notices a new limit. */
 const knownMs = 1_000;
-/** The most rounds of one claim: each takes as many runs as the limit allows; another follows only if some turned out not to be started. */
+/**
+ * The most rounds of one claim: each takes as many runs as the limit allows, and another round follows only if some of them must not start.
+ */
 const roundsMost = 20;
 /** Retry delay when due runs could not be taken because another transaction is writing them. */
 const busyMs = 50;
 
-/** Read once per statement; the table is empty if there are no limits. */
+/** Evaluated once per statement; the table is empty if there are no limits. */
 const limitedGroups = (s: string) => `array(select group_id from ${s}.group_limit)`;
 const limitedTasks = (s: string) =>
   `array(select lt.id from ${s}.group_limit l join ${s}.task lt on lt.group_id = l.group_id)`;
 
-/** Those of the given groups whose runs any claim may take. A session's own group (below 0) has runs of any group. */
+/** Selects those of the given groups whose runs any claim may take. A session's own group (a number below 0) has runs of any group. */
 export const unlimitedSql = (s: string, groupIds: string) =>
   `(select x.group_id from unnest(${groupIds}) as x (group_id) where x.group_id <> all (${limitedGroups(s)}))`;
 /** The same check for a run in a session's own group. */
@@ -44,8 +46,8 @@ export const makesRoomSql = (s: string, taskId: string) =>
   `exists (select from ${s}.group_limit l join ${s}.task lt on lt.group_id = l.group_id where lt.id = ${taskId})`;
 
 /**
- * Signals to the workers that runs of these tasks ($1) have ended, if their groups have other runs, even ones due later: a group at its
- * limit reports no next due time. Addressed runs may belong to any group. $2 is the time.
+ * Signals to the workers that runs of these tasks ($1) have ended, if their groups have other runs, even ones due later. The signal is
+ * needed because a group at its limit reports no next due time. Addressed runs may belong to any group. $2 is the time.
  */
 export const roomToldSql = (s: string) => `
   select ${notifySql(s, "'ready ' || $2::bigint")} from (
@@ -55,7 +57,7 @@ export const roomToldSql = (s: string) => `
 
 export interface LimitedAnswer {
   runs: ClaimedRun[];
-  /** As in a claim's answer; a group at its limit has none: the end of one of its runs is signalled. */
+  /** The next due time, as in a claim's answer. A group at its limit has none, because the end of each of its runs is signalled. */
   nextDueMs: number | null;
 }
 
@@ -87,7 +89,7 @@ export class LimitedClaims {
     return unknown;
   }
 
-  /** For claims that are always full, and so never query the next due time. */
+  /** Reads the limits again, for claims that are always full and so never query the next due time. */
   async refresh(groupIds: number[]): Promise<void> {
     if (this.#database.clock.monotonic() - this.#knownMono < knownMs) return;
     const s = this.#database.schema;
@@ -99,7 +101,7 @@ export class LimitedClaims {
     this.learn(groupIds, row?.limited ?? []);
   }
 
-  /** @param request a claim's, or a turn's @param groupIds groups cached as limited */
+  /** @param request the request of a claim or of a turn @param groupIds groups that are cached as limited */
   async claim(request: LimitedRequest, groupIds: number[], limit: number): Promise<LimitedAnswer> {
     const runs: ClaimedRun[] = [];
     let nextDueMs: number | null = null;
@@ -107,7 +109,7 @@ export class LimitedClaims {
       nextDueMs = Math.min(nextDueMs ?? Number.POSITIVE_INFINITY, ms);
     };
     const untilMs = Math.round(request.untilMs);
-    // A worker without a slot for a run would keep the group's slot from workers that have one.
+    // A worker that claims a run without having a free slot for it would withhold the group's slot from workers that have one.
     const most = Math.min(limit, Math.max(1, request.free ?? limit));
     for (const groupId of groupIds) {
       for (let round = 1; ; round++) {
@@ -128,7 +130,7 @@ export class LimitedClaims {
     return { runs, nextDueMs };
   }
 
-  /** Without a lock: the result is checked again under the lock. */
+  /** Reads without a lock; the result is checked again under the lock. */
   async #look(
     { sessionId, exceptTaskIds }: ClaimRequest,
     groupId: number,
@@ -148,8 +150,9 @@ export class LimitedClaims {
   }
 
   /*
-   * The lock comes first and alone: the snapshot of the next statement then includes all claims of earlier holders. The heads of the ready
-   * index are among the tasks looked at, so that a run whose task has just moved to another group is not skipped forever.
+   * Takes runs of one group. The lock is taken first and in a statement of its own, so that the snapshot of the next statement includes all
+   * claims of earlier holders. The heads of the ready index are among the tasks looked at, so that a run whose task has just moved to
+   * another group is not skipped for ever.
    */
   async #take(request: LimitedRequest, groupId: number, limit: number): Promise<PickedRun[]> {
     const s = this.#database.schema;
@@ -201,7 +204,7 @@ export class LimitedClaims {
   }
 }
 
-/** The slots that the group's limit leaves; no row without a limit, since then the runs are not this claim's to take. */
+/** Selects the number of slots that the group's limit leaves; no row if the group has no limit, because then other claims take its runs. */
 const roomSql = (s: string, groupId: string) => `
   select l.most - (select count(*)::int from ${s}.task t join ${s}.run r on r.task_id = t.id and r.state = ${runState.claimed} where t.group_id = l.group_id)
   from ${s}.group_limit l where l.group_id = ${groupId}`;

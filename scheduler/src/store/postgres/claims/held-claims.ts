@@ -6,7 +6,10 @@ import { claimedFields } from "./claimed-columns.ts";
 import { makesRoomSql } from "./group-limits.ts";
 import { byNumber } from "./settle.ts";
 
-/** A session's claims, as the store has them. A claim joins the task's plan with its run; this looks it up. */
+/**
+ * The fields of a session's claims, as the store has them. A claim reads them by joining the task's plan with the run; here they are looked
+ * up.
+ */
 const heldFields = (s: string) =>
   claimedFields(
     `exists (select from ${s}.plan p where p.task_id = r.task_id and p.followed) or ${makesRoomSql(s, "r.task_id")}`,
@@ -66,13 +69,13 @@ export async function report(database: Database, sessionId: number, given: Repor
   return new Set(standing.map(({ fence }) => fence));
 }
 
-/** The most workers looked at per query; another query looks at others. */
+/** The most workers that one query looks at; the next query looks at others. */
 const sessionsMost = 32;
 
 /**
- * Free slots of other workers for runs of these tasks ($2), by the store's records: every claimed run of a session counts, whether it has
- * begun or not. Only tasks of the asking session's groups ($1) count; routed tasks are left out, since their runs are addressed. A
- * session's claims are counted by their index, no further than its capacity.
+ * Free slots of other workers for runs of these tasks ($2), by the store's records: every claimed run of a session counts, whether or not
+ * it has begun. Only tasks of the asking session's groups ($1) count; routed tasks are left out, because their runs are addressed. A
+ * session's claims are counted by their index, and only up to its capacity.
  */
 const roomSql = (s: string) => `
   with asked as materialized (

@@ -5,10 +5,10 @@ import { limitedOfSql, unlimitedRunSql, unlimitedSql } from "./group-limits.ts";
 import { earliestReadySql, prioritiesSql } from "./ready.ts";
 
 /**
- * Returns when the next run that any claim may take is due, and which of the groups have a limit. It is a statement of its own: inside the
- * claim's, the planner makes either one plan for all, which scans every future run, or one for each claim, which takes longer than both
- * statements do. The groups are behind a select, so that the planner cannot see their number: when it could, it estimated the generic plan
- * as more expensive, and planned each time, 0.3 ms for a read of 0.1 ms.
+ * Returns when the next run that any claim may take is due, and which of the groups have a limit. A separate statement, because as a part
+ * of the claim the planner makes either one plan for all, which scans every future run, or one plan for each claim, which takes longer than
+ * both statements. The groups are in a subselect, so that the planner cannot see their number: when it could, it estimated the generic plan
+ * as more expensive and planned each time, 0.3 ms for a read of 0.1 ms.
  */
 export function nextDueOf(database: Database) {
   const s = database.schema;
@@ -29,8 +29,8 @@ export function nextDueOf(database: Database) {
 
 /**
  * Counts the groups' ready runs due in each bin from now on, with a limit per group and priority, and returns when the first run after the
- * bins is due. It uses the index alone: limits, and tasks that this worker cannot run, do not matter for a count that only decides how
- * early to begin.
+ * bins is due. It uses only the index: limits, and tasks that this worker cannot run, are ignored, because the count only decides how early
+ * to begin.
  */
 export function comingOf(database: Database) {
   const s = database.schema;

@@ -3,8 +3,11 @@ import { runState, takesRuns } from "../states.ts";
 export const prioritiesSql = "array[9,8,7,6,5,4,3,2,1,0]::smallint[]";
 
 /**
- * The earliest due time of the runs that the groups' workers can claim: one index probe per group and priority, however many runs wait.
- * @param groups of a FROM list @param id the group's number in it @param but a condition on runs
+ * SQL for the earliest due time of the runs that the groups' workers can claim: one index probe per group and priority, however many runs
+ * wait.
+ * @param groups the source of the groups, for FROM
+ * @param id the column with the group's number
+ * @param but a condition on runs
  */
 export const earliestReadySql = (schema: string, groups: string, id: string, but = "true"): string => `
     select min(r.due_ms) as next from ${groups} cross join unnest(${prioritiesSql}) as p (priority)
@@ -12,7 +15,7 @@ export const earliestReadySql = (schema: string, groups: string, id: string, but
       select due_ms from ${schema}.run where state = ${runState.ready} and group_id = ${id} and priority = p.priority and ${but}
       order by due_ms limit 1) r`;
 
-/** Part of a WITH RECURSIVE: the groups in which directed runs are ready, one probe each, and a null at the end. */
+/** Part of a WITH RECURSIVE: selects the groups in which directed runs are ready, with one probe each, and a null at the end. */
 export const directedSql = (schema: string): string => `
     directed as (
       (select group_id from ${schema}.run where state = ${runState.ready} and group_id < 0 order by group_id limit 1)
@@ -22,11 +25,13 @@ export const directedSql = (schema: string): string => `
       from directed where directed.group_id is not null)`;
 
 /**
- * Due runs that wait only for a worker: the oldest of each priority, per group, per addressee and, for runs without an addressee, per task,
- * as (task_id, due_ms, since_ms); `since_ms`: since when only a worker is missing. The run's group is read from its task: the group number
- * of a directed run is not its group's. These are index probes, however many runs wait. Tasks are stepped through only where runs wait
- * without an addressee, since runs that wait for their worker's limit may stand before all others.
- * @param before a time: due before it @param each the most runs of a group or task and priority @param addressed the most of an addressee's
+ * Selects due runs that wait only for a worker: the oldest of each priority, per group, per addressee and, for runs without an addressee,
+ * per task, as (task_id, due_ms, since_ms); `since_ms`: since when only a worker is missing. The run's group is read from its task, because
+ * the group number of a directed run is not its group's. These are index probes, however many runs wait. It steps through tasks only where
+ * runs wait without an addressee, because runs that wait for their worker's limit may come before all others.
+ * @param before the time before which the runs are due
+ * @param each the most runs per priority of a group or task
+ * @param addressed the most runs per priority of an addressee
  */
 export const waitingSql = (schema: string, before: string, each: number, addressed = each): string => {
   const oldest = (group: string, most: number, ofTask = "") => `cross join lateral (
@@ -46,8 +51,8 @@ export const waitingSql = (schema: string, before: string, each: number, address
 };
 
 /**
- * SQL condition: ready runs of a task `t` wait for a worker. With a limit per worker they wait for that limit instead, if a worker lives
- * that could take them.
+ * SQL condition: ready runs of a task `t` wait for a worker. With a limit per worker, they wait for that limit instead if a worker that
+ * could take them is alive.
  */
 export const waitsForWorkerSql = (
   schema: string,
@@ -57,17 +62,17 @@ export const waitsForWorkerSql = (
       and o.labels @> coalesce(t.definition->'labels', '{}')))`;
 
 const unservedMs = 60_000;
-/** The most tasks with live runs that are looked at, lowest number first: some 10 µs each, and the result is only a warning. */
+/** The most tasks with live runs that are looked at, lowest number first: each takes some 10 µs, and the result is only a warning. */
 const unservedLooks = 500;
 
 /**
- * Groups without a living worker, tasks for which no living worker of their group has a handler, and tasks whose runs cannot be addressed
- * to any worker, while their runs have been due for a while. Living workers are read first, so that a group with a worker costs no probe;
- * the tasks that those workers name, only if all of them name their tasks and runs are late. $2 is the time.
+ * Selects groups without a living worker, tasks for which no living worker of their group has a handler, and tasks whose runs cannot be
+ * addressed to any worker, if their runs have been due for a while. Living workers are read first, so that a group with a worker costs no
+ * probe; the tasks that the workers name are read only if all workers of a group name their tasks and runs are late. $2 is the time.
  *
- * It is part of the leader's heartbeat, so its cost must not depend on the number of tasks. Joined from `task`, the planner probed the runs
- * of each task before it checked whether any group was late at all: 4.5 s a heartbeat with 100,000 tasks, and the leader never sent a
- * heartbeat in time again. So it steps through the tasks that have live runs, as a turn does, and not through all.
+ * It is part of the leader's heartbeat, so its cost must not depend on the number of tasks. In a join with `task`, the planner probed the
+ * runs of each task before it checked whether any group was late at all: 4.5 s per heartbeat with 100,000 tasks, and the leader never again
+ * sent a heartbeat in time. So the statement steps through only the tasks that have live runs, as a turn does.
  */
 export const unservedSql = (schema: string): string => `
     select array(
@@ -101,7 +106,7 @@ export const unservedSql = (schema: string): string => `
         order by due_ms limit 10) r join ${schema}.task t on t.id = r.task_id
       where ${waitsForWorkerSql(schema)})`;
 
-/** The earliest of the times; null: never. */
+/** Returns the earliest of the times; null: there is none. */
 export function earliest(times: (number | null)[]): number | null {
   const some = times.filter((ms) => ms !== null);
   return some.length === 0 ? null : Math.min(...some);

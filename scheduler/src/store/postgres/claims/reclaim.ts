@@ -9,7 +9,7 @@ import { releaseIn } from "./release.ts";
 import { givenUpError, isGivenUpSql, retryIn } from "./retries.ts";
 import { lockGates } from "./retry-tokens.ts";
 
-/** As the port has them: see `ClaimStore.reclaim`. */
+/** The request of `ClaimStore.reclaim`. */
 interface Reclaiming {
   sessionId: number;
   silentForMs: number;
@@ -17,7 +17,7 @@ interface Reclaiming {
   limit: number;
 }
 
-/** A run whose claim is taken back, with its end, retry or release as a settlement of the reaper. */
+/** A run whose claim is taken back, with its end, retry or release in the form of a worker's settlement. */
 interface LostRun extends ReclaimedRun {
   dueMs: number;
   startedMs: number | null;
@@ -25,11 +25,11 @@ interface LostRun extends ReclaimedRun {
   linked: boolean;
   /** The name of the worker that was lost. */
   node: string;
-  /** For a failed run: it failed not by its task's `onWorkerLost`, but because its workers were lost too often. */
+  /** True for a run that failed not because of its task's `onWorkerLost`, but because its workers were lost too often. */
   blamed: boolean;
 }
 
-/** The error names the worker: for a part of a broadcast, that is the member that never finished. */
+/** The error names the worker, because for a part of a broadcast that is the member that never finished. */
 const silent = ({ node }: LostRun): string =>
   JSON.stringify({
     code: "WORKER_LOST",
@@ -44,13 +44,13 @@ export async function reclaim(database: Database, request: Reclaiming): Promise<
     const tasks = await gatedTasks(client, s, sessionId);
     await lockPlans(client, s, tasks);
     const lost = await lockLost(client, s, request);
-    // Locks all gates needed here before those of the retried runs: transactions that lock in different orders would deadlock.
+    // Locks all gates needed here before the gates of the retried runs, because transactions that lock in different orders would deadlock.
     if (lost.some(({ outcome, linked }) => outcome === "retry" && linked)) await lockGates(client, s, tasks);
     await retryIn(client, s, lost.filter(isRetried).map(asRetried(nowMs)), "lost");
     await releaseIn(client, s, lost.filter(({ outcome }) => outcome === "release").map(asReleased), nowMs, loose);
     await finishIn(client, s, lost.filter(isEnded).map(asEnded), nowMs, loose);
     const asked = lost.filter(({ outcome, linked }) => outcome === "ask" && linked).map(({ taskId }) => taskId);
-    // A run that waits for a decision holds no slot meanwhile.
+    // A run that waits for a decision holds no slot, so its slot is given out.
     if (asked.length > 0) await settleGates(client, s, asked, nowMs, true);
     return lost;
   });
@@ -58,7 +58,7 @@ export async function reclaim(database: Database, request: Reclaiming): Promise<
   return reclaimed;
 }
 
-/** Tasks of the session's claims that count their slots or plan from a run's end. */
+/** The tasks among the session's claims that count their slots, or that plan from a run's end. */
 async function gatedTasks(client: SqlClient, s: string, sessionId: number): Promise<number[]> {
   const { rows } = await client.query(
     `select distinct task_id from ${s}.run where session_id = $1 and state = ${runState.claimed} and (gate > 0 or after_end)`,
@@ -95,7 +95,7 @@ async function lockLost(
 const isRetried = ({ outcome }: LostRun) => outcome === "retry" || outcome === "ask";
 const isEnded = ({ outcome }: LostRun) => outcome === "fail" || outcome === "cancel";
 
-// A run that was claimed ahead of its time does not run before it.
+// A run that was claimed ahead of its due time must not be retried before that time.
 const asRetried = (nowMs: number) => (run: LostRun) => ({
   ...run,
   verdict: {

@@ -6,7 +6,7 @@ import { runOutcome, runState } from "../states.ts";
 import { isLinked } from "./finish.ts";
 import type { Ended } from "./settle.ts";
 
-/** Handles verdicts without a matching claim: applied already by a try whose reply was lost, or too late for good. */
+/** Handles verdicts without a matching claim: a try whose reply was lost has applied them already, or they arrive too late. */
 export async function refused(
   database: Database,
   sessionId: number,
@@ -18,7 +18,8 @@ export async function refused(
     database.query<{ fence: number }>("settle-known", settledSql(s), settledValues(missing)),
   );
   const settled = new Set(known.map(({ fence }) => fence));
-  // Applied by a try whose reply was lost, or in the handler's own transaction: the work after the commit is still to be done.
+  // These verdicts were applied by a try whose reply was lost, or in the handler's own transaction; the work after the commit is still to
+  // be done.
   const linked = missing.filter(
     (item) => settled.has(item.fence) && item.verdict.kind === "ended" && isLinked(item as Ended),
   );
@@ -28,14 +29,14 @@ export async function refused(
   return new Set(late.map(({ fence }) => fence));
 }
 
-/** Records verdicts that came too late to count. */
+/** Records verdicts that arrived too late to count. */
 export async function tellLate(
   database: Database,
   sessionId: number,
   late: Settlement[],
   nowMs: number,
 ): Promise<void> {
-  // A release of a claim that is no longer the worker's says nothing about work done, so it is not recorded.
+  // A release of a claim that the worker no longer has reports no work done, so it is not recorded.
   const told = late.filter(({ verdict }) => verdict.kind !== "released");
   if (told.length === 0) return;
   const values = [
@@ -54,9 +55,10 @@ export async function tellLate(
 const [chain, child, join] = (["chain", "child", "join"] as const).map(sourceNumber);
 
 /**
- * SQL condition: the end `h` of the claim began the run that the verdict `i` asks for, or none if it asks for none. A run keeps no record
- * of that, but the run that it began exists: the join that waits or was made, or the next run of the chain; `unbegun` records a run that it
- * did not begin because it was being cancelled. If the task to run was removed there is no such row, and the verdict is believed.
+ * SQL condition: the end `h` of the claim began the run that the verdict `i` asks for, or began none if the verdict asks for none. A run's
+ * row does not record that, but the run that it began exists: the join that waits or was made, or the next run of the chain. `unbegun`
+ * records a run that was not begun because the ended run was being cancelled. If the task of the run to begin was removed, there is no such
+ * row, and the verdict is believed.
  */
 const sameOnwardSql = (s: string) => `(
   select case when i.onward is null then count(*) = 0
@@ -77,12 +79,14 @@ const sameOnwardSql = (s: string) => `(
   ) b)`;
 
 /**
- * Selects those of the verdicts that the store has already applied. The fence alone does not show that: a reaper that took the claim back
- * ended or retried the run under the same fence. But the reaper never records a success, it ends runs at its own time and with its own
- * error, and it marks its retries as lost. Nor does the outcome show it: the claim may have ended by another verdict with the same outcome.
- * `whole`: the result or error, and the run that follows, must be the same too. Without `whole` the result may differ: a handler that
- * completed its run in its own transaction may return a different value afterwards. Verdicts of two workers may come in one millisecond, so
- * the time of the end decides only where the error is not the verdict's own: for a retry of a run that lost too many workers.
+ * Selects those of the verdicts that the store has already applied. The fence alone does not show that, because a reaper that took the
+ * claim back ended or retried the run under the same fence. But the reaper never records a success, ends runs at its own time and with its
+ * own error, and marks its retries as lost. The outcome does not show it either, because the claim may have ended by another verdict with
+ * the same outcome.
+ * `whole`: the result or error, and the run that follows, must be the same too. Without `whole` the result may differ, because a handler
+ * that completed its run in its own transaction may return a different value afterwards. Verdicts of two workers may come in the same
+ * millisecond, so the time of the end decides only where the error cannot: for a retry of a run that lost too many workers, whose error is
+ * not the verdict's.
  */
 const settledSql = (s: string) => `
   select i.fence from unnest($1::bigint[], $2::bigint[], $3::text[], $4::smallint[], $5::bigint[], $6::jsonb[], $7::jsonb[], $8::boolean[],
@@ -108,8 +112,8 @@ function settledValues(items: Settlement[]): unknown[] {
     items.map(({ runId }) => runId),
     items.map(({ fence }) => fence),
     items.map(({ verdict }) => verdict.kind),
-    // A retry or a release of a run with a requested cancellation ends it as cancelled; a retry of a run that lost too many workers fails
-    // it.
+    // If a cancellation was requested, a retry or a release ends the run as cancelled; a retry of a run that lost too many workers fails
+    // the run.
     items.map(({ verdict }) => runOutcome[verdict.kind === "ended" ? verdict.outcome : "cancelled"]),
     items.map(({ endedMs }) => Math.round(endedMs)),
     items.map(({ verdict }) => ("error" in verdict ? verdict.error : null)),
@@ -121,7 +125,7 @@ function settledValues(items: Settlement[]): unknown[] {
   ];
 }
 
-/** Repeatable: a verdict is recorded once, and several equal verdicts on one claim are recorded once too. */
+/** Repeatable: each verdict is recorded only once, and so are several equal verdicts on one claim. */
 const lateSql = (s: string) => `
   insert into ${s}.late_result (run_id, fence, outcome, error, session_id, at_ms)
   select distinct i.run_id, i.fence, i.outcome, i.error, i.session_id, $6::bigint

@@ -14,13 +14,13 @@ import type { Ended } from "./settle.ts";
 
 interface Retried {
   fence: number;
-  /** Set aside, since its task is paused, as the statement saw it. */
+  /** True if the run was set aside, because the statement found its task paused. */
   aside: boolean;
-  /** It lost its workers too often and is still claimed: the caller ends it. */
+  /** True if the run lost its workers too often. It is still claimed, and the caller ends it. */
   givenUp: boolean;
 }
 
-/** The results of verdicts that ask for another try, by their fences. */
+/** The results of verdicts that ask for another try, keyed by fence. */
 export interface Retries {
   again: ReadonlySet<number>;
   givenUp: ReadonlySet<number>;
@@ -28,7 +28,7 @@ export interface Retries {
 
 const noRetries: Retries = { again: new Set(), givenUp: new Set() };
 
-/** SQL condition: one more lost worker exceeds the limit for the run `r` of the task `t`. */
+/** SQL condition: with one more lost worker, the run `r` of the task `t` reaches the limit of lost workers. */
 export const isGivenUpSql = `r.losses + 1 >= coalesce((t.definition->>'workerLosses')::int, ${taskOptions.workerLosses.usual})`;
 
 /** The error of a run that is given up because of its lost workers. */
@@ -50,7 +50,7 @@ export async function retry(database: Database, settlements: Settlement[], nowMs
   const rows = await retryWith(queryOf(database), s, wanted, "failed", false);
   const taken = new Set(rows.map(({ fence }) => fence));
   const left = wanted.filter(({ fence }) => !taken.has(fence));
-  // The statement above leaves runs whose tries take tokens of a rate, and runs that must not be retried.
+  // The statement above skips runs whose tries need tokens of a rate, and runs that must not be retried.
   if (left.length > 0) rows.push(...(await database.transaction((client) => retryBooked(client, s, left, "failed"))));
   const givenUp = new Set(rows.flatMap((row) => (row.givenUp ? [row.fence] : [])));
   const again = new Set(rows.flatMap((row) => (row.givenUp ? [] : [row.fence])));
@@ -58,7 +58,7 @@ export async function retry(database: Database, settlements: Settlement[], nowMs
   const paused = wanted.filter(({ fence }) => aside.has(fence)).map(({ taskId }) => taskId);
   if (paused.length > 0) await takeUpLeft(database, { setAside: paused }, nowMs);
   const asked = tasksOf(wanted.filter(({ verdict }) => verdict.kind === "retry" && verdict.ask));
-  // The slots of these runs are free. If a crash comes before this, the dispatcher makes up for it.
+  // These runs no longer hold their slots. If the process crashes before this point, the dispatcher gives the slots out later.
   if (asked.length > 0) await database.transaction((client) => settleGates(client, s, asked, nowMs, true));
   return { again, givenUp };
 }
@@ -115,9 +115,8 @@ async function retryWith(
 
 /**
  * Moves runs back to ready for another try, or to an operator's decision, unless a cancellation was requested or the task is removed; the
- * ended try is kept as an attempt. $9: also runs of tasks whose tries take tokens; the caller books them. Attempts that outlived their
- * worker's session are counted here and nowhere else; a run with too many of them stays claimed, for the caller to end. So are those that
- * put their run off.
+ * ended try is kept as an attempt. $9: also runs of tasks whose tries take tokens; the caller books the tokens. Only this statement counts
+ * snoozes and attempts that outlived their worker's session; a run with too many lost workers stays claimed, so that the caller ends it.
  */
 const retrySql = (s: string) => `
   with i as (
@@ -151,7 +150,7 @@ const retrySql = (s: string) => `
   select old.fence, coalesce(back.state = ${runState.paused}, false) as aside, old.given_up as "givenUp", (select count(*) from told_all), (select count(*) from room), (select count(*) from place)
   from old left join back on back.fence = old.fence`;
 
-/** The runs that a verdict ends; a retry that was not accepted ends the run too. */
+/** Converts verdicts that end a run; a retry that was not accepted ends the run too. */
 export function asEnded(item: Settlement, retries: Retries = noRetries): Ended[] {
   if (item.verdict.kind === "ended") return [item as Ended];
   if (item.verdict.kind === "released" || retries.again.has(item.fence)) return [];

@@ -18,11 +18,11 @@ interface Retried {
 export const rated = `t.gate = ${gates.paced} and t.definition ? 'rate'`;
 
 /**
- * Books tokens for the coming tries of rate-limited tasks: the first moment, from when each wants to begin, at which no span around it
- * would exceed the rate. The moment is booked now and the run is due then, still ready, so that it keeps its slots and its order; holding
- * it until a token comes would give its key's slot to the next run.
- * @param client in the transaction that made them ready
- * @param runIds of any tasks; those without a rate are skipped
+ * Books tokens for the coming tries of rate-limited tasks. A token is booked for the first moment, from the time at which the try wants to
+ * begin, at which no span around it would exceed the rate. The moment is booked now and the run becomes due then, and stays ready, so that
+ * it keeps its slots and its order; if it were held until a token comes, its key's slot would go to the next run.
+ * @param client in the transaction that made the runs ready
+ * @param runIds runs of any tasks; those without a rate are skipped
  */
 export async function bookTokens(client: SqlClient, s: string, runIds: number[]): Promise<void> {
   const { rows } = await client.query(
@@ -32,7 +32,7 @@ export async function bookTokens(client: SqlClient, s: string, runIds: number[])
   );
   if (rows.length === 0) return;
   const retried = rows as unknown as Retried[];
-  // The counts below stay true until this commits.
+  // With the gates locked, the counts below stay true until this transaction commits.
   await lockGates(
     client,
     s,
@@ -52,8 +52,8 @@ export async function lockGates(client: SqlClient, s: string, taskIds: number[])
 }
 
 /**
- * A token is free when it is wanted, or else when another token has left the span; those moments are tried, the earliest first. Booked
- * tokens of the future count like those of the past: the span has two sides.
+ * A try gets its token when it wants to begin, or else when another token leaves the span; these moments are tried, earliest first. Tokens
+ * booked for the future count like those of the past, because the span extends to both sides.
  */
 async function book(client: SqlClient, s: string, run: Retried, rate: Rate): Promise<number> {
   const values = [run.task_id, run.key, Math.round(Number(run.due_ms)), rate.perMs, rate.limit, stepMsOf(rate)];
@@ -68,7 +68,7 @@ async function book(client: SqlClient, s: string, run: Retried, rate: Rate): Pro
      limit 1`,
     values,
   );
-  // There is always one: after the last booked token, no token is in the span.
+  // There always is such a moment: a span after the last booked token is empty.
   const atMs = rows[0]?.at as number;
   await client.query(
     `insert into ${s}.admission as a (task_id, key, at_ms, count) values ($1, $2, $3, 1)

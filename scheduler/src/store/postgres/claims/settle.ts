@@ -8,38 +8,38 @@ import { runOutcome, runRecall, runState } from "../states.ts";
 import { makesRoomSql } from "./group-limits.ts";
 
 /**
- * A statement that writes many runs writes them in the order of their numbers, so that no two statements wait for each other. Runs of a
- * backlog arrive in that order.
+ * Sorts items by run number. A statement that writes many runs writes them in this order, so that no two statements deadlock. Runs of a
+ * backlog already arrive in this order.
  */
 export function byNumber<Item extends { readonly runId: number }>(given: Item[]): Item[] {
   const rises = given.every(({ runId }, i) => i === 0 || runId >= (given[i - 1] as Item).runId);
   return rises ? given : given.toSorted((a, b) => a.runId - b.runId);
 }
 
-/** A verdict by which a run ends. */
+/** A verdict that ends its run. */
 export type Ended = Settlement & { verdict: Extract<Settlement["verdict"], { kind: "ended" }> };
 
-/** The run of a verdict `i`, as long as the verdict's claim is valid. */
+/** SQL condition: the run of a verdict `i`, if the verdict's claim is still valid. */
 const standing = `r.id = i.id and r.fence = i.fence and r.state + 0 = ${runState.claimed}`;
 
 /**
- * No task comes after that of run `r`: it may have been defined after the claim. The first half is evaluated once in a statement. The
- * second is a subquery for each run: as a join it could change the plan.
+ * SQL condition: no task follows the task of run `r`; such a task may have been defined after the claim. The first half is evaluated once
+ * per statement. The second is a subquery for each run, because a join could change the plan.
  */
 const unfollowed = (s: string) =>
   `(not exists (select from ${s}.follow) or not exists (select from ${s}.follow f where f.upstream_id = r.task_id))`;
 
 /*
  * Ends many runs in one statement: deletes each from the live table if the fence is still the run's, inserts it into history, and inserts
- * one counter row per task. It waits for no lock: the runs are this worker's, and all other rows are inserted. Compared with a separate
- * INSERT it saves a round trip and a commit.
+ * one counter row per task. It waits for no lock, because the runs are this worker's and all other rows are inserted. Compared with a
+ * separate INSERT it saves a round trip and a commit.
  *
  * `more`: further CTEs. `answer`: the result columns, from `gone`; by default one row for all ends, and then the statement leaves out runs
  * of followed tasks. `kept`: false if successful runs leave no row; see `unkept` below.
  *
- * The condition is not `state = 3`, here and wherever claims are given by their numbers. With statistics from a moment without claims, the
- * planner would take the index of claims for the smallest and compare every claim with every verdict: 400 ms for 350 of them. The arrays
- * stand behind a SELECT, so that the planner cannot see their length: for 2,000 verdicts on 100,000 runs it would read all runs instead of
+ * The condition is not `state = 3`, here and wherever claims are given by their numbers: with statistics from a moment without claims, the
+ * planner would take the index of claims for the smallest and compare every claim with every verdict (400 ms for 350 of them). The arrays
+ * are in a subselect, so that the planner cannot see their length: for 2,000 verdicts on 100,000 runs it would read all runs instead of
  * using the key.
  */
 export const finishSql = (s: string, more = "", answer = endedSql, kept = true) => `
@@ -64,7 +64,7 @@ export const finishSql = (s: string, more = "", answer = endedSql, kept = true) 
   )${more}, ${followAgainSql(s)}, ${hearSql(s)}, ${recordSql(s, "gone e", "e.outcome")}
   ${answer}`;
 
-/** One row for all: how many ended; their fences, if not all ended; and the tasks among them that count places or plan from an end. */
+/** One row for all ends: how many runs ended; their fences, if not all ended; and which of their tasks count slots or plan from an end. */
 const endedSql = `select count(*) as ended, array_agg(fence) filter (where (select count(*) from gone) < cardinality($1::bigint[])) as fences,
     array_agg(distinct task_id) filter (where linked) as linked, ${againSql}, ${heardSql} from gone`;
 
@@ -74,14 +74,14 @@ export interface EndedTogether {
   linked: number[] | null;
 }
 
-/** The fences of the runs that ended, among those that were to end. */
+/** Returns the fences of the runs that ended, among those that were to end. */
 export function fencesOf(told: EndedTogether | undefined, asked: readonly Settlement[]): number[] {
   return told?.ended === asked.length ? asked.map(({ fence }) => fence) : (told?.fences ?? []);
 }
 
 /*
- * Other runs read the rows of a child, of a run that another goes on from, and of a run of a followed task: those rows are kept. The other
- * runs leave a trace, so that a lost reply can be resolved: the trace shows which runs ended.
+ * Other runs read the rows of a child, of a run that another run continues, and of a run of a followed task, so those rows are kept. Every
+ * other run leaves a trace that shows that it ended, by which a lost reply can be resolved.
  */
 const unkept = (s: string) => `
     where ${readByOthers(s, "gone")}
@@ -95,8 +95,8 @@ const tracedSql = (s: string) => `traced as (
     select max(ended_ms), array_agg(id), array_agg(fence) from gone having count(*) > 0`;
 
 /**
- * Ends successes that leave no row. It does what `finishSql` does, for these alone, and a sixth faster: it carries none of the columns of a
- * history row. It leaves successes whose rows other runs read to `finishSql`.
+ * Ends successes that leave no row. It does the same as `finishSql` for these alone, and is a sixth faster, because it has none of the
+ * columns of a history row. Successes whose rows other runs read are left to `finishSql`.
  *
  * $1 numbers, $2 fences, $3 ends from $4 on
  */
@@ -118,7 +118,7 @@ export function leaveValues(items: readonly Settlement[]): unknown[] {
   return [runId, fence, endedIn, sinceMs];
 }
 
-/** Times are sent as differences from one of them: with full numbers, most of the work was to write and read their digits. */
+/** Times are sent as differences from one of them, because writing and reading the digits of full numbers was most of the work. */
 function endedColumns(items: readonly Settlement[]) {
   const sinceMs = Math.round(items[0]?.endedMs ?? 0);
   return {

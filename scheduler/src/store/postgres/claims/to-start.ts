@@ -8,14 +8,17 @@ import { endGivenUpSql } from "../tasks/misfires.ts";
 import { lockPlans, settleGates } from "./gates.ts";
 import { takeUpLeft } from "./set-aside.ts";
 
-/** No task's misfire time is shorter, so runs less late than this are not checked. */
+/** No task has a shorter misfire time, so runs that are less late than this are not checked. */
 const leastLateMs = 1_000;
 
 const expiredWhy = "it had not begun when it expired";
 /** The most runs that one transaction ends. */
 const endedMost = 1_000;
 
-/** Tasks `t` whose runs wait for a slot on a worker and for no other limit: their gate lets each run through when it is due. */
+/**
+ * SQL condition: runs of the tasks `t` wait only for a slot on a worker and for no other limit, so their gate lets each run through when it
+ * is due.
+ */
 const onlyPerWorker = `t.definition->'limit'->>'perWorker' is not null and t.definition->'limit'->>'perKey' is null
   and t.definition->>'rate' is null and t.gate_limit is null`;
 
@@ -23,8 +26,8 @@ const onlyPerWorker = `t.definition->'limit'->>'perWorker' is not null and t.def
 export type PickedRun = ClaimedRun & { paused: boolean };
 
 /**
- * The picked runs that are to start, in the order of their time: none of a paused task, none that has expired or is too late by its task's
- * policy.
+ * Returns the picked runs that are to start, ordered by due time, without runs of a paused task, expired runs, and runs that are too late
+ * by their task's policy.
  */
 export async function toStart(database: Database, rows: PickedRun[], nowMs: number): Promise<ClaimedRun[]> {
   const stopped = rows.filter(({ paused }) => paused).map(({ taskId }) => taskId);
@@ -37,10 +40,10 @@ export async function toStart(database: Database, rows: PickedRun[], nowMs: numb
 }
 
 /**
- * Ends those of the just claimed runs that their task's misfire policy gives up: planned in time, but the store or every worker was away
- * when they came due. A run that waits for a concurrency limit is judged while it waits (gates.ts), but here if it waits for a slot on a
- * worker; a run that was tried before is only late. The runs are claimed first so that no other worker can start them; a crash in between
- * leaves a claim like any other.
+ * Ends those of the just claimed runs that their task's misfire policy gives up: they were planned in time, but the store or every worker
+ * was away when they came due. A run that waits for a concurrency limit is judged while it waits (gates.ts), but one that waits for a slot
+ * on a worker is judged here; a run that was tried before is only late and not given up. The runs are claimed first, so that no other
+ * worker can start them; a crash in between leaves a normal claim.
  * @returns the fences of those that ended: the run as skipped, the slot as missed, with the policy as the reason
  */
 async function endLate(database: Database, runs: readonly ClaimedRun[], nowMs: number): Promise<Set<number>> {
@@ -49,8 +52,8 @@ async function endLate(database: Database, runs: readonly ClaimedRun[], nowMs: n
   );
   if (late.length === 0) return new Set();
   const s = database.schema;
-  // The lists are hidden from the planner: with their length known it read all live runs for each one, estimating it as equally rare, and
-  // compared each run with each of the list. That took 350 ms for 2,000 of 20,000; by their keys it takes 15.
+  // The lists are hidden from the planner: when it knew their length, it estimated each element as equally rare, read all live runs, and
+  // compared each run with each element. That took 350 ms for 2,000 of 20,000 runs; by key it takes 15 ms.
   const rows = await database.query<{ fence: number; gate: number }>(
     "claim-late",
     endGivenUpSql(s, {
@@ -61,16 +64,16 @@ async function endLate(database: Database, runs: readonly ClaimedRun[], nowMs: n
     }),
     [late.map(({ runId }) => runId), late.map(({ fence }) => fence), Math.round(nowMs)],
   );
-  // Their slots on the workers go to the next runs.
+  // The slots that these runs had on the workers go to the next runs.
   if (rows.some(({ gate }) => gate > 0))
     await database.query("claim-late-room", `select ${notifySql(s, "'direct ' || $1::bigint")}`, [Math.round(nowMs)]);
   return new Set(rows.map(({ fence }) => fence));
 }
 
 /**
- * A run that expires ends as skipped if it has not begun by then. That is found by whoever claims it, right after the claim, so that no
- * other worker can start it meanwhile; a crash in between leaves a claim like any other, whose worker does not begin it. The leader finds
- * those that nobody claims.
+ * Ends claimed runs that have expired: a run ends as skipped if it has not begun when it expires. The claiming worker checks this right
+ * after the claim, so that no other worker can start the run meanwhile; a crash in between leaves a normal claim, whose worker does not
+ * begin the run. The leader finds expired runs that no worker claims.
  */
 async function endExpiredClaims(database: Database, runs: readonly ClaimedRun[], nowMs: number): Promise<Set<number>> {
   const over = runs.filter(({ attempt, expiresMs }) => expiresMs != null && attempt === 1 && expiresMs <= nowMs);
@@ -102,14 +105,14 @@ export async function endExpired(database: Database, nowMs: number): Promise<num
       }),
     );
     total += ended.length;
-    // The others are locked, by a claim or a change of their task: the next look finds what becomes of them.
+    // The remaining runs are locked by a claim or a change of their task; the next look finds them again.
     if (ended.length < endedMost) return total;
   }
 }
 
 interface Ending {
   taskIds: number[];
-  /** The text after `delete from run r`, with `values` from $2 on. */
+  /** The text after `delete from run r`; its parameters `values` start at $2. */
   which: string;
   values: unknown[];
 }
@@ -132,7 +135,7 @@ async function endRuns(
   const counted = rows.flatMap((row) => ((row.gate as number) > 0 ? [row.task_id as number] : []));
   if (counted.length > 0) {
     await settleGates(client, s, counted, nowMs, true);
-    // Where the task counts the slots of each worker.
+    // For tasks that count the slots of each worker.
     await client.query(`select ${notifySql(s, `'direct ${Math.round(nowMs)}'`)}`);
   }
   return rows as unknown as { fence: number | null }[];

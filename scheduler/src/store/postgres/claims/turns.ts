@@ -5,10 +5,10 @@ import { unlimitedGroupSql, unlimitedRunSql } from "./group-limits.ts";
 import { prioritiesSql } from "./ready.ts";
 import { type PickedRun, toStart } from "./to-start.ts";
 
-/** Tasks looked at in one turn: some 10 µs each. */
+/** The most tasks that one turn looks at: each takes some 10 µs. */
 const tasksPerTurn = 200;
 
-/** Without a run there is still one row, with `lastTaskId` alone. */
+/** If there is no run, there is still one row, which has only `lastTaskId`. */
 type TurnRow = Omit<PickedRun, "runId"> & { runId: number | null; lastTaskId: number };
 
 export async function turn(
@@ -18,7 +18,7 @@ export async function turn(
   const rows = await database.query<TurnRow>("claim-turn", turnSql(database.schema, takeSql), turnValues(request));
   const claimed = rows.flatMap(({ runId, ...run }) => (runId === null ? [] : [{ ...run, runId }]));
   const runs = await toStart(database, claimed, request.nowMs);
-  // The tasks of limited groups take turns in every claim, the highest priority first; here these groups have their turn.
+  // The tasks of limited groups take turns in every claim, so for these groups a turn is a normal claim, the highest priority first.
   const { free: _, ...asked } = request;
   const more = await limited.claim(
     asked,
@@ -29,13 +29,15 @@ export async function turn(
 }
 
 /*
- * Claims take runs in the order of their due times, so a backlog of one task's runs comes before all that came due later. This statement
- * steps from task to task instead, by one probe of `run_task` each, and takes a few runs of each task that has some: its cost depends on
- * the number of tasks with live runs, however many runs these have.
+ * Claims take runs in the order of their due times, so a backlog of one task's runs comes before all runs that came due later. This
+ * statement instead steps from task to task, with one probe of `run_task` each, and takes a few runs of each task that has some: its cost
+ * depends on the number of tasks with live runs, not on how many runs they have.
  *
- * Priorities stay strict: a turn takes only priorities at which a run is due, and none below that of the asking worker's waiting runs. A
- * task with waiting runs there at that priority has a turn only for higher ones: its other runs would not start sooner there than here.
- * Runs addressed to the worker (groups below 0) are few enough to have a turn together.
+ * Priorities stay strict: a turn takes only priorities at which a run is due, and none below the highest priority of the asking worker's
+ * waiting runs. Of a task that has waiting runs in that worker at that priority, only runs of higher priorities are taken, because its
+ * other runs would not start sooner in the same worker.
+ *
+ * Runs addressed to the worker (groups below 0) are few, so they are taken together in one turn.
  */
 const turnSql = (s: string, takeSql: string) => `
     with recursive alive as materialized (select 1 from ${s}.session where id = $1 and ${takesRuns}),

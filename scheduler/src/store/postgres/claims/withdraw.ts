@@ -18,8 +18,8 @@ export interface Withdrawn {
 
 /**
  * Takes back, in the caller's transaction, runs that are planned and not claimed. A slot whose time has not come leaves no trace, so it can
- * be planned again; a slot that came due and was not claimed ends as skipped when its task is stopped, and stays when the task is only
- * edited. Runs that people enqueued or requested by a backfill wait out a pause, and end with their task.
+ * be planned again. A slot that came due and was not claimed ends as skipped if its task is stopped, and stays if the task is only edited.
+ * Runs that people enqueued or requested by a backfill wait until a pause is over, and end if their task is removed.
  * @returns how many runs wait for the end of a pause, and how many ended as skipped or cancelled
  */
 export async function withdraw(
@@ -37,7 +37,7 @@ export async function withdraw(
      delete from ${s}.slot l using gone where l.task_id = $1 and l.slot_ms = gone.slot_ms`,
     [taskId, now],
   );
-  // Slots that a calendar or a blackout skipped have no run; another slot may take their place now.
+  // Slots that a calendar or a blackout skipped have no run; they are removed because another slot may now take their place.
   await client.query(
     `with gone as (
        delete from ${s}.slot where task_id = $1 and slot_ms > $2 and outcome = ${slotOutcome.skipped} and run_id is null returning slot_ms),
@@ -49,7 +49,7 @@ export async function withdraw(
   if (how === "removed")
     await client.query(`update ${s}.run set again = null where task_id = $1 and again is not null`, [taskId]);
   const planned = `(${untriedSlot} and not ${ofBackfill(s)})`;
-  // Counted by the server: a task may have millions of them.
+  // The server counts them, because a task may have millions of such runs.
   const { rows: kept } =
     how === "paused"
       ? await client.query(
@@ -75,7 +75,7 @@ export async function withdraw(
   return { held: Number(kept[0]?.held ?? 0), skipped: Number(skipped), cancelled: Number(cancelled) };
 }
 
-/** The ledger's reason for a slot that a backfill ran begins with this, followed by the backfill's number. */
+/** In the ledger, the reason for a slot that a backfill ran begins with this text, followed by the backfill's number. */
 export const backfillReason = "backfill ";
 
 /** SQL condition: a backfill made the run `r` of a slot. */

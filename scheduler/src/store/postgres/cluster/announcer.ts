@@ -2,27 +2,27 @@ import { messageOf } from "../../../base/errors.ts";
 import type { Database } from "../database.ts";
 import { notifySql } from "./signals.ts";
 
-/** The earliest due times of runs made ready, ms; Infinity: none. */
+/** The earliest due times of runs that were made ready, epoch ms; Infinity: none. */
 export interface MadeReady {
-  /** For workers to claim. */
+  /** The earliest run for workers to claim. */
   ready: number;
-  /** For the router to address. */
+  /** The earliest run for the router to address. */
   direct: number;
 }
 
 /**
- * Least time between two signals of one process: receivers of the first one are still at work. The process counts as quiet when it has
- * enqueued nothing for as long.
+ * The shortest time between two signals of one process, because receivers of the first one are still at work. The process counts as quiet
+ * if it has enqueued nothing for this long.
  */
 const apartMs = 3;
 /** Runs due later than this are not announced: each node's pulse, at most every 5 s, returns the next due time. */
 const soonMs = 60_000;
-/** An open transaction is checked again after as long as it has been open, within these bounds. */
+/** An open transaction is checked again after as much time as it has been open, within these bounds. */
 const [soonestLookMs, latestLookMs] = [1, 250];
-/** Runs of a transaction that is open for longer are left to the pulses. */
+/** Runs of a transaction that stays open for longer than this are left to the pulses. */
 const openMostMs = 60_000;
 
-/** Enqueues in a caller's transaction that was open at the last check. */
+/** The runs enqueued in a caller's transaction that was open at the last check. */
 interface Open {
   due: MadeReady;
   sinceMono: number;
@@ -30,13 +30,13 @@ interface Open {
 
 /**
  * Signals this process's enqueues to the other processes. PostgreSQL lets only one transaction at a time commit a NOTIFY, and blocks the
- * others until its log is on disk: with 32 clients that enqueue one by one, signals within their transactions cost two thirds of the rate.
- * So signals are sent after the commit, in transactions that write nothing, one per 3 ms for all that was enqueued meanwhile; for a
- * caller's transaction, after its commit, which is polled for by its number. A quiet process enqueues with the signal in the same
- * statement: a process that waits for the run is notified one round trip earlier. States: *quiet*; *idle*; *apart*, runs wait until the
- * last signal is old enough; *sending*.
+ * others until its log is on disk: with 32 clients that enqueue one by one, signals within their transactions reduced the rate by two
+ * thirds. So signals are sent after the commit, in transactions that write nothing, and one signal per 3 ms covers everything that was
+ * enqueued meanwhile. For a caller's transaction, whose commit is detected by polling for its number, the signal is sent after that commit.
+ * A quiet process enqueues and signals in the same statement, which saves one round trip until another process claims the run. States:
+ * *quiet*; *idle*; *apart*: runs wait until the last signal is old enough; *sending*.
  *
- * If a process ends between a commit and its signal, its runs are left to the pulses of the workers, as with a lost signal.
+ * If a process dies between a commit and its signal, the pulses of the workers find its runs, as after a lost signal.
  */
 export class Announcer {
   readonly #database: Database;
@@ -55,7 +55,7 @@ export class Announcer {
     this.#tellSql = `select ${notifySql(database.schema, "kind || ' ' || due")} from unnest($1::text[], $2::bigint[]) as i (kind, due)`;
   }
 
-  /** An enqueue begins. @returns whether its statement is to send the signal itself, as `committed` would */
+  /** Called when an enqueue begins. @returns true if its statement must send the signal itself, instead of a later call of `committed` */
   carriesOwn(dueMs: number, nowMs: number): boolean {
     const mono = this.#database.clock.monotonic();
     const isQuiet = Math.min(mono - this.#enqueuedMono, mono - this.#sentMono) >= apartMs && !this.#sending;
@@ -65,14 +65,14 @@ export class Announcer {
     return true;
   }
 
-  /** Signals that these runs are committed. @param nowMs by the store's clock */
+  /** Signals these runs, which are committed. @param nowMs by the store's clock */
   committed(due: MadeReady, nowMs: number): void {
     if (!isSoon(due, nowMs)) return;
     join(this.#due, due);
     this.#send();
   }
 
-  /** Signals these runs once the transaction of this number is committed. */
+  /** Signals these runs once the transaction with this number is committed. */
   inTransaction(xid: string, due: MadeReady, nowMs: number): void {
     if (!isSoon(due, nowMs)) return;
     const open = this.#open.get(xid);
@@ -90,7 +90,7 @@ export class Announcer {
     this.#open.clear();
   }
 
-  /** Resolves when all runs committed by now are announced. */
+  /** Resolves when all runs that are committed by now have been signalled. */
   async announced(): Promise<void> {
     await this.#looking;
     if (this.#open.size > 0) await this.#look();
@@ -160,7 +160,7 @@ export class Announcer {
         this.#send();
       }
     } catch (error) {
-      // Another server may have taken this one's place, and may not have reached these numbers yet.
+      // Another server may have replaced this one, and may not have reached these transaction numbers yet.
       this.#open.clear();
       log.debug({ error: messageOf(error) }, "what was enqueued in transactions is left to the workers' pulses");
     }

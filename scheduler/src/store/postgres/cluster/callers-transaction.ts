@@ -9,9 +9,9 @@ const noTable = /^(?:42P01|3F000)$/;
 export type CheckTransaction = (client: SqlClient) => Promise<void>;
 
 /**
- * Checks that a caller's client is in a transaction on this store's database. Outside a transaction each statement would be committed by itself,
- * before the caller's own writes. The check is LOCK TABLE in its weakest mode, which PostgreSQL refuses outside a transaction.
- * @param clusterId the id in this store's row of `cluster`
+ * Checks that a caller's client is in a transaction on this store's database. Outside a transaction each statement would be committed by
+ * itself, before the caller's own writes. The check is LOCK TABLE in its weakest mode, which PostgreSQL refuses outside a transaction.
+ * @param clusterId the id in the `cluster` row of this store
  */
 export function transactionCheck(database: Database, clusterId: string): CheckTransaction {
   const { schema: s } = database;
@@ -31,7 +31,7 @@ export function transactionCheck(database: Database, clusterId: string): CheckTr
         "its query() does not answer as pg's does, with rows",
         "Give the pg client under it, on which the transaction was begun.",
       );
-    // The store is queried only if the ids differ, as after a restore: callers' transactions may hold every connection of a pooler.
+    // The store is queried only if the ids differ, as after a restore, because callers' transactions may hold every connection of a pooler.
     if (id !== clusterId && id !== (await database.query<{ id: string }>("cluster-id", sql))[0]?.id) throw elsewhere();
     known.add(client);
   };

@@ -1,4 +1,4 @@
-/** One channel per schema. `schema` is quoted already. */
+/** The name of the notification channel; each schema has its own. `schema` is quoted already. */
 export function channelOf(schema: string): string {
   return `carillon:${schema.slice(1, -1)}`.replaceAll("'", "''");
 }

@@ -18,7 +18,7 @@ export async function readClock(database: Database): Promise<StoreReading> {
   return row;
 }
 
-/** The store's clock alone, even before there is a schema. */
+/** Reads only the store's clock, which works even before the schema exists. */
 export async function readRawClock(database: Database): Promise<number> {
   const [row] = await database.ask<{ ms: number }>("raw-clock", `select (${rawMsSql})::float8 as ms`);
   return row?.ms ?? Number.NaN;
@@ -80,7 +80,10 @@ export function adoptClock(database: Database, { nowMs, author, reason }: Change
   });
 }
 
-/** Sessions and the cluster's row show how far cluster time had come before it went back. @returns undefined: it is past that */
+/**
+ * Checks whether cluster time went back: sessions and the row of the cluster show how far it had come. @returns undefined: cluster time is
+ * not behind
+ */
 export async function timeBack(database: Database, nowMs: number): Promise<TimeBack | undefined> {
   const s = database.schema;
   const [row] = await database.ask<TimeBack>(
@@ -96,7 +99,7 @@ export async function timeBack(database: Database, nowMs: number): Promise<TimeB
   return row;
 }
 
-/** The same, and records it for the alarm, which looks more often than sessions can be read. */
+/** The same, and records the result for the alarm, whose looks are too frequent to read all sessions. */
 export async function noteTimeBack(database: Database, nowMs: number): Promise<TimeBack | undefined> {
   const back = await timeBack(database, nowMs);
   if (back)

@@ -8,7 +8,7 @@ import { drainSession } from "../runs/routes.ts";
 import { runState } from "../states.ts";
 import { notifySql } from "./signals.ts";
 
-/** SQL: two columns with the fields of `Holds`. @param session the session's SQL expression, null if there is none */
+/** SQL: two columns with the fields of `Holds`. @param session an SQL expression for the session's number; null if there is none */
 const holdsSql = (s: string, session: string) => `
   case when ${session} is not null then (
     select count(*)::int from ${s}.run r where r.session_id = ${session} and r.state = ${runState.claimed}) end as held,
@@ -41,7 +41,7 @@ export function drainStore(database: Database): DrainStore {
       }),
     );
 
-  /** Processes send a heartbeat on this signal, and its answer says whether they may take runs. */
+  /** On this signal processes send a heartbeat, whose answer tells them whether they may take runs. */
   const tell = (client: SqlClient) => client.query(`select ${notifySql(s, "'leadership'")}`);
 
   const audit = (client: SqlClient, node: string, act: "drain" | "resume", { nowMs, author, reason }: Change) => {

@@ -2,14 +2,14 @@ import type pg from "pg";
 import { pause } from "../../../base/clock.ts";
 import type { Database } from "../database.ts";
 
-/** The longest delay from a signal's commit to its receipt, plus the time of one statement. */
+/** The poll interval: a signal is received at most this long after its commit, plus the time of one statement. */
 export const pollMs = 150;
 /** After a silence this long signals may have been deleted unread; they are kept for twice as long. */
 const silenceMs = 15_000;
 const kept = "30 s";
 /**
- * Writers keep signals while some process polls. The request to keep them is renewed when less than half of its time is left, or more than
- * all of it, as after the store's clock was set back.
+ * Writers keep signals in the table for this many seconds after a process that polls has requested it. The request is renewed when less
+ * than half of its time is left, or when more than all of it is left, as after the store's clock was set back.
  */
 const wantedS = 30;
 const renewS = 15;
@@ -18,9 +18,9 @@ const signalsMost = 1_000;
 
 /** The state after a reader's request for signals. */
 interface Asked {
-  /** A snapshot of the transactions committed by then. */
+  /** A snapshot of the transactions that were committed at that time. */
   seen: string;
-  /** How many transactions were under way then: they may have sent signals that were not kept. */
+  /** How many transactions were open at that time: they may have sent signals that were not kept. */
   unsure: number;
 }
 
@@ -28,13 +28,13 @@ interface Poll {
   seen: string;
   leftS: number;
   texts: string[];
-  /** How many of those transactions are still under way. */
+  /** How many of those transactions are still open. */
   unsure: number;
 }
 
 interface Polling {
   database: Database;
-  /** Its own client, through the pooler: it holds a connection to the server only during a query. */
+  /** A client of its own, which goes through the pooler and so occupies a connection to the server only during a query. */
   client: pg.Client;
   hear: (payload: string) => void;
   resync: () => void;
@@ -64,7 +64,7 @@ export async function pollSignals({ database, client, hear, resync, signal }: Po
     const silentMs = clock.monotonic() - lastMono;
     lastMono = clock.monotonic();
     if (poll.leftS <= 0) {
-      // No process has polled for a while, or the server lost the table in a crash or was replaced.
+      // No process has polled for a while, or the server lost the table in a crash or was replaced, so signals may have been lost.
       asked = await ask();
       ({ seen, unsure } = asked);
       continue;
@@ -90,8 +90,8 @@ const pollSql = (s: string) => `
          (select count(*) from pg_snapshot_xip(pg_current_snapshot()) xid where xid < pg_snapshot_xmax($2::pg_snapshot))::int as unsure`;
 
 /**
- * Of several polling processes, usually one renews the request for all. The row shows readers that it is in force, the sequence shows
- * writers.
+ * If several processes poll, usually one of them renews the request for all. The row shows readers that the request is in force; the
+ * sequence shows it to writers.
  */
 const wantSql = (s: string) => `
   with old as (

@@ -2,26 +2,26 @@
 import { withDatabase } from "../with-database.ts";
 
 export interface ProductionFacts {
-  /** Settings of the server without which a crash can lose acknowledged work, if they are off: "fsync". */
+  /** Server settings that are off and without which a crash can lose acknowledged work, such as "fsync". */
   unsafe: string[];
   /** Standbys that are connected, as far as this role may see them. */
   standbys: number;
-  /** The server archives its log. */
+  /** True if the server archives its write-ahead log. */
   archives: boolean;
-  /** Connections that roles without privileges may have, and those that are open. */
+  /** The most connections that roles without privileges may have, and the number of open ones. */
   connections: { most: number; open: number };
   role: string;
   isSuperuser: boolean;
-  /** Alarms have been looked for: some process had channels. */
+  /** True if alarms have been looked for, which means that some process had channels. */
   watched: boolean;
   users: number;
-  /** Admins of everything who can sign in. */
+  /** Number of users who are admins of everything and can sign in. */
   admins: number;
-  /** Users whose password is still the one that was handed to them. */
+  /** Users whose password is still the initial one that they were given. */
   temporary: string[];
 }
 
-/** The schema must be this code's. @throws STORE_UNREACHABLE, STORE_REFUSED */
+/** Requires that the schema has this code's version. @throws STORE_UNREACHABLE, STORE_REFUSED */
 export const inspectProduction = (url: string, schema: string): Promise<ProductionFacts> =>
   withDatabase({ url, schema }, async (database) => {
     const s = database.schema;

@@ -21,7 +21,7 @@ import { WaitingLook, type WaitingRow, waitingSql } from "./waiting.ts";
 
 const beatingFields = "id, node, role, beat, witnessed, timeout_ms";
 
-// Fields that do not change are read only on request; otherwise every heartbeat of every process would carry them.
+// Fields that do not change are read only on request, because otherwise every heartbeat of every process would carry them.
 export const memberFields = `${beatingFields}, host, pid, version, started_ms, seen_ms, groups, labels, capacity, settings, tasks, still_ms, draining`;
 
 export interface MemberRow {
@@ -49,7 +49,7 @@ type BeatingRow = Pick<MemberRow, "id" | "node" | "role" | "beat" | "witnessed" 
 
 interface PulseRow extends StandingRow {
   my_beat: number | null;
-  /** This session has ended according to the store; null: the store does not have it. */
+  /** True if, by the store's record, this session has ended; null: the store has no such session. */
   my_end: boolean | null;
   store_ms: number;
   clock: ClusterClock;
@@ -65,12 +65,12 @@ interface PulseRow extends StandingRow {
   members: BeatingRow[];
 }
 
-/** A claim that a session made as it ended is committed well within this time. */
+/** A claim that a session makes while it ends is committed within this time. */
 const sweptAfterMs = 600_000;
 
 /**
- * Changes commit in another order than their timestamps, so the latest timestamp alone would miss one. A time window would not do: each
- * heartbeat would cost as much as the recent changes, which may be every task.
+ * Changes are committed in another order than their timestamps, so the latest timestamp alone would miss some. Watching a window of time
+ * instead would make each heartbeat as expensive as all recent changes, which may be every task.
  */
 const changesWatched = 100;
 
@@ -100,14 +100,15 @@ export const asMember = (row: MemberRow): Member => ({
 });
 
 /**
- * PostgreSQL initialises all parts of a statement before it runs the first: rarely needed parts would double the cost of every heartbeat.
+ * Statement names. PostgreSQL initialises all parts of a statement before it runs the first, so rarely needed parts in one statement would
+ * double the cost of every heartbeat.
  */
 const beatNames = { bare: "session-beat-bare", waiting: "session-beat", unserved: "session-beat-unserved" } as const;
 type BeatKind = keyof typeof beatNames;
 
 /**
- * An idle node costs only one round trip per interval: it proves life, samples the clock and returns the rest. A *bare* heartbeat reads no
- * run: see `WaitingLook`.
+ * The heartbeat: an idle node needs only one round trip per interval, which proves life, samples the clock and returns everything else. A
+ * *bare* heartbeat reads no run: see `WaitingLook`.
  */
 export const beatSql = (s: string, kind: BeatKind) => `
   with me as (
@@ -182,7 +183,7 @@ async function open(
     `select ${memberFields} from ${s}.session where node = $1 and ended_ms is null`,
     [identity.node],
   );
-  // The holder's session ended between the two statements: the name is free now.
+  // The holder's session ended between the two statements, so the name is free now.
   return holder ? { taken: asMember(holder) } : open(database, identity, nowMs);
 }
 
@@ -252,8 +253,8 @@ async function beatOnce<Row>(
 }
 
 /**
- * Heartbeats go on while the store is being recovered, once this process has reported its memory: its session is then back in the store,
- * however long other processes take. @returns whether it had to report, so that the heartbeat is to be repeated
+ * Makes heartbeats possible while the store is being recovered, once this process has reported its memory: its session is then back in the
+ * store, however long other processes take. @returns true if the process had to report first, so that the heartbeat must be repeated
  */
 async function wasTold(database: Database, sessionId: number, row: PulseRow): Promise<boolean> {
   const { recovery, memory } = database;
@@ -262,8 +263,8 @@ async function wasTold(database: Database, sessionId: number, row: PulseRow): Pr
   if (!row.whole) {
     if (row.alive) return false;
   } else {
-    // If the store's log does not show the loss, this process's memory must: its session was further than in the store, or is missing
-    // there.
+    // If the store's log does not show that data was lost, this process's memory must: its session had a higher beat than the store shows,
+    // or the store lacks the session.
     const lost = known && !known.ended && (row.my_end === null || (row.my_beat ?? 0) <= known.beat);
     if (!lost) return false;
     await recovery.wentBack("a session was further than the store has it");
@@ -272,7 +273,7 @@ async function wasTold(database: Database, sessionId: number, row: PulseRow): Pr
   return true;
 }
 
-/** @returns whether this call ended it */
+/** @returns whether this call ended the session */
 export async function end(
   database: Database,
   sessionId: number,

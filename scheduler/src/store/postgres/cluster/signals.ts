@@ -10,24 +10,27 @@ import { pollMs, pollSignals } from "./polled-signals.ts";
 const reconnectPauseMs = 500;
 
 /**
- * Sends a signal as a part of a larger statement; `text` is an SQL expression. As a text, which every library reads: Prisma refuses a column
- * of type void.
+ * SQL that sends a signal as a part of a larger statement; `text` is an SQL expression. The result is cast to text, which every library can
+ * read: Prisma rejects a column of type void.
  */
 export function notifySql(schema: string, text: string): string {
   return `${schema}.tell(${text})::text`;
 }
 
-/** A run's addressee holds for one claim: a run that goes back is addressed again. */
+/** A run's addressee is valid for one claim only: a run that is given back is addressed again. */
 export const unaddressed = "case when r.group_id < 0 then 0 else r.group_id end";
 
-/** Signals runs that became ready: to workers the runs to claim, to the router those to address. @param rows with due_ms, group_id */
+/**
+ * Signals runs that became ready: runs to claim to the workers, runs to address to the router. @param rows a source with due_ms and
+ * group_id
+ */
 export const notifyReadySql = (schema: string, rows: string) => `
   select count(${notifySql(schema, "case when direct then 'direct ' else 'ready ' end || due")}) as signals
   from (select group_id = 0 as direct, min(due_ms) as due from ${rows} group by 1) kinds`;
 
 /**
- * Runs LISTEN on a connection of its own, one for all listeners; or polls on it, if a pooler in transaction mode stands between. Each new
- * connection begins with a `resync`, since signals during the gap before it were missed; so does each new listener on a connection that
+ * Runs LISTEN on a connection of its own, one for all listeners; or polls on it, if there is a pooler in transaction mode. Each new
+ * connection begins with a `resync`, because signals were missed during the gap before it; so does each new listener on a connection that
  * already receives signals.
  */
 export function signalStore(database: Database): SignalStore {
@@ -38,7 +41,7 @@ export function signalStore(database: Database): SignalStore {
   return {
     async listen(listener, signal) {
       if (signal.aborted) return;
-      // A new function each time: a listener added twice is called twice.
+      // A new function each time, so that a listener that is added twice is called twice.
       const told = (heard: Signal) => listener(heard);
       listeners.add(told);
       connection ??= begin();
@@ -71,7 +74,7 @@ export function signalStore(database: Database): SignalStore {
       try {
         await listenOnce(tell, signal);
       } catch (error) {
-        // The pool's own queries report an outage; without signals, wake-ups are only slower until they are back.
+        // An outage is logged by the pool's own queries; without signals, processes only react more slowly until signals are back.
         database.log.debug({ error: messageOf(error) }, "signals are not heard; connecting again");
       }
       deaf();
@@ -147,7 +150,7 @@ function parse(payload: string): Signal | null {
   if (kind === "prompt") return { kind, sessionId: Number(first) };
   if (kind === "revoked") return { kind, keyId: Number(first) };
   if (kind === "lock") return { kind, token: given[0] ?? "" };
-  // Signals of a newer node that this version does not have are ignored.
+  // Kinds of signals that only newer versions send are ignored.
   return kind === "recall" || kind === "tasks" || kind === "plans" || kind === "leadership" || kind === "operations"
     ? { kind }
     : null;

@@ -2,8 +2,9 @@ import type { HeldSnapshot } from "../../figures.ts";
 import type { Database } from "../database.ts";
 
 /**
- * The oldest holder of each kind that keeps dead rows of this database from being removed. A role that may not read the statistics of
- * others sees no start of their transactions, and a slot has none: their age is known in transactions only.
+ * Selects the oldest holder of each kind that keeps dead rows of this database from being removed. A role that may not read the statistics
+ * of other roles does not see when their transactions began, and replication slots have no such time: their age is known only in
+ * transactions.
  */
 const heldSnapshotsSql = `
   select distinct on (kind) kind, holder, ms, transactions from (

@@ -4,7 +4,7 @@ import { earliestReadySql, unservedSql } from "../claims/ready.ts";
 import type { Database } from "../database.ts";
 import { runState } from "../states.ts";
 
-/** The part of a heartbeat's answer that concerns waiting runs. */
+/** The part of a heartbeat's answer that describes waiting runs. */
 export interface WaitingRow {
   next_held_ms: number | null;
   next_ready_ms: number | null;
@@ -16,7 +16,7 @@ export interface WaitingRow {
   ended: { id: number; ended_ms: number }[];
 }
 
-/** Used when nothing is known: each service that may have work then checks for itself. */
+/** Used when the state is unknown: each service that may have work then checks for itself. */
 const unknown: WaitingRow = {
   next_held_ms: null,
   next_ready_ms: null,
@@ -29,7 +29,7 @@ const unknown: WaitingRow = {
 
 /**
  * The select list for waiting runs, with the leadership `l` and the session `me` in FROM. $1 is the session, $2 the time. Due runs in a
- * bounded queue were judged when they came due; the next one to judge is due later.
+ * bounded queue were already judged when they came due, so the next run to judge is one that is due later.
  */
 export const waitingSql = (s: string, unserved: boolean) => `
          (select min(due_ms) from ${s}.run where state = ${runState.held} and gate > 1 and (gate <> ${gates.bounded} or due_ms > $2)) as next_held_ms,
@@ -47,24 +47,27 @@ const besideSql = (s: string) => `
   with me as (select id, groups from ${s}.session where id = $1 and ended_ms is null)
   select ${waitingSql(s, true)} from ${s}.leadership l where $2::bigint is not null`;
 
-/** A heartbeat with its look at waiting runs takes some milliseconds. A single slow one may be caused by other load on the machine. */
+/**
+ * A heartbeat that includes the look at waiting runs normally takes a few milliseconds; one that takes this long is slow. A single slow
+ * heartbeat may be caused by other load on the machine.
+ */
 const slowMs = 100;
 const slowBeats = 2;
 const longMs = 1_000;
 
 /**
- * The look at waiting runs, which a heartbeat includes in its one round trip while it is quick. While a snapshot is held elsewhere, or
- * vacuum does not run, it scans all dead entries of the runs' indexes. With millions of them that takes seconds, and a process whose
- * heartbeats take seconds loses its session. So after two heartbeats in a row of 100 ms, or one of a second, heartbeats only prove life,
- * and the look runs beside them, one at a time, without a deadline; a heartbeat returns the last look's result. When a look is quick again,
- * heartbeats include it again.
+ * The look at waiting runs, which a heartbeat includes in its one round trip as long as the look is quick. While a snapshot is held
+ * elsewhere, or vacuum does not run, the look scans all dead entries of the runs' indexes. With millions of them that takes seconds, and a
+ * process whose heartbeats take seconds loses its session. So after two heartbeats in a row of 100 ms, or one of a second, heartbeats only
+ * prove life, and the look runs separately, one at a time and without a deadline; a heartbeat then returns the result of the last look.
+ * When a look is quick again, heartbeats include it again.
  *
  * States: *with the beat*; *beside*, with no look under way; *looking beside*.
  */
 export class WaitingLook {
   readonly #database: Database;
   #beside = false;
-  /** Slow heartbeats in a row. */
+  /** Number of slow heartbeats in a row. */
   #slow = 0;
   #looking = false;
   #last: { sessionId: number; row: WaitingRow } | undefined;
@@ -77,7 +80,7 @@ export class WaitingLook {
     return this.#beside;
   }
 
-  /** Records the duration of a heartbeat with its look. @param row the look's result; undefined: there was no answer */
+  /** Records how long a heartbeat with its look took. @param row the look's result; undefined: there was no answer */
   took(ms: number, sessionId: number, row: WaitingRow | undefined): void {
     this.#slow = ms < slowMs ? 0 : this.#slow + 1;
     if (this.#slow < slowBeats && ms < longMs) return;

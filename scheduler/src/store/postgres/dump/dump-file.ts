@@ -1,7 +1,8 @@
 /**
- * A store in a file: lines of JSON, so that any program can read it and the major version of PostgreSQL does not matter. First the header,
- * an object. Then for each table its rows, arrays of the columns' texts in the header's order, followed by an object with their number and
- * checksum. Last an object with the sequences and the number of all rows. A file without that last line was truncated.
+ * A store in a file: lines of JSON, so that any program can read it and the major version of PostgreSQL does not matter. The first line is
+ * the header, an object. Then each table's rows follow, as arrays of the columns' texts in the header's order, and after each table an
+ * object with the number of its rows and their checksum. The last line is an object with the sequences and the number of all rows. A file
+ * without that last line is truncated.
  */
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
@@ -47,7 +48,7 @@ export interface DumpEnd {
   end: true;
   rows: number;
   sequences: DumpedSequence[];
-  /** The digest of the header's line, the lines after the tables, and the sequences as JSON. */
+  /** The digest of the header's line, the lines that end the tables, and the sequences as JSON. */
   sha256: string;
 }
 
@@ -151,7 +152,7 @@ function parsed(line: string, number: number): object {
   throw invalid(number, "it is neither a row nor an object");
 }
 
-/** Splits at line feeds alone: JSON texts may contain other line separators. */
+/** Splits only at line feeds, because JSON texts may contain other line separators. */
 async function* linesOf(path: string): AsyncGenerator<string> {
   let begun: Buffer[] = [];
   try {
@@ -168,6 +169,6 @@ async function* linesOf(path: string): AsyncGenerator<string> {
     if ((error as NodeJS.ErrnoException).syscall === undefined) throw error;
     throw new CarillonError("FILE_INVALID", `${path} cannot be read: ${messageOf(error)}`, { cause: error });
   }
-  // A last line without its line feed is incomplete.
+  // A last line without a line feed is incomplete; the empty line makes the reader fail there.
   if (begun.length > 0) yield "";
 }

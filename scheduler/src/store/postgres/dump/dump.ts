@@ -20,20 +20,20 @@ import {
 } from "./dump-file.ts";
 
 /**
- * Tables that belong to the processes and not to the store: holders of locks, pending signals, browsers that are signed in. Sessions are
- * dumped, since history refers to them for node names, and the load ends them; grace locks are dumped too, since their rows count their
+ * Tables with the state of processes, which a dump omits: holders of locks, pending signals, browsers that are signed in. Sessions are
+ * dumped, because history refers to them for node names, and the load ends them; grace locks are dumped too, because their rows count their
  * fences.
  */
 const notCarried = ["migration", "lock", "lock_session", "signal", "signal_poll", "recovery_session", "sign_in"];
 
-/** Rows fetched at once: each may have a payload and a result of 256 KiB. */
+/** The number of rows fetched at once; each row may have a payload and a result of 256 KiB. */
 const fetched = 200;
 
 export interface Dumped {
   header: DumpHeader;
-  /** The number of rows by table. */
+  /** The number of dumped rows, by table. */
   rows: Record<string, number>;
-  /** Processes that were at work; they go on. */
+  /** Processes that were at work during the dump, and still are. */
   openSessions: string[];
 }
 
@@ -115,7 +115,7 @@ async function* linesOf(
   for (const table of header.tables) {
     const sum = checksum();
     const values = table.columns.map((column) => `"${column}"::text`).join(", ");
-    // A token may have been made by another one, which must come first.
+    // A token may have been created by another token, which must come first.
     const order = table.name === "token" ? "order by id" : "";
     await client.query(
       `declare dumped no scroll cursor for select to_json(array[${values}]::text[])::text as line from ${s}.${table.name} ${order}`,
@@ -132,7 +132,7 @@ async function* linesOf(
     yield framed(end);
   }
   const total = Object.values(counts).reduce((sum, count) => sum + count, 0);
-  // Sequences have no snapshot. Read last, they are above all numbers in the snapshot.
+  // Sequences are not part of a snapshot. They are read last, so they are above all numbers in the snapshot.
   const sequences = await sequencesOf(client, s);
   frame.update(JSON.stringify(sequences));
   const end: DumpEnd = { end: true, rows: total, sequences, sha256: frame.digest("hex") };
@@ -152,7 +152,7 @@ async function writeWhole(path: string, lines: AsyncIterable<string>): Promise<v
   }
 }
 
-/** Carillon's tables, each after the tables that it refers to. */
+/** Carillon's tables, ordered so that each one comes after the tables that it refers to. */
 async function tablesOf(client: pg.ClientBase, s: string): Promise<DumpedTable[]> {
   const { rows } = await client.query(
     `select c.relname as name,

@@ -11,22 +11,22 @@ import { attachNamed } from "../tasks/history.ts";
 import { withDatabase } from "../with-database.ts";
 import { type DumpEnd, type DumpedTable, type DumpHeader, type DumpReader, readDump } from "./dump-file.ts";
 
-/** The rows of one statement, bounded by both limits. */
+/** The most rows of one statement; the size of the statement is limited as well. */
 const batchRows = 500;
 const batchChars = 4_000_000;
 
 export interface Loaded {
   header: DumpHeader;
-  /** The number of rows by table, counted in the store. */
+  /** The number of rows, by table, counted in the store after the load. */
   rows: Record<string, number>;
   next: Skipped;
-  /** The schema's newest migration now. */
+  /** The newest migration of the schema after the load. */
   migration: number;
 }
 
 /**
- * Creates a store from a dump in an empty schema. The file is read twice: no statement runs before the whole file was found complete. Its
- * content is committed at once, and numbers continue above all that the source can have given out, as after a restore.
+ * Creates a store from a dump in an empty schema. The file is read twice, because no statement may run before the whole file was found
+ * complete. Its content is committed at once, and numbers continue above all that the source can have given out, as after a restore.
  * @throws FILE_INVALID, STORE_NOT_EMPTY, STORE_NEWER, STORE_…
  */
 export async function loadStore(url: string, schema: string, path: string, by: Omit<Change, "nowMs">): Promise<Loaded> {
@@ -52,15 +52,15 @@ export async function loadStore(url: string, schema: string, path: string, by: O
         const counted = await loadRows(client, database.schema, path, change.nowMs);
         return { rows: counted, next: isOlder ? undefined : await goOn(client) };
       });
-      // An older schema lacks places for some of the numbers. Until they are set the store is not whole: a process that starts after a kill
-      // recovers it.
+      // An older schema has no columns for some of the numbers. Until these are set, the store does not count as whole, so if this process
+      // is killed, the next process that starts recovers the store.
       if (isOlder) await migrate(database, change.nowMs, true);
       const next = first ?? (await database.transaction(goOn));
       // Brings the store to this code's version, and makes the partitions of the coming days.
       await (await openPostgres({ url, schema, failFast: true })).close();
       return { header, rows, next, migration: newestKnown };
     } catch (error) {
-      // If that fails too, the next load is refused with STORE_NOT_EMPTY, whose hint says what to do.
+      // If this fails too, the next load is refused with STORE_NOT_EMPTY, whose hint gives the remedy.
       await Promise.allSettled([takeBack(database, before)]);
       throw error;
     }
@@ -79,9 +79,9 @@ function requireKnown({ migration, version }: DumpHeader): void {
 }
 
 interface Before {
-  /** The schema does not exist yet. */
+  /** True if the schema did not exist before the load. */
   isNew: boolean;
-  /** Object ids of the functions that are in it. */
+  /** Object ids of the functions that were in the schema before the load. */
   functions: string[];
 }
 
@@ -128,7 +128,7 @@ async function loadRows(client: SqlClient, s: string, path: string, nowMs: numbe
   await client.query("set local carillon.recovery = on");
   const rows: Record<string, number> = {};
   await readDump(path, new Loading(client, s, rows));
-  // A file of an older schema has no events.
+  // The schema of an older file has no events.
   const { rows: events } = await client.query("select where to_regclass($1) is not null", [`${s}.event`]);
   if (events.length > 0) await client.query(takeOverSql(s));
   await client.query(
@@ -159,7 +159,7 @@ class Loading implements DumpReader {
       [this.#s],
     );
     this.#types = new Map(rows.map(({ column, type }) => [column as string, type as string]));
-    // Migrations insert initial rows into some tables.
+    // Migrations insert initial rows into some tables; the dump replaces them.
     await this.#client.query(`truncate ${tables.map(({ name }) => `${this.#s}."${name}"`).join(", ")} cascade`);
   }
 
@@ -198,7 +198,7 @@ class Loading implements DumpReader {
   }
 
   async end({ sequences }: DumpEnd): Promise<void> {
-    // The time until which signals are kept concerns only the source's processes.
+    // The sequence with the time until which signals are kept concerns only the source's processes.
     for (const { name, value, called } of sequences.filter((one) => one.name !== "signals_until"))
       await this.#client.query(
         "select setval(c.oid, $3::bigint, $4) from pg_class c where relnamespace = to_regnamespace($1) and relkind = 'S' and relname = $2",

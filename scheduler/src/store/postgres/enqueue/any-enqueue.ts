@@ -9,21 +9,21 @@ import { sourceNumber } from "./sources.ts";
 
 const enqueued = sourceNumber("enqueue");
 
-/** The kind of statement: it costs less where it has to do less. */
+/** The variant of the statement: it costs less where it has to do less. */
 export interface Shape {
-  /** Some runs have keys. An ON CONFLICT costs every row one more record in the write-ahead log. */
+  /** True if some runs have keys. An ON CONFLICT clause costs every row one more record in the write-ahead log. */
   keyed: boolean;
-  /** A worker of this process takes due runs at once. */
+  /** True if a worker of this process takes due runs at once. */
   here: boolean;
 }
 
 /**
- * If a live run already has the key, no new run is made and the caller gets that run instead. All or nothing: if one task is removed no run
- * is made, so the caller can send the others again.
+ * Makes runs. If an unfinished run already has the key, no new run is made and the caller gets that run instead. All or nothing: if one
+ * task is removed, no run is made, so that the caller can send the other writes again.
  *
  * `here`: plain due runs are made as this session's claims, so that each is written once and not signalled. A pause or an edit of a task
- * holds its plan's row: a shared lock on it ensures that they find the claim and recall it, or else that the claim is not made. If another
- * transaction holds the row at that moment, the run is left for a claim of its own.
+ * locks its plan's row; a shared lock on that row ensures either that the pause or edit finds the claim and recalls it, or that the claim
+ * is not made. If another transaction holds the row at that moment, the run is made without a claim and is claimed later.
  */
 export const anyInsertSql = (s: string, { keyed, here }: Shape) => `
   with bounded as materialized (
@@ -86,7 +86,7 @@ export const anyInsertSql = (s: string, { keyed, here }: Shape) => `
          case when $15::bigint is not null and count(*) filter (where state = ${runState.ready}) > 0 then ${notifySql(s, toldOf("bool_or(group_id = 0)"))} end as told from made`
   }`;
 
-/** Further columns of a run that is made as a claim of the session $15. */
+/** Additional columns of a run that is made as a claim of the session $15. */
 const mine = (s: string) => ({
   session_id: "case when mine then $15::bigint end",
   fence: `case when mine then nextval('${s}.fence') end`,
@@ -99,12 +99,12 @@ const toldOf = (direct: string) => `case when ${direct} then 'direct ' else 'rea
 
 const earliest = (which: string) => `min(due_ms) filter (where state = ${runState.ready} and ${which})`;
 
-/** One row per write. */
+/** The result for one write. */
 export interface Made {
   id: number | null;
   created: boolean;
   state: number | null;
-  /** The run is to be addressed. */
+  /** True if the run must be addressed to a worker. */
   direct: boolean | null;
   fence: number | null;
   version: number;
@@ -113,17 +113,17 @@ export interface Made {
   /** The labels of a run that the statement claims. */
   labels?: RunLabels | null;
   bounded: boolean;
-  /** The transaction's number, if it may be the caller's. */
+  /** The transaction's number, if the transaction may be the caller's. */
   xid?: string | null;
 }
 
-/** One row for all writes, if none has a key and none is claimed by the statement. */
+/** One result for all writes, if none of them has a key and the statement claims none. */
 export interface MadeTogether {
   made: number;
   held: number[] | null;
   paused: number[] | null;
   bounded: boolean;
-  /** The earliest due times of the runs that workers can claim, and of those to be addressed. */
+  /** `ready`: the earliest due time of the runs that workers can claim; `direct`: that of the runs to be addressed. */
   ready: number | null;
   direct: number | null;
 }
@@ -140,7 +140,7 @@ export function anyValues(
   last: unknown[] = [null],
 ): unknown[] {
   const taskIds = [...new Set(writes.map(({ taskId }) => taskId))];
-  // Numbers that came with a write are left out: an operation may cover them, and the runs are wanted all the same.
+  // Numbers that came with a write do not count here: an operation may cover them, and these runs must be made in any case.
   const own = ids?.filter((_, place) => writes[place]?.runId === undefined) ?? [];
   return [
     taskIds.length === 1 ? null : numbers(writes.map(({ taskId }) => taskId)),
@@ -153,7 +153,7 @@ export function anyValues(
     texts(writes.map(({ limitKey }) => limitKey ?? null)),
     ids && numbers(ids),
     numbers(taskIds),
-    // The first is the lowest: numbers rise.
+    // The first number is the lowest, because numbers rise.
     own[0] ?? null,
     texts(writes.map(({ overrides }) => (overrides == null ? null : JSON.stringify(overrides)))),
     numbers(writes.map(({ expiresMs }) => (expiresMs == null ? null : Math.round(expiresMs)))),

@@ -20,25 +20,28 @@ import { endWaiting, hasBegun, standSince } from "./replacing.ts";
 import { RunIds } from "./run-ids.ts";
 
 const preparedRowsMax = 50;
-/** The process that ends a run has its own estimate of the store's clock. */
+/**
+ * The greatest assumed difference between two processes' estimates of the store's clock; the process that ends a run has an estimate of its
+ * own.
+ */
 const clocksApartMs = 60_000;
 
 const originSql = (s: string) =>
   `insert into ${s}.run_origin (run_id, context, created_ms) select id, context, $3 from unnest($1::bigint[], $2::text[]) i (id, context)
    on conflict do nothing`;
 
-/** Tasks with new runs that wait: for a concurrency limit, or set aside while the task is paused. */
+/** Tasks with new runs that wait, either for a concurrency limit or because the task is paused. */
 interface Waiting {
   held: number[];
   paused: number[];
 }
 
-/** Shared by all enqueues of one store. */
+/** The state that all enqueues of one store share. */
 interface Enqueuing {
   database: Database;
   announcer: Announcer;
   s: string;
-  /** One text per shape, made once: a named statement's text is compared at each call with the prepared one. */
+  /** One text per shape, made once, because a named statement's text is compared at each call with the prepared one. */
   inserts: Record<"run-insert" | "run-insert-keyed" | "run-insert-here" | "run-insert-keyed-here", string>;
   plainInsert: string;
   oneInsert: string;
@@ -46,7 +49,7 @@ interface Enqueuing {
   enqueuedMore: ReturnType<typeof growthOfRuns>;
 }
 
-/** Writes made by one statement, with their runs' numbers. `local` may claim the due ones. */
+/** Writes made by one statement, with their runs' numbers. `local` may claim the due runs. */
 interface Batch {
   ids: number[];
   writes: EnqueueWrite[];
@@ -94,16 +97,17 @@ async function enqueue(
   const drawn = undrawn === 0 || repeated ? [] : await runIds.take(undrawn, signal);
   let next = 0;
   if (!repeated) for (const { runId } of writes) ids.push(runId ?? (drawn[next++] as number));
-  // Written before the runs, so that a reader of a run finds its origin; a number that is not used in the end leaves a superfluous row.
+  // Origins are written before the runs, so that a reader of a run finds its origin; if a number is not used in the end, its row is
+  // superfluous but harmless.
   if (writes.some(({ context }) => context !== undefined))
     await database.persist(() => database.query("run-origin", originSql(s), originsOf(writes, ids, nowMs)), signal);
   return database.persist(async (repeats) => {
-    // The reply to an earlier try may have been lost after its commit; its runs stand.
+    // An earlier try may have been committed although its reply was lost; its runs stand.
     const known = repeats || repeated || undrawn < writes.length;
     const present = known ? await existing(queryOf(database), s, ids, nowMs) : new Set<number>();
     if (repeats) local?.lost();
     const answers: (Enqueued | null)[] = ids.map((runId) => (present.has(runId) ? { runId, created: true } : null));
-    // A row comes back empty if its key was taken by a run that the statement's snapshot did not show yet.
+    // A row comes back empty if its key was taken by a run that was not visible to the statement's snapshot.
     for (let open = places(answers); open.length > 0; open = places(answers)) {
       const batch = {
         ids: open.map((place) => ids[place] as number),
@@ -131,7 +135,7 @@ async function enqueue(
   }, signal);
 }
 
-/** Only runs made here are remembered: writes whose key another run has were acknowledged as that run. */
+/** Only runs made here are remembered: a write whose key another run has was acknowledged as that run. */
 function remember(database: Database, writes: EnqueueWrite[], answers: Enqueued[], nowMs: number): void {
   if (!database.memory.keeping) return;
   const made = answers.every(({ created }) => created)
@@ -174,7 +178,7 @@ async function enqueueIn(
     const made = rows[0] as unknown as Made;
     if (made.xid) announcer.inTransaction(made.xid, readyOf([made], [write]), nowMs);
     if (made.state === runState.held && places !== "later") await settleGates(client, s, [write.taskId], nowMs, false);
-    // Another enqueue has made this run since, and it may wait, or have been replaced by a third.
+    // Another enqueue has just made this run; it may wait, or a third enqueue may have replaced it.
     if (write.replaces && made.id !== null && !made.created) {
       if (!(await hasBegun(client, s, made.id))) continue;
       if (write.again) {
@@ -195,7 +199,7 @@ async function enqueueIn(
   }
 }
 
-/** One run in a transaction of its own. The run is made once, also if a reply is lost. */
+/** Makes one run in a transaction of its own. The run is made only once, even if a reply is lost. */
 async function enqueueReplacing(
   enqueuing: Enqueuing,
   write: EnqueueWrite,
@@ -207,19 +211,19 @@ async function enqueueReplacing(
   const make = (known: boolean) =>
     database.transaction(async (client) => {
       const made = await enqueueIn(enqueuing, client, { ...write, runId }, nowMs);
-      // An earlier try may have been committed since, and its run may have ended.
+      // An earlier try may have been committed since, and its run may already have ended.
       if (known && (await existing(queryIn(client), s, [runId], nowMs, false)).size > 0) throw endedMeanwhile();
       return made.runId === runId ? { ...made, created: true } : made;
     });
   return database.persist(async (repeats) => {
     const known = repeats || write.runId !== undefined;
-    // The reply to an earlier try may have been lost after its commit; its run stands.
+    // An earlier try may have been committed although its reply was lost; its run stands.
     if (known && (await existing(queryOf(database), s, [runId], nowMs)).has(runId)) return { runId, created: true };
     for (;;) {
       const made = await make(known).catch((error) => unlessTaken(error, known));
       if (made !== "bounded") {
         enqueuedMore(1);
-        // A run that follows the present one is remembered under its own number.
+        // If the new run follows the present one, it is remembered under its own number.
         remember(database, [write], [made.again ? { runId, created: true } : made], nowMs);
         return made;
       }
@@ -234,15 +238,15 @@ function originsOf(writes: EnqueueWrite[], ids: number[], nowMs: number): unknow
 }
 
 /**
- * @returns the run of each write; null if its key was just taken by another; `bounded`: an operation covers these numbers, so no run is
- * made
+ * @returns the run of each write, null if its key was taken just now by another write; `bounded` if an operation covers these numbers, in
+ * which case no run is made
  */
 async function insert(enqueuing: Enqueuing, batch: Batch): Promise<(Enqueued | null)[] | "bounded"> {
   const { database, announcer, inserts, plainInsert, oneInsert } = enqueuing;
   const { ids, writes, nowMs, local } = batch;
   const here = local !== undefined && local.room > 0;
   const earliestMs = earliestOf(writes);
-  // A worker of this process takes most of its own runs.
+  // A worker of this process takes most runs made here, so no signal is sent with the statement.
   const tells = !here && announcer.carriesOwn(earliestMs, nowMs);
   const plain = here ? null : plainValues(writes, ids, nowMs, tells ? Math.round(earliestMs) : null);
   if (plain) {
@@ -269,7 +273,7 @@ async function insert(enqueuing: Enqueuing, batch: Batch): Promise<(Enqueued | n
         ? [local.sessionId, local.groupIds, Math.round(local.untilMs), local.room]
         : [carried ? Math.round(earliestMs) : null],
     );
-    // A large batch is planned for itself: the plan cached for small ones compares every row with every other.
+    // Large batches have a statement of their own, because the plan cached for small batches compares every row with every other row.
     const shape = `run-insert${keyed ? "-keyed" : ""}${here ? "-here" : ""}` as const;
     const [name, text] = [ids.length <= preparedRowsMax ? shape : "", inserts[shape]];
     if (!keyed && !here) {
@@ -283,8 +287,8 @@ async function insert(enqueuing: Enqueuing, batch: Batch): Promise<(Enqueued | n
 }
 
 /**
- * The same if some of the runs may exist already. An earlier try may be committed after the check for it, and its run may have run and
- * ended before this statement: so the check is repeated with the numbers in place.
+ * The same for a case in which some of the runs may exist already. An earlier try may be committed after the check for it, and its run may
+ * have run and ended before this statement. So the check is repeated once the numbers are in place.
  */
 async function insertAgain(enqueuing: Enqueuing, batch: Batch): Promise<(Enqueued | null)[] | "bounded"> {
   const { database, s, inserts } = enqueuing;
@@ -319,7 +323,7 @@ async function madeEach(
   );
   if (local) database.memory.claimed(local.sessionId, claimed, nowMs, database.clock.monotonic());
   local?.made(claimed, Math.min(ready.ready, ready.direct));
-  // A run with its own number was made by an earlier try of this enqueue that was committed meanwhile.
+  // If the run has the write's own number, an earlier try of this enqueue, committed meanwhile, made it.
   return rows.map(({ id, created }, i) => (id === null ? null : { runId: id, created: created || id === ids[i] }));
 }
 
@@ -349,7 +353,10 @@ function earliestOf(writes: readonly EnqueueWrite[]): number {
   return earliest;
 }
 
-/** A crash between the two leaves a held run with a free slot, which the dispatcher's sweep finds. */
+/**
+ * Gives slots to the new runs. If the process crashes before this, a run stays held although a slot is free, until the dispatcher's sweep
+ * finds it.
+ */
 async function admit(database: Database, { held, paused }: Waiting, nowMs: number): Promise<void> {
   if (held.length > 0) await database.transaction((client) => settleGates(client, database.schema, held, nowMs, false));
   if (paused.length > 0) await takeUpLeft(database, { setAside: paused }, nowMs);
@@ -365,7 +372,7 @@ async function checkTasks(database: Database, writes: EnqueueWrite[]): Promise<v
   if (known.length < taskIds.length) throw removed();
 }
 
-/** Runs made by a try at this moment or later; they may have run and ended since. @param live include runs that have not ended */
+/** Returns those of the runs that an earlier try made; they may have run and ended since. @param live include runs that have not ended */
 export async function existing(
   query: Query,
   s: string,
@@ -383,10 +390,10 @@ export async function existing(
 }
 
 /**
- * Handles an insert whose numbers are taken. If `known`, an earlier try, given up on, was carried out while this one waited: the next try
- * finds its runs. If the numbers were just drawn, other runs have them, as after a server was restored to an earlier moment: other numbers
- * are drawn.
- * @param known some numbers were used before, by a try of this enqueue or by another server for the same call
+ * Handles an insert whose numbers are already taken. With `known`, an earlier try, which this process had given up, was committed while
+ * this one waited: the next try finds its runs. If the numbers were just drawn, other runs have them because a server was restored to an
+ * earlier moment: other numbers are drawn.
+ * @param known true if some numbers were used before, by a try of this enqueue or by another server for the same call
  */
 export function unlessTaken(error: unknown, known: boolean): "bounded" {
   const { code, constraint } = error as { code?: unknown; constraint?: unknown };
@@ -419,7 +426,7 @@ function asClaimed(row: Made, write: EnqueueWrite): ClaimedRun {
   };
 }
 
-/** The indexes of writes without an answer. */
+/** The indexes of the writes that have no answer yet. */
 function places(answers: (Enqueued | null)[]): number[] {
   const open: number[] = [];
   for (let place = 0; place < answers.length; place++) if (answers[place] === null) open.push(place);

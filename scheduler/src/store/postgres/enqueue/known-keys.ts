@@ -3,13 +3,13 @@ import type { EnqueueWrite } from "../../../run/run-record.ts";
 import type { Database } from "../database.ts";
 
 /**
- * `known_key`: the run that stands for a key until a time, whether it has ended or not. Only enqueues with `uniqueFor` read and write it. Its
- * unique index makes enqueues of one key wait for each other's transaction.
+ * `known_key`: the run that stands for a key until a certain time, whether or not it has ended. Only enqueues with `uniqueFor` read and
+ * write this table. Its unique index makes enqueues of one key wait for each other's transaction.
  */
 
 const forgottenAtOnce = 10_000;
 
-/** @returns the run that stands for the key, and whether it is the one that this write is to make now */
+/** @returns the run that stands for the key, and whether it is the run that this write must now make */
 export async function holdKey(
   client: SqlClient,
   s: string,
@@ -29,12 +29,12 @@ export async function holdKey(
       taskId,
       key,
     ]);
-    // None: the leader has dropped it at this moment.
+    // The row is gone: the leader has just deleted it.
     if (found.rows[0]) return { runId: Number(found.rows[0].id), held: false };
   }
 }
 
-/** Another run had the key, and stands for it. */
+/** Records that the run that already had the key stands for it. */
 export async function standFor(
   client: SqlClient,
   s: string,

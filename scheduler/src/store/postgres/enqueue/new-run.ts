@@ -1,6 +1,6 @@
 import { runState } from "../states.ts";
 
-/** The columns of `run` that a new run can be given, in the order in which statements write them. */
+/** The columns of `run` that a statement can set for a new run, in the order in which statements write them. */
 const columns = [
   "id",
   "task_id",
@@ -55,10 +55,10 @@ export const ofTask = {
   labels: "t.run_labels",
 } as const;
 
-/** The labels of a run that is given some: beside its task's, of which they may replace some. @param own an expression, null for none */
+/** The labels of a run: its task's labels, of which the run's own labels may replace some. @param own an SQL expression; null for none */
 export const withTaskLabels = (own: string): string => `coalesce(t.run_labels || ${own}, ${own}, t.run_labels)`;
 
-/** The payload of runs without one of their own: planned runs, and runs that come after others. */
+/** The payload of runs without a payload of their own: planned runs, and runs that follow other runs. */
 export const slotPayload = "nullif(t.definition->'slotPayload', 'null')";
 
 /** The beginning of every statement that makes runs; the caller appends its FROM, in which the task is `t`. */

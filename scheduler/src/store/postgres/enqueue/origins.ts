@@ -6,8 +6,8 @@ import { runState } from "../states.ts";
 export function originStore(database: Database): Pick<RunStore, "origins" | "leaveSpans"> {
   const s = database.schema;
   return {
-    // A spawned run has the run that spawned it as its parent, as has a run that joins its children or comes after it alone; a run that
-    // goes on from a run, or comes after several, has them as its inputs.
+    // The run that spawned a run is its parent; so is the run whose children a run joins, and the only run that a run follows. The runs
+    // that a run continues, or of which it follows several, are its inputs.
     origins: (runIds) =>
       database.query<RunOrigin>(
         "run-origins",
@@ -20,7 +20,7 @@ export function originStore(database: Database): Pick<RunStore, "origins" | "lea
       ),
 
     async leaveSpans(spans, nowMs, sessionId) {
-      // For a repeated attempt the last span counts. Ordered by run number, so that two writers of the same rows do not deadlock.
+      // If an attempt is repeated, its last span counts. Ordered by run number, so that two writers of the same rows do not deadlock.
       const ordered = [...new Map(spans.map((span) => [span.runId, span])).values()].sort((a, b) => a.runId - b.runId);
       const taken = await database.query<{ runId: number }>(
         "run-span",

@@ -6,7 +6,7 @@ import { runOutcome, unbegun } from "../states.ts";
 
 const why = "replaced by a newer enqueue with its key";
 
-/** True for a live run that cannot be replaced any more. */
+/** Returns true for an unfinished run that can no longer be replaced. */
 export async function hasBegun(client: SqlClient, s: string, runId: number): Promise<boolean> {
   const { rows } = await client.query(`select from ${s}.run r where r.id = $1 and not (${unbegun})`, [runId]);
   return rows.length > 0;
@@ -18,7 +18,7 @@ export interface Replaced {
   sinceMs: number;
 }
 
-/** Ends the run that has the key, if it waits and has not had a try. @returns undefined: no run with the key waits */
+/** Ends the run that has the key, if it waits and has not had a try. @returns undefined: no such run */
 export async function endWaiting(
   client: SqlClient,
   s: string,
@@ -42,7 +42,7 @@ export async function endWaiting(
   return { runId: Number(gone.id), sinceMs: Number(gone.since_ms) };
 }
 
-/** Stores the time of the first enqueue that a run stands for, where that bounds how long it may be put off. */
+/** Stores the time of the first enqueue that a run stands for, if `maxWait` limits how long the run may be postponed. */
 export async function standSince(client: SqlClient, s: string, runId: number, sinceMs: number): Promise<void> {
   await client.query(`update ${s}.run set since_ms = $2 where id = $1`, [runId, Math.round(sinceMs)]);
 }

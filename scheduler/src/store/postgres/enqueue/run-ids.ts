@@ -1,21 +1,21 @@
 import type { Database } from "../database.ts";
 
 /**
- * A draw logs the sequence's number, and so waits for the disk, only if it takes more than the 32 numbers that the server has logged in
- * advance. Then the drawn numbers are safe: a crashed server never gives them out again.
+ * The least number of a draw. A draw is written to the log, and so waits for the disk, only if it takes more than the 32 numbers that the
+ * server has logged in advance. Then the drawn numbers are safe: after a crash the server never gives them out again.
  */
 const least = 64;
 const most = 4_000;
-/** Older numbers are discarded, so that numbers go on rising with time. */
+/** Older numbers are discarded, so that numbers rise with time. */
 const keptMs = 10_000;
 
 /**
- * Numbers for runs, drawn ahead: an enqueue that draws its own waits for two answers, one after the other. Numbers are given out in the
- * order of the calls, so that runs are numbered in that order though several statements make them. A draw returns one row: as rows of their
- * own the numbers would cost as much as the runs.
+ * Draws numbers for runs ahead of time, because an enqueue that draws its own numbers waits for two answers, one after the other. Numbers
+ * are given out in the order of the calls, so that runs are numbered in that order even though several statements make them. A draw returns
+ * one row: as separate rows the numbers would cost as much as the runs.
  *
- * An operation takes the runs numbered up to its beginning. So that it never takes a run enqueued after it, each writer of runs checks
- * whether an open operation bounds these numbers, and takes `fresh` ones if so.
+ * An operation acts on the runs numbered up to its beginning. So that it never acts on a run enqueued after it, each writer of runs checks
+ * whether an open operation covers these numbers, and takes `fresh` ones if so.
  */
 export class RunIds {
   readonly #database: Database;
@@ -29,12 +29,12 @@ export class RunIds {
     this.#database = database;
   }
 
-  /** @param signal ends the repeating while the store is away */
+  /** @param signal ends the retries while the store is away */
   take(count: number, signal?: AbortSignal): Promise<number[]> {
     return this.#inTurn(() => this.#take(count, signal));
   }
 
-  /** Numbers that were not drawn before this call. */
+  /** Returns numbers that are drawn after this call. */
   fresh(count: number): Promise<number[]> {
     return this.#inTurn(async () => {
       await this.#drawing;
@@ -45,7 +45,7 @@ export class RunIds {
 
   #inTurn(take: () => Promise<number[]>): Promise<number[]> {
     const taken = this.#turn.then(take);
-    // The caller of a failed draw receives the error; the next caller draws all the same.
+    // The caller of a failed draw receives the error; the next caller draws again.
     this.#turn = taken.catch(() => undefined);
     return taken;
   }
@@ -65,7 +65,7 @@ export class RunIds {
     try {
       await this.#draw(this.#size);
     } catch {
-      // No caller waits for this draw. A later caller that finds too few numbers draws again, and receives the error.
+      // No caller waits for this draw. A later caller that finds too few numbers draws again, and receives the error if that fails.
     } finally {
       this.#drawing = undefined;
     }

@@ -3,21 +3,21 @@ import type { RunRecord } from "../../../run/run-record.ts";
 import { runState } from "../states.ts";
 import { sourceOf } from "./sources.ts";
 
-/** As much of a message as a list has room for. */
+/** The part of an error's message that fits in a list. */
 const briefError = `case when r.error is not null then
   jsonb_strip_nulls(jsonb_build_object('code', r.error->>'code', 'message', left(r.error->>'message', 500))) end`;
 
-/** Columns that a run takes to history for a later rerun, besides those that every run has. */
+/** Columns that history keeps of every run for a later rerun, besides the columns that every run has. */
 export const inheritedColumns = "parent_id, inputs, limit_key, shard, origin, overrides, expires_ms, labels";
 
-/** The timeout of a try of the run `r` of the task `t`, in ms; null: none. */
+/** The timeout of an attempt of the run `r` of the task `t`, in ms; null: none. */
 export const timeoutMsSql = "((t.definition || coalesce(r.overrides, '{}'))->>'timeoutMs')::bigint";
 
 const json = (value: unknown) => value as RunRecord["payload"];
 
 /**
- * Runs as records, alive or ended. @param brief without parts that can be large: payload, progress, result, and all of the error but code
- * and message
+ * Selects runs as records, live or ended. @param brief leaves out parts that can be large: payload, progress, result, and everything in the
+ * error except code and message
  */
 export function runRecordSql(s: string, table: "run" | "run_history", brief = false): string {
   const live = table === "run";

@@ -1,11 +1,12 @@
 import { outcomes } from "../../../run/run.ts";
 
-/** `event.kind` of a try that did not end its run; the kinds of ends are their outcomes. */
+/** `event.kind` of an attempt that did not end its run; for ends, the kind is the outcome's number. */
 export const retriedKind = outcomes.length;
 
 /**
- * The CTE `recorded` records what happened to the runs in `from`, if events of the kind are wanted. While the table `event_kind` is empty,
- * `from` is not read for it. @param from a FROM item with the alias `e`, and its condition if it has one; all other parameters are expressions
+ * The CTE `recorded` records events about the runs in `from`, if events of the kind are wanted. While the table `event_kind` is empty,
+ * `from` is not read for it. @param from a FROM item with the alias `e`, and its condition if it has one; all other parameters are SQL
+ * expressions
  */
 export const recordSql = (s: string, from: string, kind: string | number, attempt = "e.attempt") => `recorded as (
     insert into ${s}.event (ended_ms, run_id, task_id, attempt, kind)
@@ -14,14 +15,17 @@ export const recordSql = (s: string, from: string, kind: string | number, attemp
   )`;
 
 /**
- * After rows were loaded from another server: its transaction numbers may be ahead of this server's, and no snapshot would show such rows.
- * Consumers find by their snapshots that the numbers went back, and read again.
+ * Used after rows were loaded from another server, whose transaction numbers may be ahead of this server's: no snapshot would show such
+ * rows. Consumers notice by their snapshots that the numbers went back, and read again.
  */
 export const takeOverSql = (s: string) => `
   with taken as (update ${s}.event set xid = pg_current_xact_id() where xid > pg_current_xact_id())
   update ${s}.event_kind set since = '3' where since > pg_current_xact_id()`;
 
-/** $1 now, $2 since when history is retained. Events that no process has wanted until now are not recorded any more, and consumers that no process has served are forgotten. */
+/**
+ * $1 now, $2 since when history is kept. Ends the recording of events that no process wants any more, and deletes consumers that no process
+ * has served for that long.
+ */
 export const dropUnwantedSql = (s: string) => `
   with dropped as (delete from ${s}.event_kind where until_ms < $1),
   kept as (update ${s}.event_kind set kept_ms = $2 where until_ms >= $1 and kept_ms < $2)

@@ -9,7 +9,7 @@ import type { Database } from "../database.ts";
 import { runState } from "../states.ts";
 import { LooseEnds, tieUp } from "./following.ts";
 
-/** As the port has it: see `FlowStore.decide`. */
+/** The request of `FlowStore.decide`. */
 interface Decision {
   runId: number;
   how: "retry" | "fail";

@@ -1,11 +1,12 @@
 /**
- * Begins the runs that follow the end of a run: runs of tasks that come after it, the next run of its chain, and the run that joins its
+ * Begins the runs that follow the end of a run: runs of tasks that follow its task, the next run of its chain, and the run that joins its
  * children. The first two are written in the transaction of the end itself, together with the records that a join or a task with several
- * predecessors needs; since a run ends once, each is written once. Whether all awaited runs have ended is checked after the commit, when no
- * other end can be in flight unseen: if two end at once, the later one sees both. The check deletes the records, which only one of many can
- * do. If a crash comes between commit and check, the dispatcher's sweep, which checks all, makes up for it.
+ * predecessors needs; since a run ends once, each is written once. Whether all awaited runs have ended is checked after the commit, because
+ * only then every other end is visible: if two runs end at once, the later check sees both. The check deletes the records, which only one
+ * of several checks can do. If the process crashes between commit and check, the dispatcher's sweep, which checks all records, makes up for
+ * it.
  *
- * Counting down in one row of the join would be a single lock for all its children to wait for; here they do not wait.
+ * An alternative, counting down in one row of the join, would make all its children wait for a single lock; here they do not wait.
  */
 
 import type { SqlClient } from "../../../base/change.ts";
@@ -26,30 +27,31 @@ export interface EndedRun {
   origin: number | null;
   parentId: number | null;
   limitKey: string | null;
-  /** The enqueue that follows it: see enqueue/again.ts. */
+  /** The enqueue that follows this run: see enqueue/again.ts. */
   again: { runId: number } | null;
-  /** Its cancellation was requested, by an operator or by the run that replaces it. */
+  /** True if its cancellation was requested, by an operator or by the run that replaces it. */
   cancelling: boolean;
-  /** Other tasks come after its task. */
+  /** True if other tasks follow its task. */
   followed: boolean;
 }
 
 const [child, after, chain, join] = (["child", "after", "chain", "join"] as const).map(sourceNumber);
 const told = (s: string) => notifyReadySql(s, `made where state = ${runState.ready}`);
 
-/** The work left for after the commit of ends. */
+/** The work that remains after the commit of ends. */
 export class LooseEnds {
-  /** Parents of children that ended, and runs whose children are to be joined. */
+  /** Parents of children that ended, and runs whose children a join waits for. */
   readonly parents = new Set<number>();
-  /** Tasks whose runs ended, and that other tasks come after. */
+  /** Tasks whose runs ended and that other tasks follow. */
   readonly upstream = new Set<number>();
   /** Tasks with new runs that wait for a concurrency limit. */
   readonly held = new Set<number>();
 }
 
 /**
- * Writes, together with the ends, the runs that follow them. A run that goes on as another has not ended for the tasks after it. A
- * cancelled run does not go on, even if its handler wanted to; the tasks after it do not begin either, nor is there a join of its children.
+ * Writes the runs that follow these ends, in the same transaction. A run that another run continues has not ended for the tasks that follow
+ * it. A cancelled run is not continued, even if its handler wanted that; the tasks that follow it do not begin either, nor does a join of
+ * its children.
  */
 export async function follow(
   client: SqlClient,
@@ -87,7 +89,7 @@ export async function tieUp(database: Database, { parents, upstream, held }: Loo
   if (upstream.size > 0) await fireArrivals(database, [...upstream], nowMs);
 }
 
-/** For ends whose commit got no reply: all work that may be left after it. */
+/** Finds all work that may remain after ends whose commit got no reply. */
 export async function looseEndsOf(database: Database, ended: { runId: number; taskId: number }[]): Promise<LooseEnds> {
   const s = database.schema;
   const loose = new LooseEnds();
@@ -132,7 +134,7 @@ async function comeAfter(client: SqlClient, s: string, ended: EndedRun[], now: n
        order by follower, began, task_id, id desc
        on conflict (task_id, origin, upstream_id) do update set run_id = excluded.run_id, at_ms = excluded.at_ms
      ), told as (${told(s)})
-     select task_id, state, (select count(*) from told) from made`, // without a row, nobody would be told
+     select task_id, state, (select count(*) from told) from made`, // without a row, the signal would not be sent
     [
       ended.map(({ settlement }) => settlement.runId),
       ended.map(({ settlement }) => settlement.taskId),
@@ -145,7 +147,7 @@ async function comeAfter(client: SqlClient, s: string, ended: EndedRun[], now: n
   return rows.filter(({ state }) => state === runState.held).map((row) => row.task_id as number);
 }
 
-/** Kept so that a repeated verdict is recognised. */
+/** Records the run that was not begun, so that a repeated verdict is recognised. */
 async function leaveUnbegun(client: SqlClient, s: string, ended: Ended, onward: Onward): Promise<void> {
   const { runId, fence, endedMs, taskId } = ended;
   const [source, task] = onward.kind === "join" ? [join, onward.taskId] : [chain, taskId];
@@ -158,9 +160,10 @@ async function leaveUnbegun(client: SqlClient, s: string, ended: Ended, onward: 
 }
 
 /**
- * A child that goes on stays its parent's child, under the same key; any other run becomes the next one's parent. The limit key goes on
- * too, or the next link would run beside other runs of its key. So does the part of a split run, or the link would be split into all parts
- * again; and so does an enqueue that is to follow the run: its end has made that run, which nobody has seen yet. @returns whether the new run waits for a concurrency limit
+ * Makes the next run of a chain. A child that is continued stays its parent's child, under the same key; any other run becomes the parent
+ * of the next run. The next run gets the limit key, because it would otherwise run beside other runs with that key. It gets the part of a
+ * split run, because it would otherwise be split into all parts again. It also gets the enqueue that is to follow the run, whose new run
+ * the end has already made and no process has seen yet. @returns whether the new run waits for a concurrency limit
  */
 async function goOn(
   client: SqlClient,
@@ -210,7 +213,9 @@ async function gather(
   );
 }
 
-/** Makes the joining run of each of these parents, or of any, whose children have all ended; none of a removed task. Repeatable. */
+/**
+ * Makes the joining run of each of these parents, or of any parent, whose children have all ended; none if the task is removed. Repeatable.
+ */
 export async function fireJoins(database: Database, parents: number[] | null, nowMs: number): Promise<void> {
   const s = database.schema;
   const text = `
@@ -236,7 +241,10 @@ export async function fireJoins(database: Database, parents: number[] | null, no
   await fireAll(database, { name: parents === null ? "fire-any-join" : "fire-joins", text, ids: parents }, nowMs);
 }
 
-/** Makes the run of each task with several predecessors once all of them have ended as it requires, for one origin. Repeatable. */
+/**
+ * Makes the run of each task with several predecessors, once per origin, when the runs of all predecessors have ended with the required
+ * outcomes. Repeatable.
+ */
 export async function fireArrivals(database: Database, upstreamIds: number[] | null, nowMs: number): Promise<void> {
   const s = database.schema;
   const text = `
@@ -273,7 +281,7 @@ export async function fireArrivals(database: Database, upstreamIds: number[] | n
   await fireAll(database, { name, text, ids: upstreamIds }, nowMs);
 }
 
-/** One statement makes at most this many runs; if it finds as many there may be more. */
+/** The most runs that one statement makes; if it makes this many, there may be more. */
 const firedMost = 1_000;
 
 const firedSql = (s: string, found: string) => `told as (${told(s)})
@@ -294,7 +302,7 @@ async function fireAll(database: Database, { name, text, ids }: Firing, nowMs: n
     );
     found = fired?.found ?? 0;
     const held = fired?.held ?? [];
-    // A crash before this leaves held runs with free slots, which the dispatcher's sweep finds.
+    // If the process crashes before this, held runs stay held although slots are free, until the dispatcher's sweep finds them.
     if (held.length > 0)
       await database.transaction((client) => settleGates(client, database.schema, held, nowMs, false));
   }

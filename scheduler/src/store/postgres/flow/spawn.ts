@@ -11,7 +11,10 @@ import { runState } from "../states.ts";
 
 const child = sourceNumber("child");
 
-/** A chain of children under one key is represented by its last run; a split child by its first part, which has the key. */
+/**
+ * Selects a parent's children: the last run of a chain represents all runs of the chain, which have the same key; the first part of a split
+ * child, which has the key, represents the child.
+ */
 export const childrenSql = (s: string, parent: string) => `
   select distinct on (task_id, key) id, task_id, key from (
     select id, task_id, key from ${s}.run where parent_id = ${parent} and source = ${child} and key is not null
@@ -84,7 +87,7 @@ export async function spawn(
       return rows as unknown as (Enqueued & { id: number; held: boolean | null; taskId: number })[];
     }),
   );
-  // A crash between the two leaves a held run with a free slot, which the dispatcher's sweep finds.
+  // If the process crashes before this, a run stays held although a slot is free, until the dispatcher's sweep finds it.
   await admit(
     database,
     made.filter(({ held }) => held).map(({ taskId }) => taskId),

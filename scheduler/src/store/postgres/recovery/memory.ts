@@ -4,15 +4,15 @@ import type { ClaimedRun, Settlement } from "../../../run/claim-store.ts";
 import type { EnqueueWrite } from "../../../run/run-record.ts";
 
 export interface MemoryLimits {
-  /** How long a write is remembered before the last acknowledged one, ms. */
+  /** How long a write is remembered, counted back from the last acknowledged write, ms. */
   keepMs: number;
-  /** The approximate memory that all entries may take. */
+  /** The most memory that all entries may take, approximately, in bytes. */
   bytesMax: number;
 }
 
 export const memoryLimits: MemoryLimits = { keepMs: 60_000, bytesMax: 64_000_000 };
 
-/** The highest numbers that this process was given: after a loss in the store they are not given out again. */
+/** The highest numbers that this process was given; if the store loses data, they are not given out again. */
 export interface Highs {
   runId: number;
   fence: number;
@@ -22,9 +22,9 @@ export interface Highs {
 
 export interface RememberedSession {
   readonly sessionId: number;
-  /** undefined: another process opened this session; this process only writes on its behalf. */
+  /** undefined: another process opened this session, and this process only writes on its behalf. */
   readonly identity: SessionIdentity | undefined;
-  /** The time of its last answered heartbeat, by the store's clock. */
+  /** When its last heartbeat was answered, by the store's clock. */
   seenMs: number;
   /** The number of that heartbeat. */
   beat: number;
@@ -38,7 +38,7 @@ type Entry =
 
 /** The writes that one reply acknowledged. */
 export type Remembered = Entry & {
-  /** By the store's clock. */
+  /** When they were acknowledged, by the store's clock. */
   readonly atMs: number;
 };
 
@@ -49,14 +49,15 @@ interface Kept {
 }
 
 const bytesOfItem = 250;
-/** The most values of a payload that are measured; the size of a larger payload is extrapolated from these. */
+/** The most values of a payload that are measured; the size of a larger payload is estimated from these. */
 const valuesLookedAt = 50;
 
 /**
- * The writes that the store has acknowledged to this process: the highest numbers, always, and the last minute's enqueues, claims and
- * verdicts while there is a standby that may lack them. Entries refer to existing objects; nothing is copied.
+ * The writes that the store has acknowledged to this process: always the highest numbers, and the last minute's enqueues, claims and
+ * verdicts while a standby exists that may lack them. Entries refer to existing objects; nothing is copied.
  *
- * Age is counted from the last acknowledgement, not from now: however long the store is away, the writes just before stay.
+ * Age is counted from the last acknowledgement, not from now, so that however long the store is away, the writes just before the outage
+ * stay.
  */
 export class Memory {
   readonly highs: Highs = { runId: 0, fence: 0, term: 0, sessionId: 0 };
@@ -64,7 +65,7 @@ export class Memory {
   readonly #limits: MemoryLimits;
   /** Claims that were settled in their handlers' own transactions, whose commits this process does not see. */
   readonly #settledIn = new Set<number>();
-  /** undefined: not known yet whether there is one. */
+  /** True once a standby was seen; undefined: not known yet. */
   #standbySeen: boolean | undefined;
   #kept: Kept[] = [];
   #first = 0;
@@ -75,16 +76,18 @@ export class Memory {
   }
 
   /**
-   * Writes are remembered even while acknowledgements wait for a standby: that can change between two heartbeats (Patroni stops waiting
-   * when its synchronous standby is gone), and writes acknowledged in between would not be remembered.
-   * @param standby whether one is connected. Once seen it counts for good: a standby that is cut off is the one that lags
+   * Updates whether a standby is connected. Writes are remembered even while acknowledgements wait for a standby, because that can change
+   * between two heartbeats (Patroni stops waiting when its synchronous standby is gone), and writes acknowledged in between would not be
+   * remembered.
+   * @param standby whether a standby is connected. Once one was seen, this stays true, because a standby that is cut off is the one that
+   * lags
    */
   standbys(standby: boolean): void {
     this.#standbySeen = standby || this.#standbySeen === true;
     if (!this.keeping) this.#forget(this.#kept.length - this.#first);
   }
 
-  /** A standby may lack acknowledged writes. */
+  /** True if a standby may lack acknowledged writes. */
   get keeping(): boolean {
     return this.#standbySeen !== false;
   }
@@ -125,26 +128,29 @@ export class Memory {
   }
 
   /**
-   * Called when the handlers of these claims have returned. @returns the claims among them that were settled in the handler's transaction
+   * Called when the handlers of these claims have returned. @returns those of the claims that were settled in the handler's own transaction
    */
   takeSettledIn(settlements: readonly Settlement[]): Set<number> {
     if (this.#settledIn.size === 0) return new Set();
     return new Set(settlements.flatMap(({ fence }) => (this.#settledIn.delete(fence) ? [fence] : [])));
   }
 
-  /** Claims that another session of this process has from now on. Claims from before the last minute are taken as the store has them. */
+  /**
+   * Records claims that another session of this process has from now on. Claims from before the last minute are recorded as the store has
+   * them.
+   */
   adopted(oldSessionId: number, newSessionId: number, runs: readonly ClaimedRun[], monoMs: number): void {
     const atMs = Math.max(...[oldSessionId, newSessionId].map((id) => this.sessions.get(id)?.seenMs ?? 0));
     this.claimed(newSessionId, runs, atMs, monoMs);
   }
 
-  /** Claims as the store has them: for some of them the reply was lost, and these are remembered from now on. */
+  /** Records claims as the store has them: for some of them the reply was lost, and these are remembered from now on. */
   booked(sessionId: number, runs: readonly ClaimedRun[], monoMs: number): void {
     if (!this.keeping || runs.length === 0) return;
     const known = new Set<number>();
     for (const { entry } of this.#from())
       if (entry.kind === "claimed") for (const { fence } of entry.runs) known.add(fence);
-    // By the store's clock, at this process's last reading: a claim is not much older than that.
+    // The time is the store's clock at this process's last reading; a claim is not much older than that.
     const atMs = Math.max(0, ...[...this.sessions.values()].map(({ seenMs }) => seenMs));
     const unknown = runs.filter(({ fence }) => !known.has(fence));
     this.claimed(sessionId, unknown, atMs, monoMs);
@@ -176,7 +182,7 @@ export class Memory {
     return fences;
   }
 
-  /** Oldest first. */
+  /** The entries, oldest first. */
   entries(): Remembered[] {
     return this.#kept.slice(this.#first).map(({ entry }) => entry);
   }

@@ -12,7 +12,7 @@ import { skipAhead } from "./skip.ts";
 import type { Recovering } from "./standing.ts";
 
 export interface RecoveryOptions {
-  /** `s`: the schema's name quoted; `schema`: as it is. */
+  /** `s`: the schema's name, quoted; `schema`: unquoted. */
   s: string;
   schema: string;
   clock: Clock;
@@ -22,20 +22,20 @@ export interface RecoveryOptions {
   signal: AbortSignal;
   /** Runs one transaction that may write while the store refuses others; repeated until the store answers. */
   transaction<T>(work: (client: SqlClient) => Promise<T>): Promise<T>;
-  /** The store has lost data: the data that this process has read from it may be part of that. */
+  /** Called when the store has lost data: data that this process has read from it may be lost too. */
   onBack(): void;
-  /** Settles verdicts whose claim is still valid, in the same way as all verdicts. @returns how many were applied */
+  /** Settles the verdicts whose claim is still valid, like all other verdicts. @returns how many were applied */
   settle(settlements: Settlement[], nowMs: number): Promise<number>;
 }
 
-/** Skipped above all numbers that the processes remember: more than is drawn at the highest rates in a minute. */
+/** How far each sequence is moved above all numbers that the processes remember: more than is drawn in a minute at the highest rates. */
 const skips = { numbers: 10_000_000, smallNumbers: 1_000, terms: 1_000, bases: 1 };
 const firstPollMs = 25;
 const longestPollMs = 250;
-/** Entries per part, newest first; if all entries of a part are in the store, older ones are too. */
+/** The number of entries per part, newest part first; if the store has all entries of a part, it also has the older ones. */
 const partSize = 5_000;
 
-/** The cluster row, with the server's present report about itself. */
+/** The row of the cluster, with the server's present report about itself. */
 interface Standing {
   timeline: string | null;
   nowTimeline: string | null;
@@ -48,21 +48,24 @@ interface Standing {
 }
 
 /**
- * Restores data that the store once acknowledged and now lacks. States of the store, all in its cluster row: *whole*; *back*, when its
- * log's timeline is not the one known to be whole, or a process remembers more than it has; *recovering*, from the moment at which the
- * first process detects that until all sessions that were open have reported their memory, or their timeouts have passed. In the last two
- * states the store refuses every write that decides something.
+ * Restores data that the store once acknowledged and now lacks. The store's row of the cluster has one of these states: *whole*; *back*,
+ * when the timeline of its log is not the one known to be whole, or a process remembers more than the store has; *recovering*, from the
+ * moment at which the first process detects this until all sessions that were open have reported their memory or their timeouts have
+ * passed. In the last two states the store refuses every write that decides something.
  *
  * Each process reports in one transaction: the highest numbers, its sessions, and the missing enqueues and claims. Then it checks whether
- * the recovery is over, which the last process to report makes it. Verdicts follow when work goes on again, in the usual way: their runs
- * are claimed by their fences, so that no other worker begins them. Everything can be repeated. A process that comes after the recovery
- * reports its memory all the same.
+ * the recovery is over, which it is after the report of the last process. Verdicts follow when work goes on again, in the usual way: their
+ * runs are claimed with the fences of before, so that no other worker begins them. Everything can be repeated. A process that connects
+ * after the recovery reports its memory too.
  */
 export class Recovery implements Recovering {
   readonly #options: RecoveryOptions;
-  /** The last recovery that this process took part in, or found finished when it connected. null: it has not checked. */
+  /** The number of the last recovery that this process took part in, or found finished when it connected. null: it has not checked. */
   #known: number | null = null;
-  /** The last recovery in which it reported, and when that began: a store that lost data may reuse the number. */
+  /**
+   * The last recovery in which this process reported, and when that recovery began; the time is needed because a store that lost data may
+   * reuse the number.
+   */
   #told: { number: number; since: number | null } | null = null;
   /** The last recovery number that the store showed. */
   #seen: number | null = null;
@@ -172,7 +175,7 @@ export class Recovery implements Recovering {
     return rows[0] as unknown as Standing;
   }
 
-  /** @returns the recovery to take part in; null: none, or this process has reported in it already and it is over */
+  /** @returns the recovery to take part in; null: there is none, or it is over and this process has reported in it */
   async #open(client: SqlClient): Promise<{ number: number; since: number | null } | null> {
     const standing = await this.#standing(client);
     const { timeline, nowTimeline, systemId, nowSystemId, recovery, since, recoveringTimeline } = standing;
@@ -180,10 +183,10 @@ export class Recovery implements Recovering {
     if (since === null && whole) {
       const missed = this.#known !== null && recovery !== this.#known && this.#told?.number !== recovery;
       this.#know(recovery);
-      // The time at which it began is no longer known, and does not matter: it is over.
+      // The time at which the missed recovery began is unknown, and irrelevant because the recovery is over.
       return missed ? { number: recovery, since: null } : null;
     }
-    // Promoted once more while a recovery was under way: reported data may be lost again.
+    // The server was promoted again while a recovery was under way, so data that was reported may be lost again.
     if (since === null || recoveringTimeline !== nowTimeline) return this.#begin(client, standing);
     this.#know(recovery);
     return { number: recovery, since };
@@ -199,7 +202,7 @@ export class Recovery implements Recovering {
     { recovery, timeline, nowTimeline, nowMs }: Standing,
   ): Promise<{ number: number; since: number }> {
     const { s, log } = this.#options;
-    // Above the recoveries of which the store has lost the record.
+    // The number is above the recoveries of which the store has lost the record.
     const number = Math.max(recovery, this.#known ?? 0) + 1;
     await client.query(
       `update ${s}.cluster set recovery = $1, recovering_since_ms = $2, recovering_timeline = ${s}.log_timeline()`,
@@ -214,7 +217,7 @@ export class Recovery implements Recovering {
        select $1, id, node, timeout_ms from ${s}.session where ended_ms is null on conflict do nothing`,
       [number],
     );
-    // The former leader learns this from its next heartbeat. The signal makes other processes look now.
+    // The former leader notices this at its next heartbeat. The signal makes the other processes look now.
     await client.query(`update ${s}.leadership set session_id = null`);
     await client.query(`select ${notifySql(s, "'leadership'")}`);
     this.#know(number);
@@ -233,7 +236,8 @@ export class Recovery implements Recovering {
     await transaction(async (client) => {
       const { nowMs } = await this.#standing(client);
       await client.query(
-        // Only raised: when a process reports late, others draw numbers meanwhile, which must not be set back.
+        // Sequences are only raised: when a process reports late, others have already drawn numbers, and their sequence must not be set
+        // back.
         `select setval(name::regclass, high) from unnest($1::text[], $2::bigint[]) as i (name, high)
          where high > coalesce(pg_sequence_last_value(name::regclass), 0)`,
         [
@@ -249,7 +253,7 @@ export class Recovery implements Recovering {
         [number, runs, back && Math.round(back.backMs), back && Math.floor(back.backToMs)],
       );
       const live = [...sessions.values()].filter(({ ended }) => !ended).map(({ sessionId }) => sessionId);
-      // This includes sessions whose opening the store had lost: it makes their heartbeats count while other processes are awaited.
+      // This also covers sessions whose opening the store had lost: it makes their heartbeats count while other processes are awaited.
       await client.query(
         `insert into ${s}.recovery_session (recovery, session_id, node, timeout_ms, told)
          select $1, id, node, timeout_ms, true from ${s}.session where id = any($2)
@@ -324,14 +328,14 @@ export class Recovery implements Recovering {
 }
 
 /**
- * SQL: the most runs that may have been started by processes that did not come back, and that start again now.
+ * SQL: the most runs that may have been started by processes that did not come back, and that may now start a second time.
  * @param r the row of `recovery`
  */
 export const inDoubtSql = (s: string, r: string) => `case when ${r}.missing = '{}' then 0 else ${r}.waiting + (
   select count(*) from ${s}.slot where slot_ms >= ${r}.back_to_ms and slot_ms < ${r}.began_ms and accepted_ms >= ${r}.began_ms
   and outcome = ${slotOutcome.run})::int end`;
 
-/** Parts of the memory, the newest part first, each ordered oldest first. If a run has several claims the last one counts. */
+/** Yields parts of the memory, the newest part first, each ordered oldest first. If a run has several claims, the last one counts. */
 function* partsOf(
   entries: readonly Remembered[],
 ): Generator<{ enqueues: RememberedEnqueue[]; claims: RememberedClaim[] }> {

@@ -11,16 +11,17 @@ import { lockTask, type Tasks } from "../tasks/read.ts";
 import type { TaskRow } from "../tasks/task-rows.ts";
 
 /**
- * An operator's act after cluster time went back: tasks whose next slot lies further ahead than their schedule says are planned from now
- * on, each by a new version, in a transaction of its own. Slots with a row of their own in the ledger are not planned a second time; slots
- * that are only part of a range, which did not run, are planned. If it is interrupted, it can be repeated.
+ * An operator's action after cluster time went back: tasks whose next slot is further ahead than their schedule says are planned from now
+ * on, each by a new version, in a transaction of its own. Slots with their own row in the ledger are not planned a second time; slots that
+ * are only part of a range, which did not run, are planned. If the action is interrupted, it can be repeated.
  */
 export async function replanAhead(tasks: Tasks, change: Change): Promise<ReplannedAhead | undefined> {
   const { database, s } = tasks;
   const now = Math.round(change.nowMs);
   const back = await timeBack(database, now);
   if (!back) return undefined;
-  // It is done only once: a slot that ran by the clock that was ahead is skipped, so that its task's next slot stays ahead.
+  // This is done only once: a slot that ran by the clock that was ahead is skipped, so the next slot of its task stays ahead and would be
+  // found again.
   const names = back.replanned ? [] : await namesAhead(tasks, now);
   const reason = change.reason || "cluster time went back";
   let replanned = 0;
@@ -56,7 +57,7 @@ async function namesAhead({ database, s, calendars, zones }: Tasks, now: number)
   const known = await calendars.of(rows.map(({ definition }) => definition));
   await zones.readFor(rows);
   const isAhead = ({ definition, next_slot_ms: planned, zones_version }: (typeof rows)[number]) => {
-    // A fixed delay without a next slot gets one from a run that has not ended.
+    // A fixed delay without a next slot gets its next slot when its unfinished run ends.
     if (planned === null && afterEndOf(definition) !== null) return false;
     const next = plannedSchedule(
       definition,
@@ -69,7 +70,7 @@ async function namesAhead({ database, s, calendars, zones }: Tasks, now: number)
   return rows.filter(isAhead).map(({ name }) => name);
 }
 
-/** @returns false: the task was paused or removed meanwhile; resuming it replans it */
+/** @returns false: the task was paused or removed meanwhile; a resume replans it */
 const replanOne = (tasks: Tasks, name: string, change: Change): Promise<boolean> =>
   tasks.database.transaction(async (client) => {
     const row = await lockTask(client, tasks.s, name);

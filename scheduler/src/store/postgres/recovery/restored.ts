@@ -7,7 +7,10 @@ import { newestKnown, schemaVersion } from "../migrate.ts";
 import { withDatabase } from "../with-database.ts";
 import { skipAhead } from "./skip.ts";
 
-/** More than is drawn between a backup and the loss of the writes after it: for numbers, hours at the highest rates. */
+/**
+ * How far numbers are moved: more than is drawn between a backup and the loss of the writes after it; for numbers, hours at the highest
+ * rates.
+ */
 const skips = { numbers: 1_000_000_000, smallNumbers: 1_000, terms: 1_000_000, bases: 1_000 };
 
 /** Two heartbeats of a live session are at most 5 s apart, however long its timeout. */
@@ -23,9 +26,9 @@ export interface Skipped {
 }
 
 /**
- * After a restore: numbers that may have been drawn in the lost time are not drawn again, and the store's data counts as complete. Sessions
- * that the backup shows as open are watched for their longest timeout, 5 s at least and 10 s at most: those that send heartbeats, or
- * appear, belong to live processes.
+ * Called after a restore: numbers that may have been drawn in the lost time are not drawn again, and the store's data counts as complete.
+ * Sessions that are open in the backup are watched for their longest timeout, at least 5 s and at most 10 s: sessions that send heartbeats,
+ * or that appear, belong to live processes.
  * @returns the first numbers that may be drawn from now on
  * @throws STORE_IN_USE: a session sends heartbeats, or began meanwhile; STORE_OLDER: nothing was changed
  */
@@ -44,11 +47,11 @@ export const skipNumbers = (url: string, schema: string, change: Change): Promis
     return database.transaction((client) => goOnAbove(client, database.schema, schema, change));
   });
 
-/** Sets the numbers forward, declares the store whole, and ends a recovery that is under way. No process may be at work. */
+/** Moves the numbers forward, declares the store whole, and ends a recovery that is under way. No process may be at work meanwhile. */
 export async function goOnAbove(client: SqlClient, s: string, schema: string, change: Change): Promise<Skipped> {
   await client.query("set local carillon.recovery = on");
   const term = await skipAhead(client, s, schema, skips);
-  // A process compares the number of recoveries with the last number it read; the increase shows it that the store has lost data.
+  // Each process compares the number of recoveries with the last number that it read; a higher number shows that the store has lost data.
   await client.query(
     `update ${s}.cluster set timeline = ${s}.log_timeline(), system_id = ${s}.store_system(), recovering_since_ms = null,
        recovery = recovery + ${skips.smallNumbers}, clock_shift_ms = 0, clock_number = clock_number + 1, clock_since_ms = null`,
@@ -76,15 +79,15 @@ export async function goOnAbove(client: SqlClient, s: string, schema: string, ch
 }
 
 /**
- * A dump keeps transaction numbers of the server it was made on. Numbers that this server has not given out yet would count as log lines
- * still to come, and would be returned again at each look.
+ * A dump contains transaction numbers of the server on which it was made. Numbers that this server has not given out yet would count as log
+ * lines still to come, and these lines would be returned again at each look.
  */
 async function forgetForeignTransactions(client: SqlClient, s: string): Promise<void> {
   const { rows } = await client.query(
     "select 1 from pg_attribute where attrelid = to_regclass($1) and attname = 'xid' and not attisdropped",
     [`${s}.run_log`],
   );
-  // A schema older than the column is migrated by the first process that starts.
+  // If the schema is older than the column, the first process that starts migrates it.
   if (rows.length === 0) return;
   await client.query(`update ${s}.run_log set xid = null where xid >= pg_snapshot_xmax(pg_current_snapshot())`);
 }

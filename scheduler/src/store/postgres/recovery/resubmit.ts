@@ -10,7 +10,7 @@ import { queryIn } from "../query.ts";
 import { runRecall, runState, slotOutcome } from "../states.ts";
 import type { RememberedSession } from "./memory.ts";
 
-/** A claim as the store returned it, and the session that has it now. */
+/** A claim as the store returned it, and the session that now has it. */
 export interface RememberedClaim {
   readonly run: ClaimedRun;
   readonly sessionId: number;
@@ -24,9 +24,9 @@ export interface RememberedEnqueue {
 }
 
 /**
- * Restores the sessions of this process as they were, so that their runs go on. If the store shows the name as that of an older process, it
- * belongs to this one: the older process had ended.
- * @returns by how much the store went back, ms, and to which time; null: not known
+ * Restores the sessions of this process as they were, so that their runs go on. If the store shows an older process under the name, that
+ * process had ended, and the name belongs to this one.
+ * @returns by how many ms the store went back, and to which time; null: not known
  */
 export async function putSessions(
   client: SqlClient,
@@ -43,7 +43,7 @@ export async function putSessions(
       backMs = Math.max(backMs, seenMs - storeMs);
       backToMs = Math.min(backToMs, storeMs);
     }
-    // Watchers have seen a higher beat, and would count the session as silent until it reaches that again.
+    // Watchers have seen a higher beat, and would count the session as silent until its beat reaches that number again.
     if (row)
       await client.query(
         `update ${s}.session set beat = greatest(beat, $2), seen_ms = greatest(seen_ms, $3) where id = $1`,
@@ -72,7 +72,7 @@ export async function putSessions(
   return backToMs === Infinity ? null : { backMs, backToMs };
 }
 
-/** Makes missing enqueues again. @returns the runs that were made again */
+/** Makes missing enqueues again. @returns the runs that were made */
 export async function putEnqueues(
   client: SqlClient,
   s: string,
@@ -86,7 +86,7 @@ export async function putEnqueues(
   for (const { id } of parked.rows) known.add(Number(id));
   const missing = enqueues.filter(({ runId }) => !known.has(runId));
   if (missing.length === 0) return [];
-  // Runs are made all or none: a missing task, whose creation was lost, would block the others.
+  // An insert makes all runs or none, so a missing task, whose creation was lost, would block the others.
   const { rows } = await client.query(`select id from ${s}.task where id = any($1) and deleted_ms is null`, [
     [...new Set(missing.map(({ write }) => write.taskId))],
   ]);
@@ -105,9 +105,9 @@ export async function putEnqueues(
 }
 
 /*
- * Claims of this process are valid: a fence higher than the store's is of a later claim. A run that is missing altogether is made again,
- * and its slot entered in the ledger, so that it is not planned once more. The run counts as started: a process that takes it back from a
- * lost worker must not assume that it never began.
+ * Restores this process's claims. They are valid: if the store has a higher fence, that fence belongs to a later claim. A run that is
+ * missing altogether is made again, and its slot is entered in the ledger, so that the slot is not planned once more. The run counts as
+ * started, because a process that takes it back from a lost worker must not assume that it never began.
  */
 const claimsSql = (s: string) => `
   with i as (
@@ -196,8 +196,8 @@ export async function putClaims(client: SqlClient, s: string, claims: readonly R
 }
 
 /**
- * The key under which each of these runs can be made again. In the store another run, whose end was lost, may still have it; then the run
- * is made without a key, since an accepted run must run. If several missing runs share a key the last one has it.
+ * The key under which each of these runs can be made again. In the store, another run whose end was lost may still have the key; in that
+ * case the run is made without a key, because an accepted run must run. If several missing runs share a key, the last one gets it.
  */
 async function keysOf(
   client: SqlClient,

@@ -1,11 +1,11 @@
 import { notifySql } from "../cluster/signals.ts";
 
-/** A signal has room for 8,000 bytes. */
+/** The most run numbers in one signal, which can have 8,000 bytes. */
 const numbersPerSignal = 400;
 
 /**
- * The CTE `heard` signals the ends of those runs in `gone` that a caller awaits. PostgreSQL skips a SELECT in a CTE that the statement does not read, so
- * the statement must read it: `heardSql`. While the table `awaited` is empty, `gone` is not read for it.
+ * The CTE `heard` signals the ends of those runs in `gone` that a caller awaits. PostgreSQL skips a SELECT in a CTE that the statement does
+ * not read, so the statement must read it, by `heardSql`. While the table `awaited` is empty, `gone` is not read for it.
  */
 export const hearSql = (s: string) => `heard as (
     select count(${notifySql(s, "w.said")}) as heard from (

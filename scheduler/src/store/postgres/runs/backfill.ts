@@ -14,7 +14,7 @@ import { ensureLedger } from "../tasks/history.ts";
 import type { OpenOperation, OperationContext, Progress } from "./operation-rows.ts";
 
 const slotsPerStep = 200;
-/** A step makes runs for this much time ahead at the rate, so that a stop leaves few runs planned. */
+/** A step makes the runs for this much time ahead, at the rate, so that a stop leaves only a few planned runs. */
 const aheadMs = 2_000;
 
 export async function previewBackfill(
@@ -30,14 +30,14 @@ export async function previewBackfill(
   let looks = 0;
   const first: string[] = [];
   for (const { slotMs, fires } of slotsIn(schedule, fromMs, toMs, reverse)) {
-    // Counts slots that a calendar takes out too: if it never lets a task run there may be any number of them.
+    // Slots that a calendar excludes count too, because a calendar that never lets the task run can exclude any number of them.
     looks += 1;
     if (looks > limits.backfillSlots) {
       throw new CarillonError("OPTION_INVALID", `backfill: the range has more than ${limits.backfillSlots} slots`, {
         hint: "Take it in parts.",
       });
     }
-    // Slots are computed in this process: its event loop may not be blocked for the time that all of them take.
+    // Slots are computed in this process, and all of them together would block its event loop for too long.
     if (looks % limits.backfillSlotsAtOnce === 0) await pause(database.clock, 0);
     if (!fires) continue;
     if (total < show) first.push(`${task.name} at ${new Date(slotMs).toISOString()}`);
@@ -55,7 +55,7 @@ export async function stepBackfill(
   const range = clamped(open.range as BackfillRange, open.created_ms);
   const task = await tasks.byName(open.filter.task as string);
   const { reverse, perSecond, missed } = range;
-  // Starts at the slot after the last one looked at, in the direction of the walk.
+  // Continues at the slot after the last one looked at, in the direction of the backfill.
   const { at } = open.cursor;
   const fromMs = reverse || at === undefined ? range.fromMs : at + 1;
   const toMs = reverse && at !== undefined ? at - 1 : range.toMs;
@@ -87,7 +87,7 @@ export async function stepBackfill(
   }
   await link(client, s, task, made);
   await noteMoved(client, s, task, made, lacked);
-  // Only now, so that a run skipped for lack of a free slot of concurrency is recorded as skipped in its slot's row.
+  // Slots are given out only here, so that a run skipped for lack of a free slot of concurrency is recorded as skipped in its slot's row.
   if (made.length > 0) await settleGates(client, s, [task.taskId], now, false);
   const nextPaceMs = perSecond === null ? now : Math.round(paceMs + (made.length * 1_000) / perSecond);
   return {
@@ -107,8 +107,8 @@ const nominalOf = (schedule: Schedule, slotMs: number): readonly number[] =>
 
 /**
  * Selects the slots that are not accepted, not given up and not about to be planned. A slot is left out if all its nominal times are
- * accounted for elsewhere, because it ran before an edit moved it.
- * @returns per slot its nominal times that are not accounted for
+ * accounted for at other slots, because it ran before an edit moved it.
+ * @returns for each slot, its nominal times that are not accounted for
  */
 async function lacking(
   client: SqlClient,
@@ -134,14 +134,14 @@ async function lacking(
     const outcome = outcomes.get(atMs);
     return outcome === undefined || (missed && outcome !== slotOutcome.run);
   };
-  // The ranges of a task whose calendar moves slots consist of nominal times.
+  // If a task's calendar moves slots, the task's ranges consist of nominal times.
   const isFree = (slotMs: number) =>
     !known.has(slotMs) && (schedule.nominalTimes !== undefined || !given(slotMs)) && (next === null || slotMs < next);
   const lacked = slots.filter(isFree).map((slotMs) => [slotMs, nominalOf(schedule, slotMs).filter(isOpen)] as const);
   return new Map(lacked.filter(([, open]) => open.length > 0).map(([slotMs, open]) => [slotMs, open]));
 }
 
-/** Records the nominal times of slots that lie elsewhere, so that a later edit finds their account. */
+/** Records the nominal times of slots that were moved, so that a later edit finds that they are accounted for. */
 async function noteMoved(
   client: SqlClient,
   s: string,
@@ -170,7 +170,7 @@ interface LedgerEntry {
   now: number;
 }
 
-/** @returns the slots that this backfill is to run */
+/** @returns the slots that this backfill must run */
 async function enterLedger(
   client: SqlClient,
   s: string,
@@ -219,7 +219,8 @@ function scheduleOf({ name, definition, calendar, zones }: TaskRecord): Schedule
       hint: "A schedule that is manual, and a fixed delay, have no slots in the past.",
     });
   }
-  // A blackout concerns when a run starts, and these start now: the ledger shows the slots that it took out.
+  // A blackout affects when a run starts, and these runs start now, so blackouts do not apply; the ledger shows the slots that they
+  // excluded.
   const ruled = { schedule, ...(definition.calendar ? { calendar: definition.calendar } : {}) };
   return plannedSchedule(ruled, calendar, [], zones);
 }
@@ -230,7 +231,7 @@ const clamped = (range: BackfillRange, nowMs: number): BackfillRange => ({
   toMs: Math.min(range.toMs, Math.floor(nowMs)),
 });
 
-/** Slots in [fromMs, toMs], and whether their calendar leaves them in. */
+/** Yields the slots in [fromMs, toMs], and whether their calendar allows them. */
 function* slotsIn(
   schedule: Schedule,
   fromMs: number,

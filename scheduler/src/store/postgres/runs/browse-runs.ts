@@ -20,9 +20,10 @@ import {
 } from "./run-pieces.ts";
 
 /**
- * Returns a page of runs. Each piece of the list is read from an index with the same order, at most a page from each, and the pieces are
- * merged: the cost of a page depends on the number of pieces, not on the number of runs. No index has a run's source, and history has none
- * of keys: a page by these reads a limited number of runs, and may have fewer runs than asked for, or none, with a `next`.
+ * Returns a page of runs. The list consists of pieces, each of which is read from an index with the same order, at most a page from each;
+ * then they are merged. So the cost of a page depends on the number of pieces, not on the number of runs. No index contains a run's source,
+ * and history has no index of keys: a page filtered by these reads a limited number of runs, and may return fewer runs than requested, or
+ * none, together with a `next`.
  * @throws OPTION_INVALID for a key without a task
  */
 export async function browseRuns(database: Database, browse: RunBrowse): Promise<RunPage> {
@@ -44,8 +45,8 @@ export async function browseRuns(database: Database, browse: RunBrowse): Promise
 }
 
 /**
- * The same pieces for callers in this process, with all fields of a run: the live states by due time, claimed ones first, then the ended
- * runs, the latest first. One text for all filters would be one plan for all: it sorted every ended run to show fifty.
+ * The same pieces for callers in this process, with all fields of a run: first the live states, each by due time, claimed runs first; then
+ * the ended runs, latest first. One SQL text for all filters would have one plan for all, which sorted every ended run to show fifty.
  * @throws TASK_UNKNOWN, OPTION_INVALID for a key without a task
  */
 export async function listRuns(database: Database, filter: RunFilter): Promise<RunRecord[]> {
@@ -56,7 +57,7 @@ export async function listRuns(database: Database, filter: RunFilter): Promise<R
   const [live, ended] = [liveNumbers(states), endedNumbers(states)];
   const any = { states: [], taskId, match, among, readyBeforeMs: null, sinceMs, untilMs: null, after: null };
   const browse: Asked = { ...any, limit, brief: false };
-  // A window is continued by due time, so each state has windows of its own.
+  // A window continues by due time, so each state needs windows of its own.
   const phases = among.tested.length > 0 ? live.reverse().map((state) => [state]) : live.length > 0 ? [live] : [];
   const runs: RunRecord[] = [];
   for (const states of phases)
@@ -69,7 +70,7 @@ export async function listRuns(database: Database, filter: RunFilter): Promise<R
   if (ended.length === 0) return runs;
   const read = readerOf(among, "ended");
   const since = await readAll((part) => read(database, { ...browse, ...part }, ended), limit - runs.length);
-  // A run that ended between the two statements is in both.
+  // A run that ended between the two statements is in the results of both.
   const shown = new Set(runs.map(({ runId }) => runId));
   return [...runs, ...since.filter(({ runId }) => !shown.has(runId))];
 }
@@ -82,8 +83,8 @@ function readerOf({ tested }: Among, phase: Phase): Reader {
 }
 
 /**
- * A page of runs by labels. A label that many runs have is found in the first window of the list's own order. If the window does not fill
- * the page, the label is rare, and the rest is read through the index of labels: all runs with the labels, sorted.
+ * Returns a page of runs by labels. If many runs have the labels, the first window of the list's own order contains enough of them. If that
+ * window does not fill the page, the labels are rare, and the rest is read through the index of labels: all runs with the labels, sorted.
  */
 async function labelledRuns(database: Database, browse: Asked, phase: Phase, numbers: number[]): Promise<RunPage> {
   const page = await (phase === "live" ? liveRuns : endedRuns)(database, browse, numbers);
@@ -99,8 +100,8 @@ async function labelledRuns(database: Database, browse: Asked, phase: Phase, num
 }
 
 /**
- * Planned anew each time: a plan for any labels takes them for frequent ones, and would read the runs of a span of time instead. The CTE
- * keeps the planner from walking the order of the list until enough runs are found.
+ * Planned anew each time, because a plan for arbitrary labels assumes frequent ones, and would read all runs of a time span instead. The
+ * CTE keeps the planner from scanning the list's order until enough runs are found.
  */
 async function indexedRuns(database: Database, browse: Asked, phase: Phase, numbers: number[]): Promise<RunPage> {
   const s = database.schema;
@@ -119,7 +120,7 @@ async function indexedRuns(database: Database, browse: Asked, phase: Phase, numb
   if (after !== null) {
     const [at, id] = [given(after.atMs), given(after.runId)];
     const [least, beyond] = isLive ? [">=", ">"] : ["<=", "<"];
-    // The first of the two conditions excludes partitions, which a row comparison does not.
+    // The first of the two conditions excludes partitions, which the row comparison alone does not.
     where.push(`r.${time} ${least} ${at} and (r.${time}, r.id) ${beyond} (${at}, ${id})`);
   }
   const table = isLive ? "run" : "run_history";
@@ -150,8 +151,8 @@ async function readAll(
 }
 
 /**
- * How the runs that match are read: a group and namespaces are sets of tasks, and a few tasks are read by the index of tasks. For many
- * tasks, probing each would take longer than reading runs in order and testing them.
+ * How the runs that match are read. A group and namespaces stand for sets of tasks; a few tasks are read by the index of tasks. For many
+ * tasks, probing each one would take longer than reading the runs in order and testing them.
  * @returns null: there is no such task @throws OPTION_INVALID for a key without a task
  */
 async function amongOf(database: Database, taskId: number | null, match: RunMatch = {}): Promise<Among | null> {

@@ -11,14 +11,17 @@ import { andLabelsSql, taskIdsSql, taskValues } from "../tasks/task-filter.ts";
 
 type Ended = Settlement & { verdict: Extract<Settlement["verdict"], { kind: "ended" }> };
 
-/** The end leaves no row, since its task keeps no history of successes. A run that goes on as another is kept, since that one reads it. */
+/**
+ * True if the end leaves no row, because its task keeps no history of successes. A run that another run continues is kept, because that run
+ * reads it.
+ */
 export const isUnkept = ({ unkept, verdict }: Ended): boolean =>
   unkept === true && verdict.outcome === "succeeded" && verdict.onward === undefined;
 
 /**
- * Returns the statement that ends runs, which all satisfy `isUnkept`, or none of which do. If one of them failed, the statement also writes
- * its letter, so that there is no failure without a letter. Ends without a failure pay nothing for it. @param answer the columns to return
- * of the ended runs, if not all in one row
+ * Returns the statement that ends runs, which must all satisfy `isUnkept`, or none of them. If one of the runs failed, the statement also
+ * writes its dead letter, so that every failure has one. Ends without a failure have no overhead. @param answer the result columns for the
+ * ended runs, if not all are in one row
  */
 export function finishing(
   s: string,
@@ -40,7 +43,7 @@ export function finishing(
   return { name: "settle-finish-failed", text: finishSql(s, letters, answer), values: [...values, ended.map(of)] };
 }
 
-/** For runs that all satisfy `isUnkept`: it ends most of them, and `finishing` the rest. */
+/** For runs that all satisfy `isUnkept`: this statement ends most of them, and `finishing` ends the rest. */
 export const leaving = (s: string, ended: Ended[]) => ({
   name: "settle-leave",
   text: leaveSql(s),
@@ -54,7 +57,7 @@ const ofLabels = (s: string, filter: OperationFilter) =>
     ? ` and exists (select from ${s}.run_history h where h.id = d.run_id and h.ended_ms = d.ended_ms${andLabelsSql("h", filter)})`
     : "";
 
-/** The filter as a condition on letters `d`: parameters $1 to $6, and the run's number if there is one. */
+/** The filter as a condition on letters `d`, with the parameters $1 to $6, and one more for the run's number if there is one. */
 export const openLettersSql = (
   s: string,
   filter: OperationFilter,
@@ -76,7 +79,7 @@ export function deadLetterStore(database: Database): DeadLetterStore {
   const asLetter = (row: Row): DeadLetter => ({ ...row, state: letterStates[row.state] ?? "open" });
   return {
     async groups(filter) {
-      // The counts come from the index of open letters alone; one row of history per group is read, by its partition's key.
+      // The counts come only from the index of open letters; for each group, one row of history is read, by its partition's key.
       type Counted = Omit<DeadGroup, "reason"> & { error: Json; kept: boolean; ofGroups: number; ofLetters: number };
       const rows = await database.query<Counted>(
         "",

@@ -5,10 +5,10 @@ import { letterState, runOutcome } from "../states.ts";
 import type { Tasks } from "../tasks/read.ts";
 import { pause } from "../tasks/stop.ts";
 
-/** Older failures were checked by the former leader, or are checked again at the next failure. */
+/** How far back failures are looked at, ms. The former leader checked older failures, or the next failure causes another check. */
 const lookedBackMs = 3_600_000;
 
-/** Signals to the leader those of these tasks ($1) that pause after failures in a row. */
+/** Sends the leader a signal for those of these tasks ($1) that are paused after failures in a row. */
 export const failingToldSql = (s: string) =>
   `select count(${notifySql(s, "'failing ' || id")}) from ${s}.task where id = any($1::int[]) and definition ? 'pauseAfter' and paused_ms is null`;
 
@@ -23,7 +23,9 @@ const inRowSql = (s: string) => `
 
 /**
  * Pauses those of these tasks that have had as many failed runs in a row as their `pauseAfter` says. The condition is checked again in the
- * transaction that pauses. @param taskIds null: all with a failure in the last hour @returns their names
+ * transaction that pauses.
+ * @param taskIds null: all tasks with a failure in the last hour
+ * @returns their names
  */
 export async function pauseFailing(tasks: Tasks, taskIds: number[] | null, change: Change): Promise<string[]> {
   const { database, s } = tasks;
@@ -44,7 +46,7 @@ export async function pauseFailing(tasks: Tasks, taskIds: number[] | null, chang
       return (row?.failed ?? 0) >= most;
     };
     if (!(await isFailing(queryOf(database)))) continue;
-    // Not called if the task was paused by another process or an operator meanwhile.
+    // Stays false if another process or an operator has paused the task meanwhile, because the check is then not called.
     let isStill = false;
     const asked = async (client: SqlClient) => {
       isStill = await isFailing(queryIn(client));

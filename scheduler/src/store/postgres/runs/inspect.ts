@@ -1,6 +1,6 @@
 /**
- * The facts that an operator needs to judge whether a store is healthy. This module only reads, and does not migrate: it may look at a
- * database that is older or newer than this code, or that has no Carillon schema.
+ * Facts from which an operator can judge whether a store is healthy. This module only reads and does not migrate: the database may be older
+ * or newer than this code, or have no Carillon schema.
  */
 
 import { type Clock, systemClock } from "../../../base/clock.ts";
@@ -27,15 +27,15 @@ import { withDatabase } from "../with-database.ts";
 import { KnownZones } from "../zones/known-zones.ts";
 
 export interface ServerFacts {
-  /** For example "15.14". */
+  /** The server's version, such as "15.14". */
   version: string;
-  /** 150014 */
+  /** The same as a number, such as 150014. */
   versionNumber: number;
-  /** A replica, or a server told to accept no writes. */
+  /** True for a replica, or a server that is set to accept no writes. */
   readOnly: boolean;
-  /** The shortest of a few samples. */
+  /** The round trip to the server in ms: the shortest of a few samples. */
   roundTripMs: number;
-  /** How far this machine's wall clock is behind the store's; negative when ahead. Accurate to half the round trip. */
+  /** By how many ms this machine's wall clock is behind the store's; negative when ahead. Accurate to half the round trip. */
   clockOffsetMs: number;
   /** The shift that the cluster adds to the store's clock: not 0 while that clock is wrong. */
   clockShiftMs: number;
@@ -48,9 +48,9 @@ export interface ServerFacts {
   serves: boolean;
   /** The pooler before the server, if there is one, and its mode. */
   pooling: Pooling;
-  /** The server's JIT compiler is on for costly statements: through a pooler Carillon cannot turn it off. */
+  /** True if the server's JIT compiler is on for costly statements; through a pooler, Carillon cannot turn it off. */
   compiles: boolean;
-  /** The holders that keep dead rows from being removed: the oldest of each kind. */
+  /** The oldest holder of each kind that keeps dead rows from being removed. */
   snapshots: HeldSnapshot[];
   /** The result of a test write of 16 MB to the server's disk; null: the role may not make it. */
   disk: "room" | "full" | null;
@@ -63,7 +63,7 @@ export interface OverdueRuns {
   oldestDueMs: number;
 }
 
-/** A group at its limit, while runs of its tasks are overdue. */
+/** A group that is at its limit while runs of its tasks are overdue. */
 export interface FullGroup {
   group: string;
   limit: number;
@@ -82,16 +82,16 @@ export interface StuckRun {
 /** The last time that the store was found to have been promoted or restored, or to lack acknowledged writes. */
 export interface RecoveryFacts {
   beganMs: number;
-  /** null: it is under way, or another began before its end. */
+  /** null: it is under way, or another recovery began before it ended. */
   endedMs: number | null;
-  /** By how much the store went back; null: no process could determine it. */
+  /** By how many ms the store went back; null: no process could determine it. */
   backMs: number | null;
-  /** Runs that were restored. */
+  /** Number of runs that were restored. */
   runs: number;
   verdicts: number;
-  /** Nodes that were at work before and did not come back. */
+  /** Nodes that were at work before the recovery and did not come back. */
   missing: string[];
-  /** The most runs that these nodes may have started, and that started again. */
+  /** The most runs that these nodes may have started and that then started a second time. */
   inDoubt: number;
 }
 
@@ -100,7 +100,7 @@ export interface ClusterFacts {
   members: Member[];
   leadership: Leadership;
   tasks: TaskRecord[];
-  /** Per partitioned table the end of its last partition, epoch milliseconds. */
+  /** For each partitioned table, the end of its last partition in epoch milliseconds. */
   partitions: { table: string; untilMs: number }[];
   /** The role that may make partitions, and this connection's role. */
   maker: Maker;
@@ -113,18 +113,18 @@ export interface ClusterFacts {
   unplanned: { task: string; slotMs: number }[];
   /** Zones whose rules are in the store, and the newest version of their time zone database; null: unknown, or there are none. */
   zones: { count: number; newest: string | null };
-  /** Tasks planned by rules from before a change of their zone. */
+  /** Tasks that are still planned by the rules from before a change of their zone. */
   zonesBehind: string[];
-  /** undefined: there never was one. */
+  /** undefined: there has been no recovery. */
   recovery: RecoveryFacts | undefined;
   /** Set if cluster time is behind a time it had reached. */
   timeBack: TimeBack | undefined;
   clusterId: string;
   /** The coordination in use: a service's id, `store`, or null before the first node. */
   coordination: string | null;
-  /** Names that went from one process to another and back within the hour: two processes use them. */
+  /** Names that moved from one process to another and back within the last hour, so two processes use them. */
   sharedNames: { node: string; processes: string[] }[];
-  /** Addresses that did the same. */
+  /** Addresses that moved in the same way. */
   sharedAddresses: { address: string; processes: string[] }[];
 }
 
@@ -135,15 +135,18 @@ export interface Inspection {
 }
 
 const clockSamples = 5;
-/** With the minimal work memory, a set of this many numbers is written to disk: 16 MB, as much as a segment of the write-ahead log. */
+/**
+ * The numbers that the test query collects. With the least work memory, a set of this many is written to disk: 16 MB, as much as a segment
+ * of the write-ahead log.
+ */
 const spilledNumbers = 1_000_000;
 const most = 20;
-/** A run this late and not claimed waits for more than the next poll. */
+/** A run that is late by this much and not claimed is not just waiting for the next poll. */
 const overdueMs = 5_000;
 /** Longer than any reclaim or stopping handler takes. */
 const stuckMs = 60_000;
 const sharedNameMs = 3_600_000;
-/** The leader plans ahead and every follower rescues after 250 ms: a slot this late is planned by neither. */
+/** The leader plans ahead, and every follower rescues after 250 ms, so a slot that is late by this much is planned by neither. */
 const unplannedMs = 2_000;
 
 /** @throws STORE_UNREACHABLE, STORE_REFUSED */
@@ -154,7 +157,7 @@ export const inspectPostgres = (url: string, schema: string, clock: Clock = syst
     return { server, cluster: readable ? await clusterFacts(database, clock, server) : undefined };
   });
 
-/** Returns whether Carillon has been used here: checked before a read-only command would make a schema. */
+/** Returns whether the schema contains Carillon's tables; checked before a read-only command would create a schema. */
 export const hasCluster = (url: string, schema: string): Promise<boolean> =>
   withDatabase({ url, schema }, async (database) => (await schemaVersion(database)).number > 0);
 
@@ -213,7 +216,7 @@ async function serverFacts(database: Database, clock: Clock): Promise<ServerFact
   };
 }
 
-/** Writes a temporary file, which a replica may do too and which no transaction leaves behind. */
+/** Makes the server write a temporary file, which a replica may do too and which no transaction leaves behind. */
 async function diskOf(database: Database): Promise<ServerFacts["disk"]> {
   try {
     await database.transaction(async (client) => {
@@ -302,7 +305,7 @@ async function clusterFacts(database: Database, clock: Clock, server: ServerFact
     `select began_ms as "beganMs", ended_ms as "endedMs", back_ms as "backMs", runs, verdicts, missing, ${inDoubtSql(s, "r")} as "inDoubt"
      from ${s}.recovery r order by number desc limit 1`,
   );
-  /** Selects names or addresses that went from one process to another and back: a restart goes one way. */
+  /** Selects names or addresses that moved from one process to another and back; a restart only moves a name forward. */
   const takingTurns = (what: string, of: string) => `
     with recent as (select id, ${of} as what, node, host, pid from ${s}.session where started_ms > $1 and ${of} is not null)
     select a.what as ${what}, array_agg(distinct format(${what === "node" ? "'pid %s on %s', p.pid, p.host" : "'%s (pid %s on %s)', p.node, p.pid, p.host"})) as processes

@@ -5,7 +5,7 @@ import type { Database } from "../database.ts";
 
 const levels = ["debug", "info", "warn", "error"] as const;
 
-/** Those of `i` whose run and fence are or were a claim of this session, or of an earlier session of its worker. */
+/** Selects from `i` the lines whose run and fence are or were a claim of this session, or of an earlier session of its worker. */
 const claimedBySql = (s: string, session: string) => `
   where exists (
     select from (

@@ -12,9 +12,7 @@ const tasksPerBatch = 10;
 const runsPerBatch = 50;
 const cancelledAtOnce = 4;
 
-/*
- * Pause, resume, cancel: transactions of their own, in batches.
- */
+/* Operations that pause, resume or cancel: each item has a transaction of its own, and items are processed in batches. */
 
 const tasksSql = (
   s: string,
@@ -69,12 +67,12 @@ export async function pickBatch(
 
 const soonestLookMs = 100;
 const latestLookMs = 10_000;
-/** The clocks of the nodes that write the two times differ by less than this. */
+/** The greatest assumed difference between the clocks of the nodes that write the two times, ms. */
 const clocksApartMs = 60_000;
 
 /**
- * Counts the runs whose workers were told to stop them, by how each ended: a handler may finish all the same. Runs that still go on are
- * looked at again, ever more rarely.
+ * For runs whose workers were told to stop them, counts how they ended: a handler may finish its run instead. Runs that still go on are
+ * looked at again, at increasing intervals.
  */
 export async function countAsked(client: SqlClient, s: string, open: OpenOperation, now: number): Promise<Progress> {
   const { cursor, created_ms } = open;
@@ -106,8 +104,9 @@ export async function countAsked(client: SqlClient, s: string, open: OpenOperati
 }
 
 /**
- * Each item may have been done by an earlier try whose process died: then it is found done, and counts as done. A process that stood still
- * and was declared dead pauses and resumes nothing once the batch was counted, since that may have been undone meanwhile.
+ * Carries out a batch. An earlier try whose process died may already have processed an item: then the item counts as done. A process that
+ * stood still and was presumed dead pauses and resumes nothing more once the batch was counted, because the effect may have been undone
+ * meanwhile.
  */
 export async function carryOut(
   { s, tasks, runs }: OperationContext,
@@ -134,7 +133,7 @@ export async function carryOut(
   };
   const pauseOne = async (name: string) => {
     const untilMs = open.pause_until_ms === null ? null : Number(open.pause_until_ms);
-    // The pause would be over already.
+    // The pause would already be over.
     if (untilMs !== null && untilMs <= nowMs) return "passed";
     await tasks.pause(name, { author, reason, nowMs, untilMs }, isWanted);
     return "done";

@@ -14,9 +14,7 @@ import { letterValues, openLettersSql } from "./dead-letters.ts";
 import type { BatchItem, OpenOperation, OperationContext, Preview, Progress } from "./operation-rows.ts";
 
 const runsPerStep = 200;
-/*
- * Rerun, redrive, dismiss: rows of the past, in the transaction that moves the cursor.
- */
+/* Operations that rerun, redrive or dismiss: they act on rows of the past, in the transaction that moves the cursor. */
 
 interface Mark {
   /** The new runs, keyed by the old ones' numbers. */
@@ -33,20 +31,20 @@ interface Past {
   priority: number | null;
   key: string | null;
   slotMs: number | null;
-  /** The runs that it came after or went on from, in the store's format. */
+  /** The runs that this run followed or continued, in the store's format. */
   inputs: string | null;
-  /** The run whose children it joined. */
+  /** The run whose children this run joined. */
   joined: number | null;
   limitKey: string | null;
   overrides: Overrides | null;
   labels: RunLabels | null;
-  /** Its part of a split run, in the store's format. */
+  /** The part of a split run that this run is, in the store's format. */
   shard: string | null;
-  /** The origin of a run that a slot did not begin. */
+  /** The origin of the run, for runs that no slot began. */
   origin: number | null;
-  /** Its task exists. */
+  /** True if its task exists. */
   exists: boolean;
-  /** Its history exists. */
+  /** True if its history exists. */
   kept: boolean;
 }
 
@@ -123,7 +121,7 @@ export async function stepReruns(
   now: number,
 ): Promise<Progress> {
   const { s } = context;
-  // Runs that ended after the operation began were not counted, so they are not rerun either.
+  // Runs that ended after the operation began are not counted in its total, so they are not rerun.
   const untilMs = Math.min(open.filter.untilMs ?? open.created_ms, open.created_ms);
   const bound = { ...open, filter: { ...open.filter, untilMs } };
   const picked = open.kind === "rerun" ? await pickEnded(client, s, bound) : await pickLetters(client, s, bound);
@@ -162,8 +160,8 @@ async function pickEnded(client: SqlClient, s: string, open: OpenOperation): Pro
 }
 
 /**
- * Failed runs that were run again already, by a redrive or a rerun. Their letters are locked in the order in which a redrive locks them: if
- * two operations act on the same failures at once, the second waits and then finds the work of the first.
+ * Selects failed runs that a redrive or a rerun has already run again. Their letters are locked in the order in which a redrive locks them:
+ * if two operations act on the same failures at once, the second waits and then sees the result of the first.
  */
 async function runAgainAlready(client: SqlClient, s: string, past: Past[]): Promise<Set<number>> {
   const { rows } = await client.query(
@@ -192,7 +190,7 @@ async function pickLetters(client: SqlClient, s: string, open: OpenOperation): P
   return rows as unknown as Past[];
 }
 
-/** Makes a new run of each, with the same properties. Task by task, in the order in which gates are locked. */
+/** Makes a new run for each ended run, with the same properties, task by task in the order in which gates are locked. */
 async function runAgain({ s, runs }: OperationContext, client: SqlClient, past: Past[], now: number) {
   const made = new Map<number, number>();
   let error: string | null = null;
@@ -208,22 +206,22 @@ async function runAgain({ s, runs }: OperationContext, client: SqlClient, past: 
       if (run.created) made.set(id, run.runId);
       else error = `run ${id}: run ${run.runId} lives and has its key ${key}`;
     } catch (failure) {
-      // The task was removed since it was read, by a committed transaction; this transaction is not affected.
+      // A committed transaction removed the task after it was read; this transaction is not affected.
       if (!isCarillonError(failure, "TASK_UNKNOWN")) throw failure;
       error = `run ${id}: its task was removed`;
     }
   }
   await inherit(client, s, past, made);
-  // After their slots are written, so that a run skipped for lack of a free slot of concurrency is recorded with its slot.
+  // Gates are settled after the slots are written, so that a run skipped for lack of a free slot of concurrency is recorded with its slot.
   const taskIds = past.filter(({ id }) => made.has(id)).map(({ taskId }) => taskId);
   if (taskIds.length > 0) await settleGates(client, s, taskIds, now, false);
   return { made, error };
 }
 
 /**
- * Copies slots, inputs and origins of the old runs; for a part of a split run also its part, or it would be split into all parts again. The
- * new runs are made by hand and have no parent, except those that join: their joined runs are found by the parent. A rerun of a child has
- * no parent, or an open join would wait for it.
+ * Copies slots, inputs and origins of the old runs to the new ones; for a part of a split run also its part, because the new run would
+ * otherwise be split into all parts again. The new runs are made by hand and have no parent, except joining runs, which find the runs that
+ * they join by the parent. A rerun of a child has no parent, because an open join would otherwise wait for it.
  */
 async function inherit(client: SqlClient, s: string, past: Past[], made: Map<number, number>) {
   const heirs = past.filter(
@@ -247,7 +245,7 @@ async function inherit(client: SqlClient, s: string, past: Past[], made: Map<num
   );
 }
 
-/** Closes the letters of runs that were run again, however that was requested. */
+/** Closes the dead letters of runs that were run again, whichever request did so. */
 async function mark(client: SqlClient, s: string, past: Past[], { made, operationId, state }: Mark) {
   if (past.length === 0) return;
   await client.query(
@@ -264,7 +262,7 @@ async function mark(client: SqlClient, s: string, past: Past[], { made, operatio
   );
 }
 
-/** A run like an ended one, due now. */
+/** The write for a run like the ended one, due now. */
 const writeOf = ({ taskId, payload, key, limitKey, priority, overrides, labels }: Past, now: number): EnqueueWrite => ({
   taskId,
   payload,

@@ -10,13 +10,13 @@ import type { TaskStore } from "../../../task/task-store.ts";
 import type { Database } from "../database.ts";
 import type { RunIds } from "../enqueue/run-ids.ts";
 
-/** Dependencies of an operation's statements. */
+/** What the statements of an operation depend on. */
 export interface OperationContext {
   database: Database;
   s: string;
   tasks: TaskStore;
   runs: RunStore;
-  /** Numbers drawn for the runs made here. */
+  /** Draws the numbers of the runs that are made here. */
   runIds: RunIds;
 }
 
@@ -30,7 +30,7 @@ export interface OpenOperation {
   state: OperationState;
   reason: string;
   author: string;
-  /** The highest run number when it began: runs that the operation makes itself are not its own targets. */
+  /** The highest run number when the operation began, so that runs made by the operation itself are not its targets. */
   last_run_id: number;
   cursor: Cursor;
   batch: BatchItem[] | null;
@@ -45,11 +45,11 @@ export interface Cursor {
   endedMs?: number;
   at?: number;
   paceMs?: number;
-  /** For a cancel: runs whose workers were asked to stop them, and that are not known to have ended. */
+  /** For a cancel: runs whose workers were asked to stop them and that may not have ended yet. */
   asked?: number[];
-  /** How many times in a row these were looked at in vain. */
+  /** How many times in a row a look found none of them ended. */
   looks?: number;
-  /** The number of runs that were told to stop, and ended otherwise. */
+  /** Number of runs whose workers were told to stop them and that ended otherwise. */
   late?: number;
 }
 

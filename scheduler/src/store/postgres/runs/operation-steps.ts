@@ -7,10 +7,13 @@ import { carryOut, countAsked, pickBatch } from "./operation-batches.ts";
 import { stepReruns } from "./operation-reruns.ts";
 import type { Batch, OpenOperation, OperationContext, Progress } from "./operation-rows.ts";
 
-/** A process that takes a batch has this long before another may assume that it is dead and repeat the batch. */
+/** How long a process that takes a batch may be silent before another process may presume it dead and repeat the batch, ms. */
 const batchTurnMs = 5_000;
 
-/** A process that stops in the middle of a step holds the operation for this long at most. */
+/**
+ * The server ends a step's transaction after this idle time, so that a process that stops in the middle of a step does not hold the
+ * operation longer.
+ */
 const stepIdle = "30s";
 
 export const isBatched = (kind: OperationKind) => kind === "pause" || kind === "resume" || kind === "cancel";
@@ -43,7 +46,7 @@ export async function step(
   return { stepped: null, nextMs: next?.nextMs ?? null };
 }
 
-/** Takes the operation that has waited longest for its turn; one that another process is stepping is skipped. */
+/** Takes the operation that has waited longest for its turn; skips an operation that another process is stepping. */
 async function take(
   client: SqlClient,
   s: string,
@@ -58,7 +61,7 @@ async function take(
   return rows[0] as unknown as OpenOperation | undefined;
 }
 
-/** @returns the batch to carry out after the commit, if the operation goes on with one */
+/** @returns the batch to carry out after the commit, if the step needs one */
 async function stepIn(
   context: OperationContext,
   client: SqlClient,
@@ -118,11 +121,12 @@ async function advance(
   );
 }
 
-/** Runs counted in the cursor, not in the columns. */
+/** The number of runs that only the cursor counts, not the columns. */
 const apart = ({ cursor: { asked = [], late = 0 } }: Progress): number => asked.length + late;
 
 /**
- * Counts a batch once: if another process repeated it, assuming that this one was dead, the later of the two finds the row a step further.
+ * Counts a batch once: if another process repeated the batch because it presumed this one dead, the later of the two finds that `steps` has
+ * moved on.
  */
 async function settle(database: Database, id: number, batch: Batch, progress: Progress, now: number): Promise<void> {
   const s = database.schema;
@@ -159,8 +163,8 @@ async function breakOff(database: Database, id: number, error: unknown, now: num
 }
 
 /**
- * Errors that another try can resolve: a store that is away, a conflict of two transactions, a task that was removed between being read
- * and being written. Any other error would recur forever.
+ * Returns whether another try can succeed after the error: a store that is away, a conflict of two transactions, a task that was removed
+ * between a read and a write. Any other error would recur for ever.
  */
 function isPassing(error: unknown): boolean {
   if (isCarillonError(error)) return error.code.startsWith("STORE_");

@@ -27,9 +27,9 @@ import { isBatched, step } from "./operation-steps.ts";
 const previewMax = 20;
 
 /**
- * A step is one transaction under the operation's row: its work, its new position and its counts commit together, so that the next process
- * to step continues exactly there. Acts that are transactions of their own (a pause, a cancellation) are first recorded as a batch; they
- * can be done twice, and are counted once by the row's `steps`.
+ * A step is one transaction that holds the operation's row: its work, its new position and its counts commit together, so that the next
+ * process to step continues exactly there. Actions with transactions of their own (a pause, a cancellation) are first recorded as a batch;
+ * they can be done twice without harm, and are counted once, by the row's `steps`.
  */
 export function operationStore(database: Database, tasks: TaskStore, runs: RunStore): OperationStore {
   const s = database.schema;
@@ -92,7 +92,7 @@ async function begin(
       ],
     );
     if (row) return row.id;
-    // Another process began it between this statement's snapshot and its insert.
+    // Another process inserted this operation between this statement's snapshot and its insert.
     const [other] = await database.query<{ id: number }>(
       "operation-begun",
       `select id from ${s}.operation where token = $1`,
@@ -109,7 +109,7 @@ async function rerun(context: OperationContext, runId: number, change: Change, d
   const number = drawn ?? ((await runIds.take(1))[0] as number);
   return database.persist((repeats) =>
     database.transaction(async (client) => {
-      // An earlier try may have made the run, and may be committed at any moment during this one.
+      // An earlier try may have made the run, or may be committed at any moment during this one.
       const known = repeats || drawn !== undefined;
       const query = queryIn(client);
       if (known && (await existing(query, s, [number], now)).size > 0) return { runId: number, created: true };
@@ -158,7 +158,7 @@ async function stop(
           hint: `See what it did: carillon operations show ${operationId}.`,
         });
       }
-      // A stop that waited for the store was requested before the last steps were made.
+      // A stop that had to wait for the store was requested before the last steps were made.
       await client.query(
         `update ${s}.operation set state = $2, ended_ms = case when $2 = 'stopped' then greatest($3::bigint, stepped_ms) end, next_ms = $3 where id = $1`,
         [operationId, state, now],

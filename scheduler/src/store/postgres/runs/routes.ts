@@ -11,17 +11,20 @@ import { runOutcome, runState, takesRuns } from "../states.ts";
 import { endUnclaimedSql } from "./unclaimed-ends.ts";
 
 const withdrawnPerStep = 1_000;
-/** The most runs of one priority at one worker: with all workers busy, runs given back would come back. */
+/**
+ * The most late runs of one priority that are taken back from one worker in a step: if all workers are busy, runs that are taken back would
+ * only return.
+ */
 const latePerStep = 50;
-/** The load is counted up to here: a worker with this many runs is loaded. */
+/** The load of a worker is counted up to this number; a worker with this many runs counts as fully loaded. */
 const loadMost = 1_000;
 /** SQL condition: a run may go to another worker when its addressee has no free slot. Runs of other routes belong to their worker. */
 const movable = `coalesce(t.definition->'route'->>'by', 'least-loaded') in
   ('least-loaded', 'random', 'round-robin', 'least-recently-used', 'shards')`;
 
 /**
- * The release that a run keeps to, if its task has `pin`: that of its last try's worker, else that of the worker that ran the pinned run
- * whose child, next link or join it is. No row: none.
+ * The release that a run is pinned to, if its task has `pin`: the release of its last try's worker; else that of the worker that ran the
+ * pinned run of which it is a child, a next link or a join. No row: none.
  */
 const releaseSql = (s: string, run: string) => `
       select o.settings->>'release' as release from (
@@ -37,7 +40,7 @@ const releaseSql = (s: string, run: string) => `
       where (select t.definition ? 'pin' from ${s}.task t where t.id = ${run}."taskId")
       order by had.rank limit 1`;
 
-/** One statement, so that runs, turns and loads are of one moment: see `addressSql`. Without a run nothing else is read. */
+/** One statement, so that runs, turns and loads are read at one moment: see `addressSql`. If there is no run, nothing else is read. */
 const viewSql = (s: string) => `
   with found as materialized (
     select r.id as "runId", r.task_id as "taskId", coalesce(r.limit_key, r.key) as key, r.shard, r.due_ms as "dueMs", r.attempt,
@@ -75,10 +78,10 @@ const viewSql = (s: string) => `
             order by due_ms limit 1) r) as "nextDueMs"`;
 
 /*
- * If two routers saw the same turns only one writes: the other's turns are no longer the next ones, so its choices for that task are
- * refused as a whole, and it looks again. Tasks are locked before, so that this statement sees every turn written so far. The gates of
- * tasks limited by worker are locked too, so that the counts stay true until this commits. So are the sessions' rows: else one might end or
- * drain in between, and the withdrawal that follows its end would skip the run addressed to it just now.
+ * If two routers saw the same turns, only one writes: the other's turns are then no longer the next ones, so all its choices for that task
+ * are refused, and it looks again. Tasks are locked first, so that this statement sees every turn written so far. The gates of tasks
+ * limited by worker are locked too, so that the counts stay true until this commits, and so are the sessions' rows: otherwise a session
+ * might end or drain in between, and the withdrawal that follows its end would miss the run addressed just now.
  */
 const addressSql = (s: string) => `
   with given as (
@@ -124,8 +127,8 @@ const told = (s: string, rows: string) => `
 
 /**
  * A directed run is a ready run in a group of its own: 0 until it has an addressee, then the negative number of the addressee's session. So
- * a claim needs no code for addressees, and a claim and a withdrawal are two writes of one row, each of which requires the state in which
- * the other has not happened.
+ * claims need no code for addressees. A claim and a withdrawal are two writes of one row, and each of them requires that the other has not
+ * happened.
  */
 export function routeStore(database: Database): RouteStore {
   return {
@@ -166,7 +169,7 @@ async function address(
     writes.map(({ turn }) => turn),
   ];
   return database.transaction(async (client) => {
-    // In the order in which an edit locks them.
+    // Tasks are locked in the order in which an edit locks them.
     await client.query(`select from ${s}.task where id = any($1) order by id for no key update`, [taskIds]);
     await client.query(`select from ${s}.gate where task_id = any($1) order by task_id for update`, [taskIds]);
     const { rows } = await client.query(addressSql(s), values);
@@ -309,9 +312,10 @@ async function spread(database: Database): Promise<number> {
   return row?.count ?? 0;
 }
 
-/** In a transaction of the caller. */
+/** The same in the caller's transaction. */
 export async function drainSession(client: SqlClient, s: string, sessionId: number): Promise<void> {
-  // First and alone: it waits for routers that address to this session now, and the next statement sees their writes.
+  // A separate statement that comes first: it waits for routers that are addressing runs to this session, and the next statement sees their
+  // writes.
   await client.query(`update ${s}.session set draining = true where id = $1`, [sessionId]);
   await client.query(
     `with mine as materialized (

@@ -8,23 +8,23 @@ import { sourceNumber } from "../enqueue/sources.ts";
 import { runState } from "../states.ts";
 import { inNamespacesSql } from "../tasks/task-filter.ts";
 
-/** Row limits of the statements: few sizes, so that there are few texts. A page is cut from the rows. */
+/** Row limits of the statements. There are few sizes, so that there are few SQL texts; a page is then cut from the rows. */
 const sizes = [51, 201];
 
 /**
- * With some dozens of partitions, planning a statement takes ten times as long as running it, so each is prepared, and has its size as a
- * literal: a plan for any number of rows would be a plan for many.
+ * Returns the row limit for a page. With dozens of partitions, planning a statement takes ten times as long as running it, so each
+ * statement is prepared. Its size is a literal, because a plan for any number of rows would be a plan for many.
  */
 const sizeOf = (limit: number): number => sizes.find((size) => size >= limit) ?? limit;
 
 const priorities = "generate_series(0, 9) as q (priority)";
 
-/** `brief`, the default: lists show only a part of a run's fields. */
+/** `brief`, the default: the fields that lists show, without the others. */
 export type Asked = RunBrowse & { brief?: boolean; among: Among };
 
 /**
- * The index order that a list is read in: that of all runs, or of these tasks. `tested` lists the properties that no index has: each run
- * that is read is compared with them, so a statement reads a limited number of runs, its window.
+ * The index order in which a list is read: that of all runs, or that of these tasks. `tested` lists the properties that no index has: each
+ * run that is read is compared with them, so a statement reads only a limited number of runs, its window.
  */
 export interface Among {
   taskIds: readonly number[] | null;
@@ -33,7 +33,10 @@ export interface Among {
 
 export type Phase = "live" | "ended";
 
-/** Statements of other sizes are not prepared: there would be one for each size ever requested. */
+/**
+ * Returns the name of a prepared statement. Statements of other sizes are not prepared, because there would be one for each size ever
+ * requested.
+ */
 function nameOf(phase: string, numbers: number[], { among, brief = true }: Asked, size: number): string {
   if (!sizes.includes(size)) return "";
   const { taskIds, tested } = among;
@@ -54,7 +57,7 @@ export function testsOf(s: string, { match, among }: Asked, first: number): { sq
   return { sql: sql.join(" and "), values };
 }
 
-/** The numbers of the tasks of a group (null: of any) and in namespaces (null: in any); removed tasks too. */
+/** The numbers of the tasks of a group (null: any group) and in namespaces (null: any), including removed tasks. */
 export const tasksSql = (s: string, group: string, namespaces: string): string =>
   `select f.id from ${s}.task f where (${group}::text is null or f.group_id = (select id from ${s}.worker_group where name = ${group}))
    and ${inNamespacesSql("f.name", `${namespaces}::text[]`)}`;
@@ -66,20 +69,20 @@ interface LookedRow extends RunRow {
 }
 
 interface Window {
-  /** Selects id, time and `hit` of the runs in the list's order. */
+  /** Each selects id, time and `hit` of runs in the list's order. */
   pieces: string[];
   time: "due_ms" | "ended_ms";
   /** The number of runs that are read. */
   most: number;
   /** The number of runs that are returned. */
   size: number;
-  /** Selects the runs of `found`. */
+  /** Selects the records of the runs in `found`. */
   records: string;
 }
 
 /**
- * The statement that reads a window of runs and returns those that pass the tests. Each row also has how many runs were read and the
- * position of the last one, where the next window begins; without a matching run there is one row that has only these.
+ * The statement that reads a window of runs and returns those that pass the tests. Each row also has the number of runs that were read and
+ * the position of the last one, where the next window begins; if no run matches, there is one row with only these.
  */
 function windowSql({ pieces, time, most, size, records }: Window): string {
   const down = time === "ended_ms" ? " desc" : "";
@@ -111,8 +114,9 @@ export const exactPage = (rows: RunRow[], limit: number): RunPage => {
 };
 
 /**
- * Ordered by due time; in full lists (not `brief`) by state first. The index orders begin with a task, a group or a priority, of which
- * there are few; each is probed. One statement covers all states, so that a run that changes its state meanwhile is found in one of them.
+ * Reads live runs ordered by due time; full lists (not `brief`) by state first. The index orders begin with a task, a group or a priority;
+ * there are few of these, and each is probed. One statement covers all states, so that a run that changes its state meanwhile is found in
+ * one of them.
  */
 export async function liveRuns(database: Database, browse: Asked, states: number[]): Promise<RunPage> {
   const s = database.schema;
@@ -120,7 +124,7 @@ export async function liveRuns(database: Database, browse: Asked, states: number
   const size = sizeOf(limit);
   const { taskIds } = among;
   const several = taskIds !== null && taskIds.length > 1;
-  // At most one unfinished run of a task has a key, and the index of keys finds it.
+  // At most one unfinished run of a task has a key, so the index of keys finds it directly.
   const isKeyed = taskIds?.length === 1 && among.tested.includes("key");
   const tests = testsOf(s, browse, 7);
   const isWindow = tests.sql !== "" && !isKeyed;
@@ -143,7 +147,7 @@ export async function liveRuns(database: Database, browse: Asked, states: number
     }
     if (state === runState.claimed) return `(${of(`r.state = ${runState.claimed}`, "")})`;
     if (state === runState.ready) {
-      // The groups that have ready runs, each found by one probe after the previous one.
+      // The groups that have ready runs; each is found by one probe after the previous group.
       const one = of(
         `r.state = ${runState.ready} and r.group_id = g.id and r.priority = q.priority`,
         String(runState.ready),
@@ -179,9 +183,9 @@ export async function liveRuns(database: Database, browse: Asked, states: number
 }
 
 /**
- * The latest first: within a partition by the index of outcomes or of tasks, over partitions in their order. Unused bounds are left out of
- * the text: the plan cached for all bounds estimated that two of them together leave next to nothing, so little that it read all 10,000
- * runs of a task and sorted them (80 ms), because of tomorrow's empty partitions, which are cheapest without an index.
+ * Reads ended runs, latest first: within a partition by the index of outcomes or of tasks, over the partitions in their order. Unused
+ * bounds are left out of the SQL text. The plan cached for all bounds estimated that two of them together leave next to no rows; so,
+ * because of tomorrow's empty partitions, which are cheapest without an index, it read all 10,000 runs of a task and sorted them (80 ms).
  */
 export async function endedRuns(database: Database, browse: Asked, ends: number[]): Promise<RunPage> {
   const s = database.schema;
@@ -194,7 +198,7 @@ export async function endedRuns(database: Database, browse: Asked, ends: number[
   const bounds = [
     ...(sinceMs === null ? [] : [["since", "r.ended_ms >= $1"]]),
     ...(untilMs === null ? [] : [["until", "r.ended_ms < $2"]]),
-    // The first of the two conditions excludes partitions, which a row comparison does not.
+    // The first of the two conditions excludes partitions, which the row comparison alone does not.
     ...(after === null ? [] : [["after", "r.ended_ms <= $3 and (r.ended_ms, r.id) < ($3, $4)"]]),
   ];
   const of = (

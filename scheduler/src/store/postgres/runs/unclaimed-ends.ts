@@ -14,7 +14,7 @@ interface UnclaimedEnd {
   before?: string;
   /** The text after `delete from run r`: which runs end. */
   which: string;
-  /** `run_history.outcome` */
+  /** The value for `run_history.outcome`. */
   outcome: string | number;
   /** The outcome of the run's slot in the ledger from now on; null: unchanged. */
   slot?: string | number;
@@ -25,9 +25,9 @@ interface UnclaimedEnd {
 }
 
 /**
- * The statement by which every run without a worker ends: it writes history, the counters and the ledger, and a task planned from an end
- * goes on. The end of a child is signalled at the commit, since it may have been the last that a join waits for. This transaction cannot
- * check that: it does not see another child's end that is not committed yet.
+ * The statement by which every run without a worker ends: it writes history, the counters and the ledger, and plans the next slot of a task
+ * that is planned from a run's end. The end of a child is signalled at the commit, because it may have been the last child that a join
+ * waits for. This transaction cannot check that itself, because it does not see another child's end that is not committed yet.
  */
 export const endUnclaimedSql = (
   s: string,

@@ -6,7 +6,7 @@ import { remove } from "../tasks/stop.ts";
 
 const readTogether = 500;
 
-/** SQL: the task t, with its plan p, has an `atEnd`, its schedule has no slot left, and no run of it waits or runs. */
+/** SQL condition: the task t, with its plan p, has an `atEnd`, its schedule has no slot left, and no run of it is waiting or running. */
 export const endedSql = (s: string): string =>
   `p.at_end and p.next_slot_ms is null and not p.paused and t.deleted_ms is null and t.definition->'schedule'->>'type' <> 'manual'
    and not exists (select from ${s}.run r where r.task_id = t.id)`;
@@ -40,7 +40,7 @@ export async function removeEnded(tasks: Tasks, change: Change): Promise<string[
       try {
         await remove(tasks, name, { ...change, reason: "its schedule is over" }, { isWanted });
       } catch (error) {
-        // Another process has removed it.
+        // Another process has removed the task.
         if (!isCarillonError(error, "TASK_UNKNOWN")) throw error;
       }
       if (isStill) removed.push(name);

@@ -9,7 +9,7 @@ import { write } from "../tasks/define.ts";
 import { type Tasks, unknownTask } from "../tasks/read.ts";
 import { remove } from "../tasks/stop.ts";
 
-/** Removes a task and its schedules. The leader removes schedules that are left over, for example by a process that ended on the way. */
+/** Removes a task and its schedules. If the process ends on the way, the leader removes the schedules that are left over. */
 export async function removeWhole(
   tasks: Tasks,
   name: string,
@@ -68,7 +68,7 @@ export async function followTasks(
   }
 }
 
-/** Marks schedules that the change of their task does not affect. */
+/** Marks as up to date the schedules that the change of their task does not affect. */
 async function markSame({ database, s }: Tasks, same: readonly Behind[]): Promise<void> {
   if (same.length === 0) return;
   await database.query(
@@ -91,7 +91,7 @@ async function followOne(tasks: Tasks, one: Behind, change: Change, followed: Sc
       return;
     }
     const reason = `task ${task.name} was changed`;
-    // The schedule's own settings stay; those of its task are merged under them when it is stored.
+    // The schedule's own settings stay; the other settings are taken from its task when it is stored.
     const make = async (present: TaskDefinition | undefined) => {
       if (!present) throw unknownTask(name);
       return present;
@@ -99,9 +99,9 @@ async function followOne(tasks: Tasks, one: Behind, change: Change, followed: Sc
     const { changed } = await write(tasks, { name, make, expectedVersion: null, change: { ...change, reason } });
     if (changed) followed.changed++;
   } catch (error) {
-    // The schedule was removed meanwhile, or its task was: the next look finds that.
+    // The schedule or its task was removed meanwhile; the next look handles that.
     if (isCarillonError(error, "TASK_UNKNOWN")) return;
-    // A schedule that cannot follow its task stays as it was, and must not stop the others.
+    // A schedule that cannot be made from its changed task stays as it was, and must not stop the others.
     if (!isCarillonError(error) || error.code.startsWith("STORE_")) throw error;
     followed.left.push({ task: name, error: messageOf(error) });
   }

@@ -7,14 +7,15 @@ import type { Tasks } from "../tasks/read.ts";
 
 interface InFull {
   definition: TaskDefinition;
-  /** For a schedule: the version of its task from which it is made. */
+  /** For a schedule: the version of its task from which the definition is made. */
   ofVersion: number | null;
 }
 
 /**
- * Returns a schedule with all settings of its task; any other task as it is. In a transaction the task is locked: its change or removal
- * comes before or after.
- * @param present undefined: it is made anew @throws TASK_INVALID, TASK_UNKNOWN
+ * Returns a schedule with all settings of its task; any other task unchanged. In a transaction the task is locked, so that its change or
+ * removal comes either before or after.
+ * @param present undefined: the schedule is created
+ * @throws TASK_INVALID, TASK_UNKNOWN
  */
 export async function inFull(
   { database, s }: Pick<Tasks, "database" | "s">,
@@ -31,7 +32,7 @@ export async function inFull(
   return { definition: madeInFull(given, task.definition), ofVersion: task.version };
 }
 
-/** The task whose schedule this is. @throws TASK_INVALID, TASK_UNKNOWN */
+/** The task that this definition is a schedule of. @throws TASK_INVALID, TASK_UNKNOWN */
 export async function taskOf(
   query: Query,
   s: string,
@@ -76,7 +77,7 @@ const otherKind = ({ name, of }: TaskDefinition, present: TaskDefinition) => {
   });
 };
 
-/** To be called in the transaction that stores a definition. */
+/** Called in the transaction that stores a definition. */
 export async function markSchedule(
   client: SqlClient,
   s: string,

@@ -40,7 +40,7 @@ export async function saveSchedules(
     );
     const present = new Map(rows.map((row) => [row.name, row]));
     const made = given.map((definition) => madeInFull(definition, task.definition));
-    // A schedule with a calendar is made separately, in a way that keeps the calendar from being removed.
+    // A schedule with a calendar is stored separately, in a transaction that keeps the calendar from being removed.
     const absent = made.filter(({ name, calendar }) => !present.has(name) && !calendar);
     const groupId = await groupNumberIn(tasks, inside, task.definition.group);
     const records =

@@ -1,11 +1,11 @@
-/** Which of a task's nominal times are accounted for, and what an edit must account for. See docs/calendars.md. */
+/** Determines which of a task's nominal times are accounted for, and which an edit must account for. See docs/calendars.md. */
 import type { SqlClient } from "../../../base/change.ts";
 import { compileSchedule, type Schedule, type ScheduleSpec } from "../../../schedule/schedule.ts";
 import { placesOf, type Ruled, slotsPutOff } from "../../../schedule/slot-rules.ts";
 import { inZones, ownZones, type ZonesInForce } from "../../../schedule/zone-rules.ts";
 import { runState } from "../states.ts";
 
-/** The most times looked at in a range that lies ahead; ranges of other versions are few. */
+/** The most times that are looked at in the future part of a range; ranges of other versions are few. */
 const rangeTimesMax = 10_000;
 
 interface Range {
@@ -35,7 +35,7 @@ async function rangesOver(
   }));
 }
 
-/** Those of the given nominal times for which a row of the ledger or a range accounts. */
+/** Returns those of the given nominal times that a row of the ledger or a range accounts for. */
 export async function accountedOf(
   client: SqlClient,
   s: string,
@@ -46,15 +46,18 @@ export async function accountedOf(
   return new Set((await outcomesOf(client, s, taskId, nominalMs, { zones })).keys());
 }
 
-/** SQL: rows of the ledger that an edit at $3 leaves as they are; runs planned and not claimed by then are replanned, and so are skips. */
+/**
+ * SQL: rows of the ledger that an edit at $3 leaves unchanged; runs that are planned and not claimed by then are replanned, and so are
+ * skips.
+ */
 const staysSql = (s: string) => `(l.slot_ms <= $3 or exists (
   select from ${s}.run r where r.task_id = $1 and r.slot_ms = l.slot_ms and (r.state = ${runState.claimed} or r.attempt > 0))
   or (l.run_id is not null and not exists (select from ${s}.run r where r.task_id = $1 and r.slot_ms = l.slot_ms)))`;
 
 /**
- * The outcomes of nominal times that are accounted for, as `slotOutcome`.
+ * The outcomes, as `slotOutcome`, of nominal times that are accounted for.
  * @param editedMs leaves out rows that an edit at this time would replan; absent: all rows
- * @param zones the rules by which ranges have their times; absent: this process's own
+ * @param zones the zone rules from which the times of ranges are computed; absent: this process's own
  */
 export async function outcomesOf(
   client: SqlClient,
@@ -90,8 +93,8 @@ export async function outcomesOf(
 }
 
 /**
- * Nominal times whose slots lie ahead, and that are accounted for at a time other than their slot's. `rangesCount` false: the part of a
- * range that lies ahead does not account for its times
+ * Nominal times whose slots are still to come, and that are accounted for at a time other than their slot's.
+ * @param rangesCount false: the future part of a range does not account for its times
  */
 export async function accountedAhead(
   client: SqlClient,
@@ -124,15 +127,15 @@ export async function accountedAhead(
   }
   const liesElsewhere = (atMs: number) => {
     const slotMs = placeOf(atMs);
-    // A slot that is claimed in its place is still shown, and its row keeps it from being planned twice.
+    // A claimed slot that takes the place of this one is still shown, and its row keeps it from being planned twice.
     return slotMs !== null && slotMs > nowMs && slotMs !== accountedAt.get(atMs);
   };
   return [...ahead].filter(liesElsewhere).sort((a, b) => a - b);
 }
 
 /**
- * Slots that come to lie at the same instant become one. If that one is claimed already, and so is not planned again, the nominal times
- * that an edit moves to it are added to its row.
+ * Slots that move to the same instant become one slot. If that slot is already claimed, and so is not planned again, the nominal times that
+ * an edit moves to it are added to its row.
  */
 export async function joinClaimed(
   client: SqlClient,

@@ -32,7 +32,7 @@ export const isApplied = (
   change: Change,
 ): boolean => change.bundle === undefined || (bundle === change.bundle && applied_version === version);
 
-/** To be called in the transaction that stores the version: ownership and definition are never apart. */
+/** Called in the transaction that stores the version, so that ownership and definition always change together. */
 export async function markApplied(
   client: SqlClient,
   s: string,
@@ -44,7 +44,7 @@ export async function markApplied(
   await client.query(`update ${s}.task set bundle = $2, applied_version = $3 where id = $1`, [taskId, bundle, version]);
 }
 
-/** A removed task has no owner: its next definition sets one anew. */
+/** A removed task has no owner; its next definition sets the owner again. */
 export async function markRemoved(client: SqlClient, s: string, taskId: number, change: Change): Promise<void> {
   await client.query(
     `update ${s}.task set deleted_ms = $2, changed_ms = $2, deleted_by = $3, deleted_why = $4, bundle = null,

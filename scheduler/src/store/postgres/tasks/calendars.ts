@@ -13,13 +13,13 @@ import type { Database } from "../database.ts";
 export interface CalendarUsers {
   /** Replans a task in the caller's transaction, like an edit. */
   replan(client: SqlClient, what: { name: string; former: Calendar | undefined; change: Change }): Promise<void>;
-  /** Puts the rules of a zone in force, if the store has none. */
+  /** Stores the rules of a zone if the store has none. */
   enterZone(zone: string, nowMs: number): Promise<void>;
 }
 
 /**
- * Calendar versions that were read. A version never changes, so a task's calendar is requested by name and version, and read once; all
- * tasks that use it share the compiled calendar.
+ * Caches the calendar versions that were read. A version never changes, so a task's calendar is requested by name and version, and read
+ * once; all tasks that use it share the compiled calendar.
  */
 export class KnownCalendars {
   readonly #database: Database;
@@ -29,7 +29,7 @@ export class KnownCalendars {
     this.#database = database;
   }
 
-  /** The store was restored to an earlier state: cached versions may be among those that it lost. */
+  /** Empties the cache: the store was restored to an earlier state, and may have lost cached versions. */
   forget(): void {
     this.#known.clear();
   }
@@ -42,7 +42,9 @@ export class KnownCalendars {
     return this.#read(query, names, "");
   }
 
-  /** The same inside a transaction. @param lock keeps the calendar from being removed until its end @throws CALENDAR_UNKNOWN */
+  /**
+   * The same inside a transaction. @param lock keeps the calendar from being removed until the transaction ends @throws CALENDAR_UNKNOWN
+   */
   async in(client: SqlClient, definition: TaskDefinition, lock: boolean): Promise<Calendar | undefined> {
     const name = definition.calendar?.name;
     if (name === undefined) return undefined;
@@ -70,7 +72,7 @@ export class KnownCalendars {
         if (!row) throw new Error(`calendar ${name} lacks its version ${version}`);
         calendar = { name, version, ...(row.content as CalendarContent) };
         this.#known.set(key, calendar);
-        // The older version is not requested again.
+        // No task requests the older version again.
         this.#known.delete(`${id} ${version - 1}`);
       }
       found.set(name, calendar);
@@ -106,7 +108,8 @@ export function calendarStore(database: Database, { replan, enterZone }: Calenda
       await enterZone(content.zone, now);
       return database.persist(() =>
         database.transaction(async (client) => {
-          // Inserted first and locked then: two callers that make it at once agree on which was first.
+          // The row is inserted first and locked afterwards: of two callers that create the calendar at once, the second waits and then
+          // sees the version of the first.
           await client.query(`insert into ${s}.calendar (name, version) values ($1, 0) on conflict (name) do nothing`, [
             name,
           ]);
@@ -115,7 +118,7 @@ export function calendarStore(database: Database, { replan, enterZone }: Calenda
             [name],
           );
           const row = rows[0] as unknown as StoredCalendar;
-          // In a statement of its own: a statement that waited for the lock still has its snapshot from before it.
+          // A separate statement, because the statement that waited for the lock has a snapshot from before the wait.
           const { rows: present } = await client.query(
             `select content from ${s}.calendar_version where calendar_id = $1 and version = $2`,
             [row.id, row.version],

@@ -57,14 +57,14 @@ export async function saveAll(
   );
   const live = present.filter((row) => row.deleted_ms === null);
   const { replacing, others } = await replacements(database, live, byName, change, by);
-  // A task that a bundle's files define is not defined by code too: see docs/as-code.md.
+  // A task that a bundle's files define keeps that definition, even if code defines it too: see docs/as-code.md.
   const asIs = live.filter((row) => !replacing.has(row.name));
   const records: BroughtTask[] = await asRecords(tasks, asIs);
   const brought = new Set(present.filter((row) => row.is_brought).map(({ name }) => name));
   const there = new Set(present.map(({ name }) => name));
-  // A task with a calendar is made in a transaction of its own, which keeps the calendar from being removed.
-  // So is a task that comes after others, after them and under a lock.
-  // So is a schedule of another task, made from that task.
+  // These tasks are not created together but in transactions of their own: a task with a calendar, to keep the calendar from being removed;
+  // a task that follows others, to be created after them and under a lock;
+  // a schedule of another task, because it is made from that task.
   const absent = definitions.filter(({ name, calendar, after, of }) => !there.has(name) && !calendar && !after && !of);
   if (absent.length > 0) {
     const ids = new Map<string, number>();
@@ -108,7 +108,7 @@ export async function saveAll(
   return records.map((record) => (others.has(record.name) ? { ...record, isOthers: true } : record));
 }
 
-/** Splits the existing tasks with another definition: `replacing` get the release's own, `others` keep another release's. */
+/** Splits the existing tasks that have another definition: `replacing` get this release's definition, `others` keep another release's. */
 async function replacements(
   database: Database,
   rows: readonly TaskRow[],
@@ -163,15 +163,15 @@ export async function adoptLeft(tasks: Tasks, graceMs: number, change: Change): 
 interface TaskWrite {
   name: string;
   /**
-   * Makes the definition from the present one; undefined: there is none, or it was removed. @param client in the transaction that stores
-   * it, with the task locked
+   * Makes the definition from the present one; undefined: there is none, or the task was removed. @param client in the transaction that
+   * stores the definition, with the task locked
    */
   make: (present: TaskDefinition | undefined, client?: SqlClient) => Promise<TaskDefinition>;
   /** Stores further data in the same transaction. */
   stored?: (client: SqlClient, taskId: number) => Promise<void>;
   expectedVersion: number | null;
   change: Change;
-  /** The caller's transaction, if this write is to be a part of it. */
+  /** The caller's transaction, if this write must be a part of it. */
   client?: SqlClient | undefined;
 }
 
@@ -194,11 +194,12 @@ export async function write(tasks: Tasks, given: TaskWrite): Promise<Saved> {
   await tasks.zones.enter([wanted], [], change.nowMs);
   const flows = wanted.after !== undefined || live(present)?.definition.after !== undefined;
   const written = await database.within(given.client, async (client) => {
-    // Locked before the task's own row: a change of a calendar locks the two in this order.
+    // The calendar is locked before the task's own row, because a change of a calendar locks the two in this order.
     let calendar = await calendars.in(client, wanted, true);
     if (flows) await lockUpstream(client, s);
     const groupId = await groupNumberIn(tasks, client, wanted.group);
-    // Inserted first and locked then: two nodes that start at once agree on which was first.
+    // The row is inserted first and locked afterwards: of two nodes that start at once, the second waits and then sees the version of the
+    // first.
     await create(client, s, { definition: wanted, text: wantedText, groupId, nowMs: change.nowMs });
     const row = await lockTask(client, s, name);
     if (expectedVersion !== null && expectedVersion !== row.version)
@@ -219,7 +220,7 @@ export async function write(tasks: Tasks, given: TaskWrite): Promise<Saved> {
         changed: false,
       };
     }
-    // The group was edited since it was read: its number is read before the task is locked.
+    // The group was edited since it was read: start again, because a group's number is read before the task is locked.
     if (definition.group !== wanted.group) return undefined;
     if (!flows && (definition.after ?? live(row)?.definition.after)) return undefined;
     await stored?.(client, row.id);
@@ -233,7 +234,7 @@ export async function write(tasks: Tasks, given: TaskWrite): Promise<Saved> {
   return written;
 }
 
-/** A row of version 0, which `edit` fills in the same transaction. */
+/** Inserts a row of version 0, which `edit` fills in the same transaction. */
 async function create(
   client: SqlClient,
   s: string,

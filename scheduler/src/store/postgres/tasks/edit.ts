@@ -19,10 +19,10 @@ import { asRecord, type TaskRow, withRules } from "./task-rows.ts";
 import { saveUpstream } from "./upstream.ts";
 
 interface Edit {
-  /** The task as it is, locked. */
+  /** The task's present row, which is locked. */
   row: TaskRow;
   definition: TaskDefinition;
-  /** The definition's text, by which two are compared. */
+  /** The definition's text, by which two definitions are compared. */
   text: string;
   groupId: number;
   calendar: Calendar | undefined;
@@ -99,7 +99,7 @@ export async function edit(
   return withRules(record, calendar, tasks.zones.of(definition, calendar, zonesVersion));
 }
 
-/** Replans a task that itself did not change, for example after a change of its calendar. @param former its calendar before the change */
+/** Replans a task that itself did not change, for example after a change of its calendar. @param former the calendar before the change */
 export async function replan(
   tasks: Tasks,
   client: SqlClient,

@@ -49,7 +49,7 @@ export function groupStore(database: Database): GroupStore {
           );
           const [group] = rows;
           if (!group) throw unknown(name);
-          // Read under the lock that serialises changes; the limit's own row is for claims.
+          // Read under the lock that serialises changes of limits; the lock of the limit's own row is used by claims.
           if ((group.most ?? null) === most) return { changed: false };
           if (most === null) await client.query(`delete from ${s}.group_limit where group_id = $1`, [group.id]);
           else
@@ -86,21 +86,21 @@ const groupSql = (s: string) => `
                 on conflict do nothing returning id)
   select id from made union all select id from ${s}.worker_group where name = $1`;
 
-/** The group's number. The group is made if none has this name. */
+/** Returns the group's number; creates the group if there is none with this name. */
 export async function groupNumber(tasks: Tasks, name: string): Promise<number> {
   const { database, s, groups } = tasks;
   const known = groups.get(name);
   if (known !== undefined) return known;
   const [row] = await database.query<{ id: number }>("task-group", groupSql(s), [name]);
-  // Another node made it between this statement's snapshot and its insert.
+  // Another node created the group between this statement's snapshot and its insert.
   if (!row) return groupNumber(tasks, name);
   groups.set(name, row.id);
   return row.id;
 }
 
 /**
- * The same in the caller's transaction; if that is rolled back, a group made by it is gone too. It waits while another transaction makes a
- * group of this name, so it comes before the locks of tasks.
+ * The same in the caller's transaction; if that is rolled back, a group created by it disappears again. It waits while another transaction
+ * creates a group of this name, so it must be called before tasks are locked.
  */
 export async function groupNumberIn({ s, groups }: Tasks, client: SqlClient, name: string): Promise<number> {
   const known = groups.get(name);

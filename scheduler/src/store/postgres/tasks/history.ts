@@ -8,14 +8,16 @@ import { slotOutcome } from "../states.ts";
 import { outcomesOf } from "./accounted.ts";
 
 const dayMs = 86_400_000;
-/** A node that was away for this many days still finds a partition for its writes. */
+/** If nodes are away for up to this many days, the first one that starts again still finds a partition for its writes. */
 const defaultDaysAhead = 7;
-/** If another role drops old days, it does so daily: a partition older than this was forgotten. */
+/** If another role drops old days, it does so daily; a partition that is older than this was forgotten. */
 const dropLateDays = 2;
-/** Slots caught up after an outage lie in the past; earlier days are made when a slot needs one. */
+/** Slots that are caught up after an outage are in the past; partitions of still earlier days are made when a slot needs one. */
 const ledgerDaysBack = 3;
 
-/** Partitioned tables: the time column, and the days that each needs before today: the ledger takes slots of the past. */
+/**
+ * The partitioned tables: the time column, and how many days before today need partitions, because the ledger also gets slots of the past.
+ */
 const partitioned = {
   slot: { by: "slot_ms", daysBack: ledgerDaysBack },
   run_history: { by: "ended_ms", daysBack: 1 },
@@ -28,24 +30,24 @@ const partitioned = {
 } as const;
 const tables = Object.keys(partitioned) as (keyof typeof partitioned)[];
 
-/** The partition for every day of its table, if the store was opened with `partitions: "one"`. */
+/** The name of the table's single partition for every day, if the store was opened with `partitions: "one"`. */
 const wholeOf = (table: string) => `${table}_all`;
 
-/** The longest wait for a transaction that has read the table and stays open: other work queues behind this wait. */
+/** The longest wait, in ms, for an open transaction that has read the table, because other work queues behind this wait. */
 const defaultDetachMostMs = 30_000;
-/** If a node vanishes in its turn, the server gives the turn to the next node after this time; longer than a turn takes. */
+/** If a node vanishes during its turn, the server gives the turn to another node after this time, which is longer than a turn takes. */
 const turnMost = "1h";
 const cancelled = "57014";
 const dependedOn = "2BP01";
 
-/** Origins are read only when a run is claimed, so they need no longer retention. */
+/** Origins are read only when a run is claimed, so they need not be kept longer. */
 const originsKeptMs = 7 * dayMs;
-/** A process that waits for a run's end renews its request each minute. */
+/** How long requests are kept; a process that waits for a run's end renews its request each minute. */
 const awaitedKeptMs = 3_600_000;
 
 /**
- * Retention by partition, one per day. A partition is made as a plain table and attached, and detached before it is dropped, each under the
- * weakest lock that suffices, so that running nodes are not blocked.
+ * Retention by partitions, one per day. A partition is created as a plain table and then attached, and detached before it is dropped, each
+ * under the weakest lock that suffices, so that running nodes are not blocked.
  */
 export function historyStore(database: Database, detachMostMs = defaultDetachMostMs): HistoryStore {
   const history = { database, detachMostMs };
@@ -64,7 +66,7 @@ export function historyStore(database: Database, detachMostMs = defaultDetachMos
 
 interface History {
   database: Database;
-  /** The longest wait of a detachment for transactions that have read the table. */
+  /** The longest time, in ms, that a detachment waits for transactions that have read the table. */
   detachMostMs: number;
 }
 
@@ -110,13 +112,13 @@ const missingDays = (present: Set<string>, today: number, daysAhead: number): Da
 
 export interface MissingPartitions {
   all: number;
-  /** Missing partitions of today: without them no process starts whose role may not make them. */
+  /** Number of missing partitions of today. While any is missing, a process whose role may not create partitions cannot start. */
   today: number;
-  /** True: this connection's role may make them. */
+  /** True if this connection's role may create them. */
   mayMake: boolean;
 }
 
-/** Only reads. @param daysAhead default: the number of days for which a node makes them */
+/** Only reads. @param daysAhead default: the number of days for which a node creates partitions */
 export async function missingPartitions(database: Database, daysAhead = defaultDaysAhead): Promise<MissingPartitions> {
   const today = Math.floor((await readClock(database)).ms / dayMs);
   const present = await database.query<Partition>("history-partitions", partitionsSql, [database.schema]);
@@ -155,7 +157,10 @@ async function deleteUnpartitioned(database: Database, nowMs: number, keepMs: nu
 
 const inOnePiece = (partitions: Set<string>): boolean => partitions.has(wholeOf("slot"));
 
-/** Makes a history in one piece. For a store used by its opener alone, so that no other process makes partitions meanwhile. */
+/**
+ * Gives each history table a single partition. Only for a store that no other process uses, so that no other process creates partitions
+ * meanwhile.
+ */
 export async function makeWhole(database: Database): Promise<void> {
   const s = database.schema;
   const texts = tables.map(
@@ -164,7 +169,7 @@ export async function makeWhole(database: Database): Promise<void> {
   await database.transaction((client) => client.query(texts.join("\n")));
 }
 
-/** For a history in one piece: retention deletes rows instead of dropping days. */
+/** For a history with a single partition: retention deletes rows instead of dropping days. */
 async function deleteOld(database: Database, nowMs: number, keepMs: number): Promise<void> {
   const s = database.schema;
   const floorMs = Math.floor((nowMs - keepMs) / dayMs) * dayMs;
@@ -175,7 +180,7 @@ async function deleteOld(database: Database, nowMs: number, keepMs: number): Pro
   await deleteUnpartitioned(database, nowMs, keepMs);
 }
 
-/** @throws STORE_PARTITIONS: today's are missing; if only later ones are, it is logged */
+/** Reports missing partitions. @throws STORE_PARTITIONS if today's are missing; if only later ones are missing, it logs them */
 function reportMissing(database: Database, missing: DayOfTable[], today: number, maker: Maker): void {
   const ahead = missing.filter(({ day }) => day >= today);
   if (ahead.length === 0) return;
@@ -231,14 +236,15 @@ async function slotsOf(
 }
 
 /**
- * One node at a time: two that detach the same partition would make each other fail. The lock belongs to a transaction, which a pooler
- * keeps on one connection; it holds nothing that a detachment waits for.
+ * Drops old partitions, one node at a time, because two nodes that detach the same partition would make each other fail. The lock belongs
+ * to a transaction, which a pooler keeps on one connection; the lock does not block a detachment.
  */
 async function dropOld(history: History, isOld: (partition: Partition) => boolean): Promise<string[]> {
   const holder = await history.database.connect();
   try {
     await holder.query(`begin; set local idle_in_transaction_session_timeout = '${turnMost}'`);
-    // Without values: a statement with values would keep its snapshot until the next one, and a detachment would wait for that.
+    // Sent without parameters, because a statement with parameters would keep its snapshot until the next statement, and a detachment would
+    // wait for that.
     const name = holder.escapeLiteral(`${history.database.schema} retention`);
     const { rows: turn } = await holder.query(`select pg_try_advisory_xact_lock(hashtext(${name})) as mine`);
     const dropped = turn[0]?.mine ? await dropAll(history, isOld) : [];
@@ -250,9 +256,9 @@ async function dropOld(history: History, isOld: (partition: Partition) => boolea
 }
 
 /**
- * Detaches outside a transaction, as PostgreSQL requires: readers and writers of other days go on meanwhile. A detachment left incomplete
- * by a crash or a long reader is finished first, since it blocks every later one of its table. A day whose process died between the two
- * steps is found by its name.
+ * Detaches outside a transaction, as PostgreSQL requires; readers and writers of other days are not blocked. A detachment that a crash or a
+ * long reader left incomplete is finished first, because it blocks every later detachment of its table. A day whose process died between
+ * the two steps is found by its name.
  */
 async function dropAll(history: History, isOld: (partition: Partition) => boolean): Promise<string[]> {
   const { database, detachMostMs } = history;
@@ -279,7 +285,7 @@ async function dropAll(history: History, isOld: (partition: Partition) => boolea
 }
 
 /**
- * Drops a detached table, unless another process has made it a partition again: under the lock of processes that do. A table that cannot be
+ * Drops a detached table, unless another process has attached it again; it takes the lock that such a process takes. A table that cannot be
  * dropped, for example because a user's view reads it, does not block the others.
  */
 async function drop({ database, detachMostMs }: History, name: string): Promise<boolean> {
@@ -312,7 +318,7 @@ const codeOf = (error: unknown) => (error as { code?: unknown }).code;
 interface Partition {
   table: string;
   name: string;
-  /** Its detachment began and did not end. */
+  /** True if its detachment began and did not finish. */
   pending: boolean;
 }
 
@@ -322,13 +328,13 @@ const partitionsSql = `
   where p.relnamespace = to_regnamespace($1)
   order by i.inhdetachpending desc, c.relname`;
 
-/** Tables that are named like our days, and are no partitions. */
+/** Tables whose names are those of daily partitions, but that are not attached. */
 const detachedSql = `
   select substring(c.relname from '^(.*)_\\d{8}$') as table, c.relname as name, false as pending from pg_class c
   where c.relnamespace = to_regnamespace($1) and c.relkind = 'r' and not c.relispartition and c.relname ~ '_\\d{8}$'
   order by c.relname`;
 
-/** Makes the ledger's partitions for days of these slots that have none. @param slotsMs times of the slots */
+/** Creates the ledger's missing partitions for the days of these slots. @param slotsMs times of the slots */
 export async function ensureLedger(database: Database, slotsMs: number[], nowMs: number): Promise<void> {
   const today = Math.floor(nowMs / dayMs);
   const days = new Set(slotsMs.map((slotMs) => Math.floor(slotMs / dayMs)));
@@ -340,7 +346,10 @@ export async function ensureLedger(database: Database, slotsMs: number[], nowMs:
   );
 }
 
-/** Makes the partitions that a dumped store had. @param names such as slot_20261128; a whole one makes all whole */
+/**
+ * Creates the partitions that a dumped store had. @param names such as slot_20261128; if one of them is a single partition, all tables get
+ * a single partition
+ */
 export async function attachNamed(database: Database, names: string[]): Promise<void> {
   if (inOnePiece(new Set(names))) return makeWhole(database);
   const days = names.flatMap((name) => {
@@ -350,17 +359,20 @@ export async function attachNamed(database: Database, names: string[]): Promise<
   await attach(database, days);
 }
 
-/** The most partitions made in one transaction: each takes some five locks, of which the server has some thousands in all. */
+/** The most partitions created in one transaction: each takes some five locks, and the server has only some thousands in total. */
 const madeAtOnce = 100;
 
-/** Under locks that block no reader or writer. @returns the names of the partitions that were made @throws STORE_PARTITIONS */
+/**
+ * Attaches partitions under locks that block no reader or writer. @returns the names of the partitions that were created @throws
+ * STORE_PARTITIONS
+ */
 async function attach(database: Database, missing: DayOfTable[]): Promise<string[]> {
   const s = database.schema;
   const made: string[] = [];
   for (let at = 0; at < missing.length; at += madeAtOnce) {
     const wanted = missing.slice(at, at + madeAtOnce);
     const names = await database.transaction(async (client) => {
-      // Two nodes may start at once; the locks, taken in one order, make the second one find the first one's work.
+      // Two nodes may start at once; because both take the locks in the same order, the second one finds the result of the first.
       await client.query("select pg_advisory_xact_lock(hashtext(name)) from unnest($1::text[]) as name", [
         wanted.map(({ name }) => `${s}.${name}`),
       ]);
@@ -386,7 +398,7 @@ async function attach(database: Database, missing: DayOfTable[]): Promise<string
 
 const daysBetween = (from: number, to: number): number[] => Array.from({ length: to - from + 1 }, (_, i) => from + i);
 
-/** A partition to be made. */
+/** A partition that is to be created. */
 interface DayOfTable {
   table: string;
   day: number;

@@ -3,7 +3,7 @@ import { sourceNumber } from "../enqueue/sources.ts";
 import { endUnclaimedSql } from "../runs/unclaimed-ends.ts";
 import { runOutcome, slotOutcome } from "../states.ts";
 
-/** A task's misfire policy, as `m`, beside its row `t`. */
+/** A task's misfire policy as `m`, to be joined to its row `t`. */
 export const misfireSql = `(
   select t.definition->'misfire'->>'policy' as policy, (t.definition->'misfire'->>'afterMs')::bigint as after_ms,
          (t.definition->'misfire'->>'withinMs')::bigint as within_ms,
@@ -11,11 +11,14 @@ export const misfireSql = `(
 
 /**
  * Ends runs `r` that their task's misfire policy gives up: the run as skipped, the slot as missed, with the reason. `skip` gives up runs
- * later than the misfire time; `fire_once` gives them up if a newer slot of the task has come due, so that one of them runs; a `within`
- * gives up each run later than that. A run of a task planned from a run's end, or one made after its time (a catch-up, a backfill), is only
- * late.
- * @param runs of a FROM list, with `r` @param where a condition on `r` and on the policy `m` @param now a parameter @param skipLocked
- * leaves out runs that others have locked @param answer the result columns of the statement, over the ended runs `gone`
+ * later than the misfire time; `fire_once` gives up such runs if a newer slot of the task has come due, so that one of them runs; `within`
+ * gives up each run later than its limit. A run of a task planned from a run's end, or a run made after its time (a catch-up, a backfill),
+ * is only late and not given up.
+ * @param runs a FROM list, with `r`
+ * @param where a condition on `r` and on the policy `m`
+ * @param now a parameter
+ * @param skipLocked leaves out runs that other transactions have locked
+ * @param answer the result columns of the statement, over the ended runs `gone`
  */
 export const endGivenUpSql = (s: string, { runs, where, now, skipLocked = false, answer }: GivenUp): string =>
   endUnclaimedSql(s, {

@@ -10,7 +10,7 @@ import { notifySql } from "../cluster/signals.ts";
 import type { Query } from "../query.ts";
 import type { KnownZones } from "../zones/known-zones.ts";
 
-/** `task.gate` and `task.gate_limit`. A limit of its own on `allow` is `queue` with more slots. */
+/** The values of `task.gate` and `task.gate_limit`. `allow` with a limit is stored as `queue` with more slots. */
 export function gateOf({ overlap: { policy, limit, waiting }, ...parts }: TaskDefinition): {
   gate: number;
   limit: number | null;
@@ -20,15 +20,15 @@ export function gateOf({ overlap: { policy, limit, waiting }, ...parts }: TaskDe
   return { gate: limit === null ? gates.allow : gates[policy], limit };
 }
 
-/** How long after a run's end the next slot comes, for tasks planned from a run's end. */
+/** For tasks planned from a run's end: how long after the end the next slot comes, ms. */
 export function afterEndOf({ schedule }: Pick<TaskDefinition, "schedule">): number | null {
   return schedule.type === "every" && schedule.mode === "delay" ? schedule.everyMs : null;
 }
 
 /**
- * Creates, in one statement, those tasks whose names the store has never had: the first version with all that belongs to it. There are no
- * planned runs to withdraw, and no runs that need a free slot. Rows are written in the order of their names, so that nodes that start at
- * once with the same definitions wait for each other without a deadlock.
+ * Creates, in one statement, those tasks whose names the store has never had: the first version with everything that belongs to it. Such
+ * tasks have no planned runs to withdraw, and no runs that need a free slot. Rows are written in the order of their names, so that nodes
+ * that start at once with the same definitions wait for each other without a deadlock.
  * @returns the tasks that were created; the other names were taken, by a removed task or another node, perhaps just now
  */
 export async function createTasks(
@@ -45,9 +45,9 @@ export async function createTasks(
     change: Change;
     /** null: no release brings them. */
     releaseId: number | null;
-    /** Set if they are schedules of this task, made from this version of it. */
+    /** Set if the tasks are schedules of this task, made from this version of it. */
     schedulesOf?: { name: string; version: number };
-    /** As `enter` has just read them. */
+    /** The zones, as `enter` has just read them. */
     zones: KnownZones;
   },
 ): Promise<TaskRecord[]> {

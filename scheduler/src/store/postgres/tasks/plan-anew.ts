@@ -14,20 +14,20 @@ import type { TaskRow } from "./task-rows.ts";
 interface NewPlan {
   /** The task as it was before the change. */
   row: TaskRow;
-  /** The definition, calendar and zone rules by which it was planned. */
+  /** The definition, calendar and zone rules by which the task was planned. */
   was: Ruled;
-  /** The definition and calendar by which it is planned from now on, with the zone rules of `zonesVersion`. */
+  /** The definition and calendar by which the task is planned from now on, with the zone rules of `zonesVersion`. */
   is: Ruled;
   zonesVersion: number;
   paused: boolean;
   nowMs: number;
-  /** Absent: times that are only part of a range are accounted for. */
+  /** Absent: times that are only part of a range are accounted for, so they are not planned. */
   rangesAhead?: "planned";
 }
 
 /**
- * Sets the plan's next slot: the first after now that the ledger does not have, or an earlier one whose local time had not come by the
- * former zone rules.
+ * Sets the plan's next slot: the first slot after now that the ledger does not have, or an earlier slot whose local time had not come by
+ * the former zone rules.
  */
 export async function planAnew(
   { database, s }: Tasks,
@@ -43,7 +43,7 @@ export async function planAnew(
   );
   const accepted = new Set(rows[0]?.accepted as number[]);
   const waits = paused || (afterEnd !== null && rows[0]?.running === true);
-  // A fixed delay's slots follow from its runs: it has no earlier slots.
+  // A fixed delay's slots depend on its runs, so it has no earlier slots.
   const asked = { ruled, nowMs, rangesCount: rangesAhead === undefined };
   const isPlanned = before > 0 && afterEnd === null;
   const moved = isPlanned ? await followMoved(client, s, taskId, { was, is: ruled, nowMs }) : nothingMoved;
@@ -55,10 +55,11 @@ export async function planAnew(
   const accountedMs = accounted.length > 0 ? accounted : null;
   const schedule = plannedSchedule(ruled.definition, ruled.calendar, accounted);
   await joinClaimed(client, s, taskId, { schedule, zones: ruled.zones }, [...accepted]);
-  // Only for a task that existed: slots that came due before it are not its own.
+  // Only for a task that existed before: slots that came due before a task existed do not belong to it.
   if (before > 0 && !paused) await skipPassed(database, client, taskId, { ruled, lateMs: moved.lateMs, nowMs });
   let next = waits ? null : schedule.next(moved.fromMs ?? nowMs);
-  // Not simply after the last one: a slot withdrawn just now may come before one that a worker has claimed ahead.
+  // The search does not start after the last accepted slot, because a slot withdrawn just now may come before a slot that a worker has
+  // claimed ahead.
   while (next !== null && accepted.has(next)) next = schedule.next(next);
   await client.query(
     `update ${s}.plan set next_slot_ms = $2, after_end_ms = $3, paused = $4, zones_version = $5,
@@ -72,9 +73,9 @@ export async function planAnew(
 }
 
 /**
- * Slots that an edit moves to before now, where the planner does not look, are recorded as skipped at their nominal times, which are still
- * to come.
- * @param lateMs nominal times of those that are planned late
+ * If an edit moves slots to before now, where the planner does not look, they are recorded as skipped at their nominal times, which are
+ * still to come.
+ * @param lateMs nominal times of slots that are planned late
  */
 async function skipPassed(
   database: Database,
@@ -98,7 +99,7 @@ async function skipPassed(
   );
 }
 
-/** Accounts for slots that came due under the old definition and were not planned yet. @param ruled as it was then */
+/** Accounts for slots that came due under the old definition and were not planned yet. @param ruled the old definition and its rules */
 export async function accountMissed(
   { s }: Tasks,
   client: SqlClient,
@@ -122,7 +123,7 @@ export async function accountMissed(
   await writeRanges(client, s, { row, outcome: "missed", ranges: missedRanges(schedule, first, last, reason), now });
 }
 
-/** The nominal times of a moving schedule's slots in [fromMs, toMs], for the newest `slotsMax` slots. */
+/** The nominal times of the slots of a schedule that moves slots, in [fromMs, toMs], for the newest `slotsMax` slots. */
 function timesIn(schedule: Schedule, fromMs: number, toMs: number): number[] {
   const times: number[] = [];
   let slot = schedule.previous(toMs + 1);
@@ -161,9 +162,9 @@ async function accountNominal(
 }
 
 /**
- * Records slots as missed that had been put off to a later day, are no longer put off, and whose own time has passed, each at its own time.
- * Slots that ran there before they were put off, or are claimed at their later time, are accounted for; times before the task's first
- * version are not the task's.
+ * Some slots had been postponed to a later day, are no longer postponed, and their own time has passed: they are recorded as missed, each
+ * at its own time. Slots that ran there before they were postponed, or are claimed at their later time, are already accounted for; times
+ * before the task's first version do not belong to the task.
  */
 export async function accountPutBack(
   { s }: Tasks,
@@ -183,17 +184,17 @@ export async function accountPutBack(
 }
 
 /**
- * Records slots that came due while the task was paused as skipped: at the resume, at a removal, and at an edit for slots of the former
- * schedule. Slots that the ledger already has were planned before the pause.
+ * Records slots that came due while the task was paused as skipped: at a resume, at a removal, and, for slots of the former schedule, at an
+ * edit. Slots that the ledger already has were planned before the pause.
  */
 export async function accountPaused(
   { s }: Tasks,
   client: SqlClient,
   { row, ruled, now }: { row: TaskRow; ruled: Ruled; now: number },
 ): Promise<void> {
-  // A fixed delay has no slots while no run ends.
+  // A fixed delay gets no slots while no run ends.
   if (row.paused_ms === null || row.deleted_ms !== null || afterEndOf(row.definition) !== null) return;
-  // The time of the pause or of the last edit during it: nothing else changes a paused task.
+  // This is the time of the pause, or of the last edit during the pause, because nothing else changes a paused task.
   const sinceMs = Number(row.changed_ms);
   const schedule = plannedSchedule(ruled.definition, ruled.calendar, row.accounted_ms ?? []);
   if (schedule.nominalTimes) {
@@ -217,7 +218,7 @@ export async function accountPaused(
   if (skipped.length > 0) await writeRanges(client, s, { row, outcome: "skipped", ranges: skipped, now });
 }
 
-/** Nominal times in (sinceMs, toMs], the newest `slotsMax`, whose slots lie before that time: put forward, and not planned then. */
+/** Nominal times in (sinceMs, toMs], the newest `slotsMax`, whose slots were moved to before `sinceMs` and were not planned then. */
 function timesMovedBefore(ruled: Ruled, sinceMs: number, toMs: number): number[] {
   const plain = compileSchedule(ruled.definition.schedule);
   const placeOf = placesOf(ruled);

@@ -94,7 +94,7 @@ async function due(
       `select ${columns} from ${s}.plan where ${isDue} order by next_slot_ms limit $2`,
       [Math.round(untilMs), limit],
     );
-  // `not in` is hashed: thousands of tasks that are set aside cost one probe per plan.
+  // PostgreSQL hashes the list of `not in`, so thousands of tasks that are set aside cost only one probe per plan.
   return database.query<DuePlan>(
     "plan-due-others",
     `select ${columns} from ${s}.plan where ${isDue}
@@ -117,7 +117,7 @@ async function accept(
     nowMs,
   );
   const gated = writes.filter((write) => write.gated).map(({ taskId }) => taskId);
-  // Not prepared: the cached plan would be that of small batches, which takes seconds for ten thousand tasks.
+  // Not prepared, because the cached plan would be the one for small batches, which takes seconds for ten thousand tasks.
   if (gated.length === 0) return take(queryOf(database), s, given);
   return database.transaction(async (client) => {
     const result = await take(queryIn(client), s, given);
@@ -149,7 +149,7 @@ async function admitHeld(database: Database, untilMs: number, nowMs: number): Pr
   const s = database.schema;
   await fireJoins(database, null, nowMs);
   await fireArrivals(database, null, nowMs);
-  // One statement if no run waits. Its results are candidates: they are judged under their gates.
+  // One statement if no run waits. Its results are only candidates, which are judged under their gates.
   const look = async () => {
     const [found] = await database.query<{ taskIds: number[]; nextMs: number | null }>(
       "plan-held",
@@ -167,7 +167,7 @@ async function admitHeld(database: Database, untilMs: number, nowMs: number): Pr
   return (await look()).nextMs;
 }
 
-/** Slots that a calendar or a blackout takes out: a ledger row with the reason, and no run. */
+/** Slots that a calendar or a blackout excludes get a ledger row with the reason, and no run. */
 const skippedSql = (s: string) => `, skipped as (
       insert into ${s}.slot (task_id, slot_ms, outcome, reason, term, accepted_ms)
       select i.task_id, i.slot_ms, ${slotOutcome.skipped}, i.reason, $2, $7
@@ -188,7 +188,7 @@ const movedSql = (s: string, first: number) => `, moved as (
 /** Parts of the statement that few tasks need. */
 interface Extras {
   skips: boolean;
-  /** The number of the first parameter of moved slots; 0: there are none. */
+  /** The number of the first parameter for moved slots; 0: there are none. */
   moves: number;
 }
 

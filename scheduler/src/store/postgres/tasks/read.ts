@@ -11,13 +11,13 @@ import type { KnownZones } from "../zones/known-zones.ts";
 import type { KnownCalendars } from "./calendars.ts";
 import { asRecord, type TaskRow, taskFields, withRules } from "./task-rows.ts";
 
-/** Shared by the operations of one task store. */
+/** The state that all operations of one task store share. */
 export interface Tasks {
   database: Database;
   s: string;
   calendars: KnownCalendars;
   zones: KnownZones;
-  /** Numbers of groups by name: a group keeps its number, unless the store in which it was made is lost. */
+  /** Numbers of groups by name: a group keeps its number, unless the store loses the data of its creation. */
   groups: Map<string, number>;
   /** Called with the number of tasks that were made. */
   counted: (made: number) => Promise<void>;
@@ -32,7 +32,7 @@ export async function asRecords({ calendars, zones }: Tasks, rows: TaskRow[]): P
   });
 }
 
-/** The task of this name, removed or not. */
+/** The task of this name, even if it was removed. */
 export async function readTask({ database, s }: Tasks, name: string): Promise<TaskRow | undefined> {
   const [row] = await database.query<TaskRow>(
     "task-by-name",
@@ -49,7 +49,7 @@ export async function ruledOf({ calendars, zones }: Tasks, client: SqlClient, ro
   return ruledIn(row.definition, calendar, zones.at(row.zones_version));
 }
 
-/** Locks the task and its plan. @throws TASK_UNKNOWN where there never was one */
+/** Locks the task and its plan. @throws TASK_UNKNOWN if there never was a task of this name */
 export async function lockTask(client: SqlClient, s: string, name: string): Promise<TaskRow> {
   const { rows } = await client.query(
     `select ${taskFields} from ${s}.task t join ${s}.plan p on p.task_id = t.id where t.name = $1 for update of t, p`,
@@ -65,7 +65,7 @@ export async function byName(tasks: Tasks, name: string): Promise<TaskRecord> {
   return (await asRecords(tasks, [row]))[0] as TaskRecord;
 }
 
-/** The task number of a name, even if the task was removed. @throws TASK_UNKNOWN */
+/** The number of the task with this name, even if the task was removed. @throws TASK_UNKNOWN */
 export async function idOf(database: Database, name: string): Promise<number> {
   const sql = `select id from ${database.schema}.task where name = $1`;
   const [row] = await database.query<{ id: number }>("task-id", sql, [name]);
@@ -141,7 +141,7 @@ export async function versions(tasks: Tasks, name: string): Promise<VersionRecor
   );
 }
 
-/** The error with both versions, the author of the present one, and their differences. */
+/** Makes the error with both versions, the author of the present version, and their differences. */
 export async function stale(
   { database, s }: Tasks,
   name: string,
@@ -164,7 +164,7 @@ export function unknownTask(name: string, near = ""): CarillonError {
   });
 }
 
-/** The most names compared with an unknown one. */
+/** The most names with which an unknown name is compared. */
 const nearMost = 2_000;
 
 /** @throws TASK_UNKNOWN with the nearest name of the same namespace, unless the task exists */

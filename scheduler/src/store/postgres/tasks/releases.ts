@@ -4,7 +4,7 @@ import { definitionText, type TaskDefinition } from "../../../task/task.ts";
 import type { ReleaseOfTask } from "../../../task/task-record.ts";
 import type { Database } from "../database.ts";
 
-/** The releases of which a process lives. */
+/** The releases that have a living process. */
 const liveSql = (s: string) =>
   `select settings ->> 'release' from ${s}.session where ended_ms is null and settings ? 'release'`;
 
@@ -12,7 +12,7 @@ const newest = "number desc nulls last, first_ms desc, id desc";
 /** The most releases without a living process that are kept. */
 const keptReleases = 50;
 
-/** The code of the task's present definition; null if older code stored it, which records no releases. */
+/** The digest of the task's present definition; null if it was stored by older code, which records no releases. */
 const codeSql = "case when t.code_version = t.version then t.code end";
 
 /** Registers the release and records that it was seen. @returns its number in the store */
@@ -26,7 +26,7 @@ export async function enterRelease(database: Database, release: Release, nowMs: 
   return (row as { id: number }).id;
 }
 
-/** The standing of these tasks, each of which has another definition than the given one. @param client reads in its transaction */
+/** The state of each of these tasks, whose definitions differ from the given ones. @param client reads in its transaction */
 export async function standings(
   database: Database,
   { release, definitions, sinceMs }: { release: Release; definitions: readonly TaskDefinition[]; sinceMs: number },
@@ -89,13 +89,13 @@ export function releasesOf(database: Database, taskName: string): Promise<Releas
   );
 }
 
-/** A task whose definition no living release backs any more, and the definition that it should have. */
+/** A task whose definition no living release backs any more, and the definition that it should get. */
 export interface LeftTask {
   name: string;
-  /** The code of its present definition. */
+  /** The digest of its present definition. */
   code: string;
   definition: TaskDefinition;
-  /** The release that backed it, and the one that brings the other. */
+  /** The release that backed its definition, and the release that brings the other definition. */
   from: string;
   to: string;
 }
@@ -103,7 +103,7 @@ export interface LeftTask {
 const leftAtOnce = 1_000;
 
 /**
- * Tasks of releases of which no process has been seen since then, if a release with a living process brings another definition.
+ * Finds tasks of releases that have had no living process since then, if a release with a living process brings another definition.
  * @returns at most a thousand; the caller repeats until there are none
  */
 export async function leftTasks(database: Database, sinceMs: number): Promise<LeftTask[]> {
@@ -138,7 +138,7 @@ export async function leftTasks(database: Database, sinceMs: number): Promise<Le
   return left;
 }
 
-/** Deletes settled releases (without a living process) last seen before then, and all but the latest `keptReleases` of them. */
+/** Deletes releases without a living process that were last seen before then, and all but the latest `keptReleases` of such releases. */
 export async function forgetReleases(database: Database, beforeMs: number): Promise<void> {
   const s = database.schema;
   await database.query(

@@ -39,14 +39,14 @@ export async function endPauses(tasks: Tasks, change: Change): Promise<{ resumed
     });
     await lookAgain(database, id, change.nowMs);
   }
-  // Rows that were not read come after these.
+  // Rows that were not read have later ends.
   const next = rows[over.length]?.untilMs ?? (over.length === endsAtOnce ? change.nowMs : null);
   return { resumed: over.map(({ name }) => name), nextMs: next };
 }
 
 /**
- * Resumes a task whose pause is over before anything else is done with it, in the same transaction.
- * @returns the row as it is then
+ * If the task's pause is over, resumes the task in the same transaction, before anything else is done with it.
+ * @returns the row after that
  */
 export async function pauseEnded(tasks: Tasks, client: SqlClient, row: TaskRow, change: Change): Promise<TaskRow> {
   if (row.paused_ms === null || row.paused_until_ms === null || row.paused_until_ms > change.nowMs) return row;
@@ -54,7 +54,7 @@ export async function pauseEnded(tasks: Tasks, client: SqlClient, row: TaskRow, 
   return lockTask(client, tasks.s, row.name);
 }
 
-/** Resumes as of the end of the pause, if that has passed: slots from then on are planned, however late. */
+/** Resumes as of the end of the pause, if that has passed: slots since then are planned, however late they are. */
 async function goOn(tasks: Tasks, client: SqlClient, row: TaskRow, change: Change): Promise<void> {
   const { s, calendars, zones } = tasks;
   const { nowMs } = change;

@@ -13,7 +13,7 @@ import { pauseEnded } from "./resume.ts";
 
 const recallAgainMs = 10;
 
-/** @param failures the number in a row for which it is paused automatically */
+/** @param failures the number of failures in a row for which the task is paused automatically */
 export async function pause(
   tasks: Tasks,
   name: string,
@@ -50,8 +50,8 @@ export async function pause(
 }
 
 /**
- * @param given `of`: only if it is a schedule of that task, else TASK_UNKNOWN. `client`: in a caller's own transaction; then claimed runs
- *   are not recalled, since their rows would be locked until that transaction ends
+ * @param given `of`: remove the task only if it is a schedule of that task, else TASK_UNKNOWN. `client`: the caller's own transaction; then
+ * claimed runs are not recalled, because their rows would stay locked until that transaction ends
  */
 export async function remove(
   tasks: Tasks,
@@ -76,13 +76,13 @@ interface Stop {
   name: string;
   how: Extract<Withdrawal, "paused" | "removed">;
   change: Change;
-  /** Records in the task's row that it is stopped. */
+  /** Writes into the task's row that it is stopped. */
   mark: (client: SqlClient, taskId: number) => Promise<unknown>;
   expectedVersion: number | null;
   isWanted?: IsWanted | undefined;
-  /** The task whose schedule it has to be. */
+  /** If set, the task must be a schedule of this task. */
   of?: string | undefined;
-  /** The caller's transaction, if this stop is to be a part of it. */
+  /** The caller's transaction, if this stop must be a part of it. */
   client?: SqlClient | undefined;
   /** For a pause: when it ends by itself. */
   untilMs?: number | null;
@@ -90,11 +90,11 @@ interface Stop {
 
 interface Stopped extends Withdrawn {
   taskId: number;
-  /** The stop was no longer wanted, and changed nothing. */
+  /** The stop was no longer wanted, and nothing was changed. */
   isUnwanted?: true;
 }
 
-/** Shared by pause and remove: no slot of this task is planned any more, and planned runs are taken back. */
+/** The common part of pause and remove: no further slot of this task is planned, and planned runs are taken back. */
 async function stop(
   tasks: Tasks,
   { name, how, change, mark, expectedVersion, isWanted, of, client: within, untilMs = null }: Stop,
@@ -113,7 +113,7 @@ async function stop(
     const now = Math.round(change.nowMs);
     const ruled = await ruledOf(tasks, client, row);
     if (isPaused) {
-      // The pause stays as it is: only its end changes.
+      // The task is paused already: only the end of its pause changes.
       await accountPaused(tasks, client, { row, ruled, now });
       await mark(client, row.id);
       await auditedTask(client, s, "pause", row, change);
@@ -131,7 +131,7 @@ async function stop(
   });
 }
 
-/** Recalls the claimed runs; skips rows that another transaction is writing, and repeats until none is left. */
+/** Recalls the claimed runs; skips rows that another transaction is writing, and repeats until no run is left. */
 async function recallClaimed({ database, s }: Tasks, taskId: number): Promise<number[]> {
   const recalled = new Set<number>();
   for (;;) {
@@ -148,7 +148,7 @@ async function recallClaimed({ database, s }: Tasks, taskId: number): Promise<nu
       `select id, recall > ${runRecall.none} as asked from ${s}.run where task_id = $1 and state = ${runState.claimed} and started_ms is null`,
       [taskId],
     );
-    // Includes runs recalled before, by a cancellation or a newer run: until that is answered, they may start.
+    // Includes runs that were recalled earlier, by a cancellation or a newer run, because they may start until their worker answers.
     for (const { id, asked } of open) if (asked) recalled.add(id);
     if (open.every(({ asked }) => asked)) break;
     // Another transaction, such as a caller's own, is ending the run, which may take time.

@@ -6,13 +6,13 @@ import { likeOf, type OperationFilter } from "../../../run/operations.ts";
 export const namespaceSql = (name: string): string =>
   `(case when strpos(${name}, '/') = 0 then '${defaultNamespace}' else split_part(${name}, '/', 1) end)`;
 
-/** SQL condition: a name is in one of these namespaces, an array of texts; null: in any. */
+/** SQL condition: a name is in one of these namespaces, an array of texts; null: in any namespace. */
 export const inNamespacesSql = (name: string, namespaces: string): string =>
   `(${namespaces} is null or ${namespaceSql(name)} = any(${namespaces}))`;
 
 /**
- * The numbers of the tasks that a filter selects: parameters $1 to $3, as `taskValues` returns them. $2 is JSON: the pattern of the name,
- * and the namespaces that it may be in.
+ * Selects the numbers of the tasks that match a filter, with the parameters $1 to $3, as `taskValues` returns them. $2 is JSON: the pattern
+ * of the name, and the namespaces that the name may be in.
  */
 export const taskIdsSql = (s: string) => `select f.id from ${s}.task f
   where ($1::text is null or f.name = $1)
@@ -20,7 +20,10 @@ export const taskIdsSql = (s: string) => `select f.id from ${s}.task f
       and ${inNamespacesSql("f.name", "(case when $2::jsonb ? 'in' then array(select jsonb_array_elements_text($2::jsonb->'in')) end)")}))
     and ($3::text is null or f.group_id = (select id from ${s}.worker_group where name = $3))`;
 
-/** A further condition on a row of a run: it has the filter's labels. Their text is part of the statement: most filters have none. */
+/**
+ * A further condition on a row of a run: it has the filter's labels. The labels are part of the statement's text, because most filters have
+ * none.
+ */
 export const andLabelsSql = (run: string, { labels }: OperationFilter): string =>
   labels === undefined ? "" : ` and ${run}.labels @> ${pg.escapeLiteral(JSON.stringify(labels))}::jsonb`;
 

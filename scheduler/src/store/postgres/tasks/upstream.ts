@@ -5,20 +5,21 @@ import type { TaskDefinition } from "../../../task/task.ts";
 import { notifySql } from "../cluster/signals.ts";
 import { runOutcome } from "../states.ts";
 
-/** `follow.ends`: the first two are those outcomes' own numbers, so that an outcome can be compared with them. */
+/** The values of `follow.ends`. The first two are the numbers of those outcomes, so that an outcome can be compared with them. */
 export const followEnds = { success: runOutcome.succeeded, failure: runOutcome.failed, any: 2 };
 
 /**
- * Serialises writes of what tasks come after, so that no two together make a circle. Taken before any row lock, so that a transaction waits
- * for it without holding one.
+ * Serialises changes of the tasks that tasks follow, so that no two changes together make a circle. Taken before any row lock, so that a
+ * transaction waits for it without holding one.
  */
 export async function lockUpstream(client: SqlClient, s: string): Promise<void> {
   await client.query("select pg_advisory_xact_lock(hashtext($1))", [`${s} upstream`]);
 }
 
 /**
- * Stores the tasks that a task comes after, under that lock. They must exist: a task made later could be made at the same moment, and
- * neither transaction would see the other's. @throws TASK_INVALID for an unknown task and for a circle
+ * Stores the tasks that a task follows, under that lock. These tasks must exist: if a task could be created later, this could happen at the
+ * same moment, and neither transaction would see the other's change.
+ * @throws TASK_INVALID for an unknown task and for a circle
  */
 export async function saveUpstream(
   client: SqlClient,
@@ -61,13 +62,14 @@ export async function saveUpstream(
      where p.task_id = x.task_id and p.followed <> x.followed`,
     [touched],
   );
-  // Arrivals that waited for the tasks that it no longer comes after may be complete: the dispatcher looks.
+  // Arrivals that waited for tasks that this task no longer follows may be complete now, so the dispatcher must look.
   if (before.some((row) => !upstream.includes(row.upstream_id as number)))
     await client.query(`select ${notifySql(s, "'held 0'")}`);
 }
 
 /**
- * Reads all tasks that it comes after, directly or indirectly, each once: there may be more paths between two tasks than can be counted.
+ * Reads all tasks that the task follows, directly or indirectly, each only once, because there may be more paths between two tasks than can
+ * be counted.
  * @throws TASK_INVALID
  */
 async function refuseCircle(client: SqlClient, s: string, taskId: number): Promise<void> {

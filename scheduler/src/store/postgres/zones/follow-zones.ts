@@ -20,7 +20,7 @@ export async function followZones(tasks: Tasks, change: Change): Promise<ZonesFo
       try {
         if (await database.persist(() => replanOne(tasks, name, change))) followed.replanned++;
       } catch (error) {
-        // A task that this process cannot read must not stop the others.
+        // A task that this process cannot read must not prevent the others from being replanned.
         if (!isCarillonError(error) || error.code.startsWith("STORE_")) throw error;
         followed.left.push({ task: name, error: messageOf(error) });
       }
@@ -30,7 +30,7 @@ export async function followZones(tasks: Tasks, change: Change): Promise<ZonesFo
   return followed;
 }
 
-/** @returns false: the task was removed meanwhile, or an edit has planned it by the rules in force */
+/** @returns false: the task was removed meanwhile, or an edit has already planned it by the rules in force */
 const replanOne = (tasks: Tasks, name: string, change: Change): Promise<boolean> =>
   tasks.database.transaction(async (client) => {
     const row = await lockTask(client, tasks.s, name);

@@ -10,7 +10,7 @@ import { audited } from "../access/audit.ts";
 import type { Database } from "../database.ts";
 import { type Query, queryOf } from "../query.ts";
 
-/** The version of this process's time zone database, such as "2026a"; "": unknown, and older than any other. */
+/** The version of this process's time zone database, such as "2026a"; "": unknown, which counts as older than any other. */
 const ownData: string = process.versions.tz ?? "";
 
 interface RulesRow {
@@ -36,21 +36,21 @@ interface ZoneChange {
   version: number;
 }
 
-/** The store's zone rules, as far as they were read. A row never changes its meaning, so it is read once. */
+/** The store's zone rules, as far as they were read. A row never changes, so each is read once. */
 export class KnownZones {
   readonly #database: Database;
   #version = 0;
   #hasRead = false;
   readonly #changes = new Map<string, StoredRules[]>();
   readonly #inForce = new Map<number, ZonesInForce>();
-  /** By zone and version of its row. */
+  /** The names under which zones are compiled, by zone and version of the row. */
   readonly #names = new Map<string, string>();
 
   constructor(database: Database) {
     this.#database = database;
   }
 
-  /** The store was restored to an earlier state: cached rules may be among those that it lost. */
+  /** Empties the cache: the store was restored to an earlier state, and may have lost cached rules. */
   forget(): void {
     this.#version = 0;
     this.#hasRead = false;
@@ -83,8 +83,8 @@ export class KnownZones {
   }
 
   /**
-   * Returns the name that stands for the zone under the rules in force at this version: those of the zone's last change up to it, else of
-   * its first change.
+   * Returns the name under which the zone is compiled by the rules in force at this version: the rules of the zone's last change up to that
+   * version, else those of its first change.
    */
   #named(zone: string, version: number): string {
     const changes = this.#changes.get(zone);
@@ -95,7 +95,7 @@ export class KnownZones {
     if (name === undefined) {
       const { rules } = change;
       const own = readable(() => zoneOf(zone).rules(rules.startsMs[0] as number, rules.toMs));
-      // A zone that does not exist here fails when it is compiled.
+      // A zone that this process's database does not have fails when it is compiled.
       name = own === null || sameRules(own, rules) ? zone : ruledZone(zone, rules);
       this.#names.set(key, name);
     }
@@ -104,7 +104,7 @@ export class KnownZones {
 
   /**
    * Reads the rules that are newer than the cached ones.
-   * @returns the newest version: a planner stores this one, since the cache may be read further meanwhile
+   * @returns the newest version: a planner must store this version and not `version`, because the cache may be extended meanwhile
    */
   async refresh(query: Query = queryOf(this.#database)): Promise<number> {
     const s = this.#database.schema;
@@ -125,7 +125,7 @@ export class KnownZones {
     return this.#version;
   }
 
-  /** Reads the rules as far as these tasks need them. */
+  /** Reads the rules that these tasks need. */
   async readFor(rows: readonly { definition: TaskDefinition; zones_version: number }[], query?: Query): Promise<void> {
     const isNewer = rows.some((row) => row.zones_version > this.#version);
     const useZones = ({ definition }: { definition: TaskDefinition }) =>
@@ -134,8 +134,8 @@ export class KnownZones {
   }
 
   /**
-   * Enters the rules of zones for which the store has none, from this process's own database. Safe to repeat. To be called before tasks
-   * that use them are stored.
+   * Stores the rules of zones for which the store has none, from this process's own database. Repeatable. Must be called before tasks that
+   * use the zones are stored.
    */
   async enter(definitions: readonly TaskDefinition[], others: readonly string[], nowMs: number): Promise<void> {
     const names = new Set([...definitions.flatMap((definition) => zonesUsed(definition, undefined)), ...others]);
@@ -146,7 +146,7 @@ export class KnownZones {
     if (wanted.length > 0) await this.#write(wanted, nowMs, "missing");
   }
 
-  /** Done once for a store: enters the rules of zones that tasks and calendars used before rules were stored. */
+  /** Done once per store: stores the rules of zones that tasks and calendars used before rules were stored. */
   async enterUsed(nowMs: number): Promise<void> {
     await this.refresh();
     if (this.#version > 0) return;
@@ -167,7 +167,7 @@ export class KnownZones {
     await this.refresh();
   }
 
-  /** Brings the rules of zones that differ in this process's newer database into force. */
+  /** If this process's database is newer, puts its rules in force for the zones whose rules differ. */
   async bring(change: Change): Promise<ChangedZone[]> {
     await this.refresh();
     const older: string[] = [];
@@ -175,7 +175,7 @@ export class KnownZones {
     return older.length === 0 ? [] : this.#write(older, change.nowMs, "older", change.author);
   }
 
-  /** Locks the cluster's row, so that processes decide one after the other by the present rows. */
+  /** Locks the cluster's row, so that processes decide one after the other, each by the present rows. */
   async #write(
     names: readonly string[],
     nowMs: number,
@@ -199,7 +199,7 @@ export class KnownZones {
           if (rules === null) continue;
           const values = [name, ownData, rules.startsMs, rules.offsetsMs, rules.toMs];
           if (there && sameRules(there.rules, rules)) {
-            // Newer data with the same rules: no change.
+            // Newer data with the same rules is not a change.
             await client.query(
               `update ${s}.zone_rules set data = $2, starts_ms = $3, offsets_ms = $4, to_ms = $5 where name = $1 and version = $6`,
               [...values, there.version],
@@ -232,7 +232,7 @@ export class KnownZones {
     return changed;
   }
 
-  /** Tasks planned by rules from before the newest change of a zone that they use, ordered by number, starting after `afterId`. */
+  /** Tasks that are planned by rules from before the newest change of a zone that they use, ordered by number, starting after `afterId`. */
   plannedBefore(
     query: Query,
     changed: readonly ZoneChange[],
@@ -260,7 +260,7 @@ const stored = ({ version, data, starts, offsets, to }: RulesRow): StoredRules =
   rules: { startsMs: starts, offsetsMs: offsets, toMs: to },
 });
 
-/** null: this process's database has no such zone, and cannot judge it. */
+/** null: this process's database does not have the zone, so this process cannot compare its rules. */
 function readable(read: () => ZoneRules): ZoneRules | null {
   try {
     return read();

@@ -8,25 +8,25 @@ import { type MovedTime, movedTimes } from "../../../schedule/zone-rules.ts";
 import { accountedOf } from "../tasks/accounted.ts";
 
 export interface Followed {
-  /** Nominal times of slots between `fromMs` and now that are not to be planned: they are accounted for, or need no account. */
+  /** Nominal times of slots between `fromMs` and now that must not be planned: they are accounted for, or need no account. */
   accountedMs: number[];
-  /** Nominal times whose slots lie before now, and had not come by the former rules. */
+  /** Nominal times whose slots are before now, but had not come by the former rules. */
   lateMs: number[];
-  /** If there are any, planning begins after this time. */
+  /** The time after which planning begins, if there are such times. */
   fromMs: number | undefined;
-  /** Nominal times before now that were still to come by the former rules, but that a calendar put forward to before now. */
+  /** Nominal times before now that had not come by the former rules, but that a calendar moved to an earlier time. */
   passedMs: number[];
 }
 
-/** The longest time by which a calendar puts a slot off. */
+/** The longest time, in ms, by which a calendar postpones a slot. */
 const backMs = 400 * 86_400_000;
 export const nothingMoved: Followed = { accountedMs: [], lateMs: [], fromMs: undefined, passedMs: [] };
 
-/** The most slots looked at between the first that is late by the new rules, and now. */
+/** The most slots that are looked at between now and the first slot that is late by the new rules. */
 const slotsMax = 10_000;
 
 /**
- * Each local time stays accounted for when its instant has moved: the ledger's row of a slot becomes the account of the new instant, which
+ * Keeps each local time accounted for when its instant has moved: the ledger's row of a slot is moved to the new instant, so that the slot
  * does not run again. A local time that had not come, and is past by the new rules, is planned late. The caller has withdrawn the runs that
  * are planned and not claimed.
  */
@@ -63,8 +63,9 @@ export async function followMoved(
 
 /**
  * Local times that have different instants by the former and the new zone rules, from a year back to a day ahead; none if the schedule
- * itself differs. The range goes back so far because a later edit may need the account of a slot that a calendar put off until then.
- * @param toMs also up to this time
+ * itself differs. The range goes back so far because a later edit may need the account of a slot that a calendar postponed by up to that
+ * long.
+ * @param toMs extends the range up to this time
  */
 export function movedBetween(was: Ruled, is: Ruled, nowMs: number, toMs = nowMs): MovedTime[] {
   const [before, after] = [was.definition.schedule, is.definition.schedule];
@@ -72,7 +73,10 @@ export function movedBetween(was: Ruled, is: Ruled, nowMs: number, toMs = nowMs)
   return movedTimes(before, after, { fromMs: nowMs - backMs, toMs });
 }
 
-/** The last future nominal time that is accounted for because a calendar has put its slot forward; now if there is none. */
+/**
+ * The last future nominal time that is already accounted for because a calendar has moved its slot to an earlier time; now if there is
+ * none.
+ */
 async function putForwardMost(client: SqlClient, s: string, taskId: number, nowMs: number): Promise<number> {
   const { rows } = await client.query(
     `select greatest(
@@ -107,7 +111,7 @@ function othersIn(ruled: Ruled, fromMs: number, nowMs: number, lateMs: readonly 
   return others;
 }
 
-/** Moves what the ledger records for the former instants to the new ones: its rows, and the ends of its ranges. */
+/** Moves the ledger's records of the former instants to the new ones: its rows, and the ends of its ranges. */
 async function handOn(client: SqlClient, s: string, taskId: number, moved: readonly MovedTime[]): Promise<void> {
   if (moved.length === 0) return;
   const values = [taskId, moved.map(({ wasMs }) => wasMs), moved.map(({ isMs }) => isMs)];
