@@ -232,7 +232,7 @@ export class Carillon {
     return this.#enqueues.many(task, payloads, options);
   }
 
-  run(task: string, payload?: unknown, options: Pick<EnqueueOptions, "labels"> = {}): Promise<RunHandle> {
+  run(task: string, payload?: unknown, options: EnqueueOptions = {}): Promise<RunHandle> {
     return this.#enqueues.enqueue(task, payload, options, "manual");
   }
 

@@ -46,7 +46,7 @@ export const lines: Readonly<Record<string, readonly string[]>> = {
     'nobody --payload {"n":3}',
     "nobody --payload null",
     "nobody --label customer=42 --label region=",
-    "nobody --label cust~omer=42",
+    "nobody --label cust~omer=42 --in 10m --key k --if-key-taken again --unique-for 1h --priority 3",
     "nobody --label a=1 --label a=1",
     'nobody --payload "text"',
     "nobody --payload [1,2,{}]",

@@ -223,9 +223,9 @@ export function serverTasks(api: Client): ClusterTasks {
       const { next } = await api.resumeTask({ task, ...why(reason) });
       return next === null ? null : Date.parse(next);
     },
-    async run(task, payload, labels) {
-      const given = { task, ...(payload === undefined ? {} : { payload }), ...(labels ? { labels } : {}) };
-      return (await api.runTask(given)).run;
+    run(task, payload, { at, ...options }) {
+      const due = at === undefined ? {} : { at: isoTime(at) };
+      return api.runTask({ task, ...(payload === undefined ? {} : { payload }), ...options, ...due });
     },
     async remove(task, reason) {
       await api.removeTask({ task, ...why(reason) });

@@ -150,7 +150,10 @@ function storeTasks(tower: Carillon, store: Store, nowMs: () => number): Cluster
       await tower.resume(name, { author, reason });
       return nextOf(await store.tasks.byName(name), nowMs());
     },
-    run: async (name, payload, labels) => (await tower.run(name, payload, labels ? { labels } : {})).runId,
+    async run(name, payload, options) {
+      const { runId, created } = await tower.run(name, payload, options);
+      return { run: runId, created };
+    },
     remove: (name, reason) => tower.remove(name, { author, reason }),
   };
 }

@@ -1,11 +1,12 @@
 import { checkGrants } from "../../access/access.ts";
 import { checkSecret } from "../../access/secrets/secrets.ts";
 import { silenceSpanMs } from "../../alarms/alarms.ts";
+import { systemClock } from "../../base/clock.ts";
 import { CarillonError } from "../../base/errors.ts";
 import { jsonText } from "../../base/json.ts";
 import { limits } from "../../base/limits.ts";
 import { payloadName } from "../../library/payload.ts";
-import { labelsOf } from "../../run/enqueue-options.ts";
+import { checkEnqueueOptions, labelsOf, readOptions } from "../../run/enqueue-options.ts";
 import type { OperationFilter } from "../../run/operations.ts";
 import { calendarContent } from "../../schedule/calendar.ts";
 import { checkCalendarName } from "../../schedule/slot-rules.ts";
@@ -104,11 +105,12 @@ export function checked(cluster: Cluster): Cluster {
         edited(record.definition, options);
         return tasks.edit(record, options, change);
       },
-      async run(name, payload, labels) {
+      async run(name, payload, options) {
         checkTask(name);
         jsonText(payload, payloadName(name));
-        if (labels) labelsOf({ labels });
-        return tasks.run(name, payload, labels);
+        checkEnqueueOptions(options);
+        readOptions(options, systemClock.wall());
+        return tasks.run(name, payload, options);
       },
     },
     runs: {

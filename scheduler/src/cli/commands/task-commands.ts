@@ -1,4 +1,5 @@
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
+import type { IfKeyTaken } from "../../run/enqueue-options.ts";
 import { late } from "../late.ts";
 import type { BackfillOptions, BulkOptions } from "../runs/operations.ts";
 import { partsToSet, scheduleOptionsToSet } from "../tasks/parts-to-set.ts";
@@ -17,6 +18,9 @@ const scheduleTask = late(() => import("../tasks/schedule-task.ts"), "scheduleTa
 const unscheduleTask = late(() => import("../tasks/schedule-task.ts"), "unscheduleTask");
 const revertTask = late(() => import("../tasks/edit-task.ts"), "revertTask");
 const backfillTask = late(() => import("../runs/operations.ts"), "backfillTask");
+
+// Not read from the library: importing it would make every command start later.
+const ifKeyTakens: IfKeyTaken[] = ["keep", "replace", "again"];
 
 export function addTasks({ add, family, doing, terminal }: CommandParts): void {
   const tasks = family("tasks", "See the tasks there are, when they fire next, and pause, resume or run them.");
@@ -46,6 +50,12 @@ export function addTasks({ add, family, doing, terminal }: CommandParts): void {
   )
     .option("--payload <JSON>", "what its handler is given")
     .option("--label <NAME=TEXT>", "a label of the run; may be repeated", collectRunLabel)
+    .option("--in <DURATION>", "start it this long from now, such as 10m")
+    .option("--at <TIME>", "start it at this time, such as 2027-03-27T00:00:00Z")
+    .option("--key <TEXT>", "at most one unfinished run of the task has this key")
+    .addOption(new Option("--if-key-taken <WHAT>", "if a run has the key (default: keep)").choices(ifKeyTakens))
+    .option("--unique-for <DURATION>", "with --key: for this long, no second run is made for the key")
+    .option("--priority <N>", "0 to 9, higher first; default: the task's", wholeNumber(0, 9))
     .option("--wait", "wait for its end; exit with 1 unless it succeeds")
     .option("--timeout <DURATION>", "with --wait: wait at most this long, such as 5m")
     .action(doing(([name = ""], options: Parameters<typeof runTask>[1]) => runTask(name, options, terminal)));

@@ -13,6 +13,7 @@ import type { ApplyPlan, PlanOptions } from "../../apply/apply-plan.ts";
 import type { DrainedNode, Holds } from "../../cluster/drain-store.ts";
 import type { Leadership, Member, Term } from "../../cluster/session-store.ts";
 import type { DeadGroups, DeadLetter } from "../../run/dead-letters.ts";
+import type { EnqueueOptions } from "../../run/enqueue-options.ts";
 import type { Follower, LateResult, Relative } from "../../run/flow.ts";
 import type { OperationFilter, OperationRecord, OperationRequest, OperationState } from "../../run/operations.ts";
 import type { AttemptRecord, Enqueued, LogLine, RunFilter, RunRecord } from "../../run/run-record.ts";
@@ -22,6 +23,12 @@ import type { TaskPart } from "../../task/edits.ts";
 import type { GroupRecord } from "../../task/group-store.ts";
 import type { TaskDefinition, TaskOptions } from "../../task/task.ts";
 import type { Counters, ReleaseOfTask, TaskRecord, VersionRecord } from "../../task/task-record.ts";
+
+/** The options of a run that is started by hand. `at` in epoch milliseconds. */
+export interface ManualOptions
+  extends Pick<EnqueueOptions, "labels" | "in" | "key" | "ifKeyTaken" | "uniqueFor" | "priority"> {
+  at?: number;
+}
 
 /**
  * The calls that commands make to a cluster: through its store (cluster/by-store.ts), or through a server's HTTP API
@@ -99,7 +106,8 @@ export interface ClusterTasks {
   /** @returns the next slot in epoch milliseconds; null: there is none */
   resume(name: string, reason: string): Promise<number | null>;
   /** @returns the run's number */
-  run(name: string, payload: unknown, labels?: Record<string, string>): Promise<number>;
+  /** `created` is false if a run has the key, or stands for it; then this is that run. */
+  run(name: string, payload: unknown, options: ManualOptions): Promise<{ run: number; created: boolean }>;
   /** Also removes the task's schedules. @throws TASK_UNKNOWN */
   remove(name: string, reason: string): Promise<void>;
 }

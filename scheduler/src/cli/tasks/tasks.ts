@@ -5,13 +5,14 @@ import { parseDuration } from "../../base/duration.ts";
 import { CarillonError } from "../../base/errors.ts";
 import { readJson } from "../../base/json.ts";
 import type { Member } from "../../cluster/session-store.ts";
+import type { IfKeyTaken } from "../../run/enqueue-options.ts";
 import { outcomes } from "../../run/run.ts";
 import type { RunRecord } from "../../run/run-record.ts";
 import { compileSchedule } from "../../schedule/schedule.ts";
 import { plannedSlots } from "../../slots/upcoming-slots.ts";
 import type { TaskRecord } from "../../task/task-record.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
-import type { Cluster } from "../nodes/cluster.ts";
+import type { Cluster, ManualOptions } from "../nodes/cluster.ts";
 import { withCluster } from "../reach.ts";
 import { endLine } from "../runs/event-lines.ts";
 import { instantOf } from "../runs/operations.ts";
@@ -166,23 +167,30 @@ export function nextOfTask(name: string, options: NextOptions, terminal: Termina
 export interface RunTaskOptions extends CommonOptions {
   payload?: string;
   label?: [string, string][];
+  in?: string;
+  at?: string;
+  key?: string;
+  ifKeyTaken?: IfKeyTaken;
+  uniqueFor?: string;
+  priority?: number;
   wait?: boolean;
   timeout?: string;
 }
 
 export function runTask(name: string, options: RunTaskOptions, terminal: Terminal): Promise<ExitCode> {
   const payload = options.payload === undefined ? undefined : parsePayload(options.payload);
-  const labels = options.label && labelsOfPairs(options.label, "--label");
+  const given = manualOptions(options);
   const timeoutMs = options.timeout === undefined ? null : parseDuration(options.timeout, "--timeout");
   if (timeoutMs !== null && !options.wait)
     throw new CarillonError("USAGE", "--timeout was given, and nothing is waited for", {
       hint: "Give --wait too. How long a run may take: carillon tasks edit NAME --set timeout=5m.",
     });
   return withCluster(options, async ({ cluster, signal }) => {
-    const runId = await cluster.tasks.run(name, payload, labels);
+    const { run: runId, created } = await cluster.tasks.run(name, payload, given);
     if (!options.wait) {
-      if (terminal.json) terminal.object({ run: runId, task: name });
-      else terminal.line(`run ${runId} of ${plain(name)} is on its way; see how it goes: carillon runs show ${runId}`);
+      const what = created ? "is on its way" : "has the key already, so no run was made";
+      if (terminal.json) terminal.object({ run: runId, task: name, created });
+      else terminal.line(`run ${runId} of ${plain(name)} ${what}; see how it goes: carillon runs show ${runId}`);
       return exitCodes.ok;
     }
     const deadline = timeoutMs === null ? Number.POSITIVE_INFINITY : systemClock.monotonic() + timeoutMs;
@@ -204,6 +212,19 @@ export function runTask(name: string, options: RunTaskOptions, terminal: Termina
     }
     return run.state === "succeeded" ? exitCodes.ok : exitCodes.failed;
   });
+}
+
+function manualOptions({ label, at, in: delay, key, ifKeyTaken, uniqueFor, priority }: RunTaskOptions): ManualOptions {
+  const given = {
+    labels: label && labelsOfPairs(label, "--label"),
+    at: at === undefined ? undefined : instantOf("--at", at),
+    in: delay,
+    key,
+    ifKeyTaken,
+    uniqueFor,
+    priority,
+  };
+  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
 }
 
 const firstLookMs = 10;
