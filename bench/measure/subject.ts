@@ -1,4 +1,5 @@
 import { type ChildProcess, fork } from "node:child_process";
+import type { IntervalHistogram } from "node:perf_hooks";
 import { setTimeout as pause } from "node:timers/promises";
 import { type Start, startsOf } from "./starts.ts";
 
@@ -6,7 +7,7 @@ import { type Start, startsOf } from "./starts.ts";
 export type Told =
   | { kind: "started" }
   | { kind: "starts"; batch: Float64Array }
-  | { kind: "usage"; cpuUs: number; rssBytes: number }
+  | { kind: "usage"; cpuUs: number; rssBytes: number; stallMs: number }
   | { kind: "stopped" };
 
 export type Asked = { kind: "usage" } | { kind: "stop" };
@@ -16,6 +17,8 @@ export interface Usage {
   cpuUs: number;
   /** Its peak memory. */
   rssBytes: number;
+  /** The longest time, since the last such answer, for which its event loop stood still; 0 if it does not measure that. */
+  stallMs: number;
 }
 
 /** A process under test. Its death, at any time but after `stop`, rejects everything that waits for it. */
@@ -47,8 +50,8 @@ export class Subject {
   async usage(): Promise<Usage> {
     const answer = this.#answer("usage", 10_000);
     this.#ask({ kind: "usage" });
-    const { cpuUs, rssBytes } = (await answer) as Told & { kind: "usage" };
-    return { cpuUs, rssBytes };
+    const { cpuUs, rssBytes, stallMs } = (await answer) as Told & { kind: "usage" };
+    return { cpuUs, rssBytes, stallMs };
   }
 
   /** Stops the process gracefully: it drains, sends its last notes and exits with 0. */
@@ -95,8 +98,12 @@ export class Subject {
   }
 }
 
-/** Answers the measuring process's requests inside a process under test. `stop` resolves when all its work is over and written. */
-export function answerAsSubject(stop: () => Promise<void>): (told: Told) => void {
+/**
+ * Answers the measuring process's requests inside a process under test.
+ * @param stop resolves when all its work is over and written
+ * @param loop measures how long the event loop stands still
+ */
+export function answerAsSubject(stop: () => Promise<void>, loop?: IntervalHistogram): (told: Told) => void {
   const tell = (told: Told) => {
     process.send?.(told);
   };
@@ -105,7 +112,9 @@ export function answerAsSubject(stop: () => Promise<void>): (told: Told) => void
   process.on("message", (asked: Asked) => {
     if (asked.kind === "usage") {
       const { userCPUTime, systemCPUTime, maxRSS } = process.resourceUsage();
-      tell({ kind: "usage", cpuUs: userCPUTime + systemCPUTime, rssBytes: maxRSS * 1024 });
+      const stallMs = loop ? loop.max / 1e6 : 0;
+      loop?.reset();
+      tell({ kind: "usage", cpuUs: userCPUTime + systemCPUTime, rssBytes: maxRSS * 1024, stallMs });
       return;
     }
     stop().then(
