@@ -4,10 +4,12 @@
  * makes another minute as full as the minute that it empties.
  */
 import { parseCron } from "../schedule/cron-parse.ts";
-import type { Timeline, TimelineTask } from "./timeline.ts";
+import { firstNames } from "./alike-tasks.ts";
+import type { Timeline } from "./timeline.ts";
 
 export interface Move {
-  task: TimelineTask;
+  /** The task's name. */
+  task: string;
   /** How many minutes later. */
   minutes: number;
   expression: string;
@@ -31,9 +33,12 @@ const candidatesMost = 60;
 const givenMost = 50;
 const jitters = [2, 5, 10, 15];
 
+/** Crons that fire at the same times, and those of them that are not moved yet. */
 interface Movable {
-  task: TimelineTask;
+  expression: string;
   minutes: readonly number[];
+  /** Their names in order, as many as can be moved. */
+  names: string[];
 }
 
 /** @param within the most minutes by which a task may be moved later */
@@ -41,58 +46,55 @@ export function suggestSpread(line: Timeline, { within, most }: { within: number
   const load = [...line.fires];
   const movable = new Map<number, Movable[]>();
   const still = [...line.fires];
-  for (const { tasks: alike, minutes } of line.rhythms) {
-    if (minutes.length * oftenMinutes > load.length) continue;
-    for (const task of alike) {
-      if (!isMovable(task)) continue;
-      for (const minute of minutes) {
-        const others = movable.get(minute);
-        if (others) others.push({ task, minutes });
-        else movable.set(minute, [{ task, minutes }]);
-        (still[minute] as number)--;
-      }
+  for (const { alike, minutes } of line.rhythms) {
+    const { schedule } = alike.task.definition;
+    if (minutes.length * oftenMinutes > load.length || schedule.type !== "cron" || (schedule.jitterMs ?? 0) > 0)
+      continue;
+    const one = { expression: schedule.expression, minutes, names: firstNames(alike, most) };
+    for (const minute of new Set(minutes)) {
+      const others = movable.get(minute);
+      if (others) others.push(one);
+      else movable.set(minute, [one]);
     }
+    for (const minute of minutes) (still[minute] as number) -= alike.count;
   }
   const jitter = jitters.map((minutes) => ({ minutes, peak: jittered(line.fires, still, minutes) }));
-  const moved = new Set<TimelineTask>();
   const given = new Set<number>();
   const moves: Move[] = [];
   while (moves.length < most && given.size < givenMost) {
     const peak = fullest(load, given);
     if (peak === null || (load[peak] as number) < 2) break;
-    const candidates = (movable.get(peak) ?? []).filter(({ task }) => !moved.has(task)).slice(0, candidatesMost);
+    const candidates = (movable.get(peak) ?? []).filter(({ names }) => names.length > 0).slice(0, candidatesMost);
     const best = bestOf(candidates, load, peak, within);
     if (!best) {
       // No move from this minute improves it: continue with the next fullest.
       given.add(peak);
       continue;
     }
-    for (const minute of best.minutes) {
+    const { from, ...move } = best;
+    for (const minute of from.minutes) {
       (load[minute] as number)--;
-      if (minute + best.move.minutes < load.length) (load[minute + best.move.minutes] as number)++;
+      if (minute + move.minutes < load.length) (load[minute + move.minutes] as number)++;
     }
-    moved.add(best.move.task);
-    moves.push(best.move);
+    moves.push({ task: from.names.shift() as string, ...move });
   }
   const peak = { before: highest(line.fires), after: highest(load) };
   return { peak, fuller: line.fires.filter((fires) => fires > peak.after).length, moves, jitter };
 }
 
-const isMovable = ({ definition: { schedule } }: TimelineTask) =>
-  schedule.type === "cron" && (schedule.jitterMs ?? 0) === 0;
-
+/** @returns undefined if no move makes the minute `peak` less full without making another one as full */
 function bestOf(candidates: Movable[], load: number[], peak: number, within: number) {
-  let best: { fullest: number; minutes: readonly number[]; move: Move } | undefined;
-  for (const { task, minutes } of candidates) {
-    const { schedule } = task.definition;
-    if (schedule.type !== "cron") continue;
+  let least = load[peak] as number;
+  let best: (Omit<Move, "task"> & { from: Movable }) | undefined;
+  for (const from of candidates) {
     for (let later = 1; later <= within; later++) {
       let full = 0;
-      for (const minute of minutes) full = Math.max(full, (load[minute + later] ?? 0) + 1);
-      if (full >= (best?.fullest ?? (load[peak] as number))) continue;
-      const becomes = shifted(schedule.expression, later);
+      for (const minute of from.minutes) full = Math.max(full, (load[minute + later] ?? 0) + 1);
+      if (full >= least) continue;
+      const becomes = shifted(from.expression, later);
       if (becomes === null) continue;
-      best = { fullest: full, minutes, move: { task, minutes: later, expression: schedule.expression, becomes } };
+      least = full;
+      best = { from, minutes: later, expression: from.expression, becomes };
     }
   }
   return best;

@@ -1,8 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { cron, every, manual } from "../schedule/schedule.ts";
 import { defineTask, type TaskOptions } from "../task/task.ts";
+import type { TaskRecord } from "../task/task-record.ts";
+import type { AlikeTasks } from "./alike-tasks.ts";
 import { shifted, suggestSpread } from "./spread.ts";
-import { firingIn, foretell, type TimelineTask } from "./timeline.ts";
+import { firingIn, foretell, type Timeline } from "./timeline.ts";
 
 const fromMs = Date.parse("2026-10-24T00:00:00Z");
 const dayMinutes = 1_440;
@@ -11,31 +13,37 @@ let breaths = 0;
 const breathe = async () => {
   breaths++;
 };
-const taskOf = (name: string, options: TaskOptions, more: Partial<TimelineTask> = {}): TimelineTask => ({
+const taskOf = (name: string, options: TaskOptions, more: Partial<TaskRecord> = {}): TaskRecord => ({
+  taskId: 7,
   name,
   version: 3,
-  seed: 7,
-  paused: null,
   definition: defineTask(name, options),
+  groupId: 1,
+  paused: null,
+  changedMs: 0,
+  nextSlotMs: null,
   ...more,
 });
-const lineOf = (tasks: TimelineTask[], days = 3) => foretell(tasks, fromMs, days * dayMinutes, breathe);
+const pausedUntil = (untilMs: number | null) => ({ atMs: 0, by: "ann", why: "", untilMs });
+const apart = (tasks: TaskRecord[]): AlikeTasks[] => tasks.map((task) => ({ task, count: 1, names: task.name }));
+const lineOf = (tasks: TaskRecord[], days = 3) => foretell(apart(tasks), fromMs, days * dayMinutes, breathe);
+const firing = (line: Timeline, from: number, to: number) => firingIn(line, { from, to, most: 10 }).firing;
 
 describe("a timeline", () => {
   test("tells of a task that is paused until a time what comes from then on", async () => {
-    const paused = { untilMs: fromMs + (1_440 + 3 * 60) * 60_000 + 30_000 };
+    const paused = pausedUntil(fromMs + (1_440 + 3 * 60) * 60_000 + 30_000);
     const line = await lineOf([
       taskOf("daily", { schedule: cron("0 3 * * *") }),
       taskOf("late", { schedule: cron("0 3 * * *") }, { paused }),
       taskOf("beat", { schedule: every("20s") }, { paused }),
       taskOf("minutely", { schedule: every("1m") }, { paused }),
-      taskOf("long", { schedule: cron("0 3 * * *") }, { paused: { untilMs: fromMs + 3 * 86_400_000 } }),
+      taskOf("long", { schedule: cron("0 3 * * *") }, { paused: pausedUntil(fromMs + 3 * 86_400_000) }),
     ]);
     expect(line.counted).toEqual({ foretold: 4, paused: 1, unforeseen: 0, left: 0 });
     expect([0, 1, 2].map((day) => line.fires[at(3, 0, day)])).toEqual([1, 1 + 1, 2 + 3 + 1]);
     expect([at(2, 59, 1), at(3, 0, 1), at(3, 1, 1)].map((minute) => line.tasks[minute])).toEqual([0, 2, 2]);
-    const told = firingIn(line, at(2, 0, 1), at(3, 2, 1)).map(({ task, fires, firstMs }) => [
-      task.name,
+    const told = firing(line, at(2, 0, 1), at(3, 2, 1)).map(({ name, fires, firstMs }) => [
+      name,
       fires,
       (firstMs - fromMs) / 60_000 - 1_440,
     ]);
@@ -44,7 +52,7 @@ describe("a timeline", () => {
       ["beat", 4, 180],
       ["minutely", 1, 181],
     ]);
-    expect(firingIn(line, at(2, 0), at(3, 30)).map(({ task }) => task.name)).toEqual(["daily"]);
+    expect(firing(line, at(2, 0), at(3, 30)).map(({ name }) => name)).toEqual(["daily"]);
   });
 
   test("counts what becomes due in each minute, and of how many tasks", async () => {
@@ -55,7 +63,7 @@ describe("a timeline", () => {
       taskOf("beat", { schedule: every("7s") }),
       taskOf("hand", { schedule: manual }),
       taskOf("chain", { schedule: every("1h", { mode: "delay" }) }),
-      taskOf("off", { schedule: cron("0 3 * * *") }, { paused: { untilMs: null } }),
+      taskOf("off", { schedule: cron("0 3 * * *") }, { paused: pausedUntil(null) }),
     ]);
     expect(line.counted).toEqual({ foretold: 4, paused: 1, unforeseen: 2, left: 0 });
     for (const day of [0, 1, 2]) expect(line.tasks[at(3, 0, day)]).toBe(4);
@@ -66,7 +74,7 @@ describe("a timeline", () => {
     expect(line.fires.reduce((a, b) => a + b)).toBe(
       3 * 4 + Math.ceil((3 * 86_400 - ((7 - ((fromMs / 1_000) % 7)) % 7)) / 7),
     );
-    expect(firingIn(line, at(3, 0), at(3, 1)).map(({ task, fires }) => [task.name, fires])).toEqual([
+    expect(firing(line, at(3, 0), at(3, 1)).map(({ name, fires }) => [name, fires])).toEqual([
       ...[
         ["a", 1],
         ["b", 1],
@@ -74,7 +82,7 @@ describe("a timeline", () => {
         ["beat", beats.length],
       ].sort(([, a], [, b]) => Number(a) - Number(b)),
     ]);
-    expect(firingIn(line, at(4, 0), at(4, 1)).map(({ task }) => task.name)).toEqual(["beat"]);
+    expect(firing(line, at(4, 0), at(4, 1)).map(({ name }) => name)).toEqual(["beat"]);
   });
 
   test("leaves out slots whose nominal times have their account, of each of two tasks that are alike otherwise", async () => {
@@ -82,7 +90,27 @@ describe("a timeline", () => {
     const ran = taskOf("ran", { schedule }, { accountedMs: [fromMs + 3 * 3_600_000] });
     const line = await lineOf([taskOf("a", { schedule }), ran]);
     expect([0, 1, 2].map((day) => line.tasks[at(3, 0, day)])).toEqual([1, 2, 2]);
-    expect(firingIn(line, at(3, 0), at(3, 1)).map(({ task }) => task.name)).toEqual(["a"]);
+    expect(firing(line, at(3, 0), at(3, 1)).map(({ name }) => name)).toEqual(["a"]);
+  });
+
+  test("lists the first by slot, fires and name of many that are alike, and counts all", async () => {
+    const three = taskOf("three", { schedule: cron("0 3 * * *") });
+    const line = await foretell(
+      [
+        { task: three, count: 4, names: "d b e a" },
+        { task: taskOf("c", { schedule: cron("0 3 * * *", { zone: "Africa/Lome" }) }), count: 1, names: "c" },
+        { task: taskOf("early", { schedule: cron("59 2 * * *") }), count: 2, names: "z y" },
+      ],
+      fromMs,
+      dayMinutes,
+      breathe,
+    );
+    const of = (most: number) => {
+      const { firing, count } = firingIn(line, { from: at(2, 0), to: at(4, 0), most });
+      return [firing.map(({ name }) => name).join(""), count];
+    };
+    for (const most of [1, 2, 3, 4, 5, 6, 7, 8]) expect(of(most)).toEqual(["yzabcde".slice(0, most), 7]);
+    expect([line.fires[at(3, 0)], line.tasks[at(3, 0)], line.counted.foretold]).toEqual([5, 5, 7]);
   });
 
   test("tells when clocks change, and fires by them", async () => {
@@ -99,7 +127,12 @@ describe("a timeline", () => {
   test("tells no change of clocks that is past, where it goes on into a year that nothing was looked at of", async () => {
     const options = { schedule: cron("* * * * * *", { zone: "Africa/Cairo" }) };
     const beginMs = Date.parse("2041-12-25T00:00:00Z");
-    const { clockChanges, counted } = await foretell([taskOf("left", options)], beginMs, 14 * dayMinutes, breathe);
+    const { clockChanges, counted } = await foretell(
+      apart([taskOf("left", options)]),
+      beginMs,
+      14 * dayMinutes,
+      breathe,
+    );
     expect([clockChanges, counted.left]).toEqual([[], 1]);
   });
 
@@ -126,11 +159,13 @@ describe("a timeline", () => {
   test("looks once at tasks of one schedule, gives others their turn, and leaves out what is too much", async () => {
     breaths = 0;
     const minutely = { schedule: cron("* * * * *") };
-    const many = Array.from({ length: 10_000 }, (_, n) => taskOf(`m${n}`, minutely, { seed: n }));
-    const line = await lineOf(many, 14);
+    const names = Array.from({ length: 10_000 }, (_, n) => `m${n}`);
+    const many = { task: taskOf("m0", minutely), count: names.length, names: names.join(" ") };
+    const of14Days = (all: AlikeTasks[]) => foretell(all, fromMs, 14 * dayMinutes, breathe);
+    const line = await of14Days([many]);
     expect([line.counted.left, line.fires[5], breaths > 10 && breaths < 100]).toEqual([0, 10_000, true]);
     const seconds = ["0", "1", "2"].map((second) => taskOf(`s${second}`, { schedule: cron(`${second}-59 * * * * *`) }));
-    const { left, foretold } = (await lineOf([...many, ...seconds], 14)).counted;
+    const { left, foretold } = (await of14Days([many, ...apart(seconds)])).counted;
     expect([left, foretold]).toEqual([3, 10_000]);
   });
 });
@@ -143,12 +178,12 @@ describe("a spread", () => {
     // Thirteen runs are due in one minute; seven minutes are available to spread them.
     expect(peak).toEqual({ before: 13, after: 2 });
     expect(fuller).toBe(3);
-    expect(new Set(moves.map(({ task }) => task.name)).size).toBe(moves.length);
+    expect(new Set(moves.map(({ task }) => task)).size).toBe(moves.length);
     for (const { minutes, becomes } of moves) expect(becomes).toBe(`${minutes} 3 * * *`);
     expect(Math.max(...moves.map(({ minutes }) => minutes))).toBeLessThanOrEqual(6);
     // Checks the prediction: after the moves, the timeline has the predicted figures.
     const moved = tasks.map((task) => {
-      const move = moves.find((one) => one.task === task);
+      const move = moves.find((one) => one.task === task.name);
       return move ? taskOf(task.name, { schedule: cron(move.becomes) }) : task;
     });
     const after = await lineOf([...moved, taskOf("fixed", { schedule: every("1h") })]);
@@ -159,6 +194,16 @@ describe("a spread", () => {
       { minutes: 10, peak: 2.2 },
       { minutes: 15, peak: 1.8 },
     ]);
+  });
+
+  test("comes to the same for tasks that are gathered as for each alone", async () => {
+    const names = Array.from({ length: 30 }, (_, n) => `t${String((n * 7) % 30).padStart(2, "0")}`);
+    const tasks = names.toSorted().map((name) => taskOf(name, { schedule: cron("0 3 * * *") }));
+    const alone = suggestSpread(await lineOf(tasks), { within: 9, most: 20 });
+    const gathered = [{ task: tasks[0] as TaskRecord, count: 30, names: names.join(" ") }];
+    const line = await foretell(gathered, fromMs, 3 * dayMinutes, breathe);
+    expect(suggestSpread(line, { within: 9, most: 20 })).toEqual(alone);
+    expect(alone.moves.map(({ task }) => task)).toEqual(names.toSorted().slice(0, 20));
   });
 
   test("moves nothing that fires all the time, nor what nothing would become better by", async () => {

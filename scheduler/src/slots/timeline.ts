@@ -1,46 +1,31 @@
 /**
  * Predicts the slots of a whole fleet, minute by minute, over the coming days, from the definitions as the planner will apply them. The
- * work is bounded: tasks with the same schedule are computed once, and for a period below a minute slots are counted without being listed.
+ * work is bounded: tasks that fire at the same times are computed once, and for a period below a minute slots are counted without being
+ * listed.
  * A task is left out, and reported as left out, if a cron makes it fire more often than twice a minute, or once limits.timelineSlots slots
  * were examined. Tasks without predictable slots (a fixed delay, a task after others, a manual one) are only counted.
  */
 
 import { limits } from "../base/limits.ts";
-import type { Calendar } from "../schedule/calendar.ts";
 import { dueOf, jitterMsOf, type Schedule, zoneNameOf } from "../schedule/schedule.ts";
-import { plannedSchedule } from "../schedule/slot-rules.ts";
 import { zoneOf } from "../schedule/zone.ts";
-import { inZones, ownZones, type ZonesInForce } from "../schedule/zone-rules.ts";
-import type { TaskDefinition } from "../task/task.ts";
+import type { TaskRecord } from "../task/task-record.ts";
+import { type AlikeTasks, firstNames } from "./alike-tasks.ts";
 import { pauseEnd } from "./coming-slots.ts";
+import { scheduleOf } from "./upcoming-slots.ts";
 
 export const minuteMs = 60_000;
 
-export interface TimelineTask {
-  name: string;
-  version: number;
-  /** The seed of the jitter: the task's number. */
-  seed: number;
-  /** `untilMs`: the end of the pause; null: the pause lasts until the task is resumed. */
-  paused: { untilMs: number | null } | null;
-  definition: TaskDefinition;
-  calendar?: Calendar | undefined;
-  /** Nominal times to come that are already in the ledger: see TaskRecord. */
-  accountedMs?: readonly number[] | undefined;
-  /** The zone rules by which the task is planned: see TaskRecord. */
-  zones?: ZonesInForce | undefined;
-}
-
-/** Tasks that fire at the same times. */
+/** Tasks that fire at the same times, and when. */
 export interface Rhythm {
-  tasks: TimelineTask[];
+  alike: AlikeTasks;
   /** Minutes from the timeline's beginning, ascending; a minute is repeated for each slot in it. */
   minutes: number[];
 }
 
-/** A task that fires in every minute from some time on. */
+/** Tasks that fire in every minute from some time on. */
 interface Steady {
-  task: TimelineTask;
+  alike: AlikeTasks;
   sinceMs: number;
   everyMs: number;
   anchorMs: number;
@@ -74,7 +59,7 @@ const mostAMinute = 2;
 
 /** @param fromMs the start, a whole minute @param breathe lets other work of the process run */
 export async function foretell(
-  tasks: readonly TimelineTask[],
+  all: readonly AlikeTasks[],
   fromMs: number,
   minutes: number,
   breathe: () => Promise<void>,
@@ -89,53 +74,45 @@ export async function foretell(
     clockChanges: [],
     counted: { foretold: 0, paused: 0, unforeseen: 0, left: 0 },
   };
-  const alike = new Map<string, TimelineTask[]>();
   const zones = new Map<string, number>();
-  for (const task of tasks) {
-    const { schedule } = task.definition;
-    const isUnforeseen = schedule.type === "manual" || (schedule.type === "every" && schedule.mode === "delay");
-    if (task.paused && (task.paused.untilMs ?? toMs) >= toMs) line.counted.paused++;
-    else if (isUnforeseen) line.counted.unforeseen++;
-    else {
-      const key = rhythmKey(task);
-      const others = alike.get(key);
-      if (others) others.push(task);
-      else alike.set(key, [task]);
-    }
-  }
   let looked = 0;
-  for (const group of alike.values()) {
-    const [first] = group as [TimelineTask];
-    const planned = readable(first);
-    if (planned === null) {
-      line.counted.unforeseen += group.length;
+  for (const alike of all) {
+    const { task, count } = alike;
+    const { schedule } = task.definition;
+    if (task.paused && (task.paused.untilMs ?? toMs) >= toMs) {
+      line.counted.paused += count;
       continue;
     }
-    const { schedule } = first.definition;
+    const isUnforeseen = schedule.type === "manual" || (schedule.type === "every" && schedule.mode === "delay");
+    const planned = isUnforeseen ? null : readable(task);
+    if (planned === null) {
+      line.counted.unforeseen += count;
+      continue;
+    }
     const zone = zoneNameOf(schedule);
-    if (zone !== null) zones.set(zone, (zones.get(zone) ?? 0) + group.length);
-    const steady = steadyOf(first, planned);
+    if (zone !== null) zones.set(zone, (zones.get(zone) ?? 0) + count);
+    const steady = steadyOf(task, planned);
     if (steady) {
-      for (const task of group) addSteady(line, { ...steady, task });
+      addSteady(line, { ...steady, alike });
       continue;
     }
     const found: number[] = [];
     const most = Math.min(limits.timelineSlots, looked + mostAMinute * minutes);
-    let slot = planned.next(Math.max(fromMs - jitterMsOf(first.definition.schedule), pauseEnd(first)) - 1);
+    let slot = planned.next(Math.max(fromMs - jitterMsOf(schedule), pauseEnd(task)) - 1);
     while (slot !== null && slot < toMs && looked <= most) {
-      const judged = judge(first, planned, slot);
+      const judged = judge(task, planned, slot);
       const minute = judged === null ? -1 : Math.floor((judged - fromMs) / minuteMs);
       if (minute >= 0 && minute < minutes) found.push(minute);
       if (++looked % stride === 0) await breathe();
       slot = planned.next(slot);
     }
     if (looked > most) {
-      line.counted.left += group.length;
+      line.counted.left += count;
       continue;
     }
     // Jitter and calendars may move a later slot before an earlier one.
     found.sort((a, b) => a - b);
-    add(line, { tasks: group, minutes: found });
+    add(line, { alike, minutes: found });
   }
   for (const [zone, count] of zones) line.clockChanges.push(...changesOf(zone, count, fromMs, toMs));
   line.clockChanges.sort((a, b) => a.atMs - b.atMs || b.tasks - a.tasks);
@@ -143,32 +120,23 @@ export async function foretell(
 }
 
 /** Returns null if this process cannot read the definition; other processes may. */
-function readable({ definition, calendar, accountedMs, zones }: TimelineTask): Schedule | null {
+function readable(task: TaskRecord): Schedule | null {
   try {
-    return plannedSchedule(definition, calendar, accountedMs, zones);
+    return scheduleOf(task);
   } catch {
     return null; // the leader raises an alarm for it
   }
 }
 
-/** Returns a key that is equal for tasks that fire at the same times; jitter is drawn for each task separately. */
-function rhythmKey(task: TimelineTask): string {
-  const { schedule, calendar, blackout } = inZones(task.definition, task.zones ?? ownZones);
-  const own = jitterMsOf(task.definition.schedule) > 0 ? task.seed : null;
-  const version = task.calendar?.version ?? null;
-  const accounted = task.accountedMs ?? null;
-  return JSON.stringify([schedule, calendar ?? null, version, blackout ?? null, own, accounted, pauseEnd(task)]);
-}
-
 /** Returns when the slot is due; null if it will be skipped. */
-function judge({ definition, seed }: TimelineTask, schedule: Schedule, slotMs: number): number | null {
-  const dueMs = dueOf(definition.schedule, seed, slotMs);
+function judge({ definition, taskId }: TaskRecord, schedule: Schedule, slotMs: number): number | null {
+  const dueMs = dueOf(definition.schedule, taskId, slotMs);
   const judged = schedule.judge?.(slotMs, dueMs);
   if (judged?.skipped !== undefined) return null;
   return judged?.dueMs ?? dueMs;
 }
 
-function steadyOf(task: TimelineTask, planned: Schedule): Omit<Steady, "task"> | null {
+function steadyOf(task: TaskRecord, planned: Schedule): Omit<Steady, "alike"> | null {
   const { schedule } = task.definition;
   if (schedule.type !== "every" || schedule.everyMs > minuteMs || planned.judge) return null;
   // A schedule with bounds fires in some minutes and not in others.
@@ -177,12 +145,13 @@ function steadyOf(task: TimelineTask, planned: Schedule): Omit<Steady, "task"> |
 }
 
 function addSteady(line: Timeline, steady: Steady): void {
+  const { count } = steady.alike;
   line.steady.push(steady);
-  line.counted.foretold++;
+  line.counted.foretold += count;
   for (let minute = 0; minute < line.fires.length; minute++) {
     const fires = firesOf(steady, line.fromMs + minute * minuteMs, minuteMs);
-    (line.fires[minute] as number) += fires;
-    if (fires > 0) (line.tasks[minute] as number)++;
+    (line.fires[minute] as number) += fires * count;
+    if (fires > 0) (line.tasks[minute] as number) += count;
   }
 }
 
@@ -194,13 +163,14 @@ function firesOf({ everyMs, anchorMs, sinceMs }: Steady, atMs: number, spanMs: n
 }
 
 function add(line: Timeline, rhythm: Rhythm): void {
-  const { tasks, minutes } = rhythm;
-  line.counted.foretold += tasks.length;
+  const { count } = rhythm.alike;
+  const { minutes } = rhythm;
+  line.counted.foretold += count;
   if (minutes.length === 0) return;
   line.rhythms.push(rhythm);
   for (const [at, minute] of minutes.entries()) {
-    (line.fires[minute] as number) += tasks.length;
-    if (minutes[at - 1] !== minute) (line.tasks[minute] as number) += tasks.length;
+    (line.fires[minute] as number) += count;
+    if (minutes[at - 1] !== minute) (line.tasks[minute] as number) += count;
   }
 }
 
@@ -213,30 +183,50 @@ const changesOf = (zone: string, tasks: number, fromMs: number, toMs: number): C
   }));
 
 export interface FiringTask {
-  task: TimelineTask;
+  name: string;
   fires: number;
   /** The minute of the first fire. */
   firstMs: number;
 }
 
-/** Tasks that fire in [from, to), in minutes from the timeline's beginning; sorted by their first slot. */
-export function firingIn(line: Timeline, from: number, to: number): FiringTask[] {
-  const firing: FiringTask[] = [];
-  for (const { tasks, minutes } of line.rhythms) {
+/**
+ * Tasks that fire in [from, to), in minutes from the timeline's beginning; sorted by their first slot.
+ * @returns at most `most` of them, and how many there are
+ */
+export function firingIn(
+  line: Timeline,
+  { from, to, most }: { from: number; to: number; most: number },
+): { firing: FiringTask[]; count: number } {
+  const all: (Omit<FiringTask, "name"> & { alike: AlikeTasks })[] = [];
+  for (const { alike, minutes } of line.rhythms) {
     const first = lowest(minutes, from);
     const fires = lowest(minutes, to) - first;
-    if (fires <= 0) continue;
-    const firstMs = line.fromMs + (minutes[first] as number) * minuteMs;
-    for (const task of tasks) firing.push({ task, fires, firstMs });
+    if (fires > 0) all.push({ alike, fires, firstMs: line.fromMs + (minutes[first] as number) * minuteMs });
   }
   const fromMs = line.fromMs + from * minuteMs;
   for (const steady of line.steady) {
     const fires = firesOf(steady, fromMs, (to - from) * minuteMs);
-    const { anchorMs, everyMs } = steady;
+    const { alike, anchorMs, everyMs } = steady;
     const firstMs = anchorMs + Math.ceil((Math.max(fromMs, steady.sinceMs) - anchorMs) / everyMs) * everyMs;
-    if (fires > 0) firing.push({ task: steady.task, fires, firstMs: Math.floor(firstMs / minuteMs) * minuteMs });
+    if (fires > 0) all.push({ alike, fires, firstMs: Math.floor(firstMs / minuteMs) * minuteMs });
   }
-  return firing.sort((a, b) => a.firstMs - b.firstMs || a.fires - b.fires || (a.task.name < b.task.name ? -1 : 1));
+  const order = (a: Omit<FiringTask, "name">, b: Omit<FiringTask, "name">) =>
+    a.firstMs - b.firstMs || a.fires - b.fires;
+  all.sort(order);
+  const firing: FiringTask[] = [];
+  for (const [at, { alike, ...fires }] of all.entries()) {
+    const before = firing.at(-1);
+    // Tasks of equal fires are sorted by name below, so all that are alike in this have to be read.
+    if (
+      firing.length >= most &&
+      before !== undefined &&
+      order(before, all[at] as FiringTask & { alike: AlikeTasks }) < 0
+    )
+      break;
+    firing.push(...firstNames(alike, most).map((name) => ({ name, ...fires })));
+  }
+  firing.sort((a, b) => order(a, b) || (a.name < b.name ? -1 : 1));
+  return { firing: firing.slice(0, most), count: all.reduce((sum, { alike }) => sum + alike.count, 0) };
 }
 
 /** The first index of an ascending list whose value is at least `least`. */

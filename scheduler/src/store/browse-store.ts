@@ -4,6 +4,7 @@ import type { LateResult, Relative } from "../run/flow.ts";
 import type { OperationFilter, OperationRecord } from "../run/operations.ts";
 import type { LiveState, Outcome } from "../run/run.ts";
 import type { AttemptRecord, LogLine, RunMatch, RunRecord } from "../run/run-record.ts";
+import type { AlikeTasks } from "../slots/alike-tasks.ts";
 import type { SlotRecord } from "../slots/history-store.ts";
 import type { TaskRecord, VersionRecord } from "../task/task-record.ts";
 
@@ -87,6 +88,8 @@ export interface WorkerRecord extends Member {
  */
 export interface BrowseStore {
   tasks(browse: TaskBrowse): Promise<TaskRecord[]>;
+  /** All tasks of the filter, schedules of tasks included, gathered by when they fire. Removed tasks are left out. */
+  alikeTasks(filter: Pick<TaskBrowse, "group" | "matching" | "namespaces">): Promise<AlikeTasks[]>;
   /** Tasks that fire, ordered by their next slot that is not planned yet. */
   comingTasks(namespaces: readonly string[] | null, limit: number): Promise<TaskRecord[]>;
   /** Newest first. @param beforeVersion exclusive upper bound */

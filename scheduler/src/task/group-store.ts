@@ -5,13 +5,24 @@ import { limits } from "../base/limits.ts";
 /** The part of the store's port for groups: the state and the limit of each group as a whole. */
 export interface GroupStore {
   /** Returns the groups by name: each group that a task or a worker has named so far. */
-  list(nowMs: number): Promise<GroupRecord[]>;
+  list(nowMs: number, page: GroupPage): Promise<GroupRecord[]>;
   /**
    * Sets how many runs of the group's tasks all workers together may have claimed at once; null: no limit. Runs that are already claimed go
    * on, and count. Repeatable: an equal limit changes nothing. @throws GROUP_UNKNOWN
    */
   limit(name: string, most: number | null, change: Change): Promise<{ changed: boolean }>;
 }
+
+/** A part of the groups, in the order of their names in the store. */
+export interface GroupPage {
+  /** Only the groups after this name; "": from the first. */
+  afterName: string;
+  limit: number;
+  /** Only these namespaces; null: all. */
+  namespaces: readonly string[] | null;
+}
+
+export const allGroups: GroupPage = { afterName: "", limit: 2 ** 31 - 1, namespaces: null };
 
 export interface GroupRecord {
   name: string;

@@ -3,6 +3,7 @@ import { type Carillon, carillon } from "../../src/index.ts";
 import type { ClaimedRun, Verdict } from "../../src/run/claim-store.ts";
 import { inspectPostgres } from "../../src/store/postgres/runs/inspect.ts";
 import type { Store } from "../../src/store/store.ts";
+import { allGroups } from "../../src/task/group-store.ts";
 import type { TaskOptions } from "../../src/task/task.ts";
 import type { TaskRecord } from "../../src/task/task-record.ts";
 import { everyPostgres } from "../support/servers.ts";
@@ -325,7 +326,7 @@ describe.each(everyPostgres())("limits of groups on $title", (server) => {
     const { name, tasks } = await group(null, {});
     const [task] = tasks as [TaskRecord];
     const { groups } = stage.store;
-    const of = async () => (await groups.list(stage.nowMs)).find((one) => one.name === name);
+    const of = async () => (await groups.list(stage.nowMs, allGroups)).find((one) => one.name === name);
     expect(await of()).toEqual({
       name,
       tasks: 1,

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { ClaimedRun, Verdict } from "../../src/run/claim-store.ts";
 import { at, every } from "../../src/schedule/schedule.ts";
+import { allGroups } from "../../src/task/group-store.ts";
 import { defineTask, type TaskOptions } from "../../src/task/task.ts";
 import type { TaskRecord } from "../../src/task/task-record.ts";
 import { everyPostgres } from "../support/servers.ts";
@@ -65,7 +66,7 @@ describe.each(everyPostgres())("tasks on $title", (server) => {
       await expect(saveAll(["refused-new", unknown])).rejects.toMatchObject(noCalendar);
       const after = saveAll(["refused-new", { ...next(), after: "nowhere" }]);
       await expect(after).rejects.toMatchObject({ code: "TASK_INVALID" });
-      const left = async () => (await stage.store.groups.list(stage.nowMs)).filter(({ name }) => /^refused/.test(name));
+      const left = async () => (await stage.store.groups.list(stage.nowMs, allGroups)).filter(({ name }) => /^refused/.test(name));
       expect(await left()).toEqual([]);
       expect(await stage.rows("select name from $s.task where name = 'refused-new'")).toEqual([]);
 

@@ -23,6 +23,7 @@ import { nextOf } from "../../slots/upcoming-slots.ts";
 import { everyScheduleOf } from "../../store/schedules-of.ts";
 import type { Store } from "../../store/store.ts";
 import { edited, reverted, saidAnew } from "../../task/edits.ts";
+import { allGroups } from "../../task/group-store.ts";
 import type { TaskRecord } from "../../task/task-record.ts";
 import type {
   Cluster,
@@ -75,7 +76,7 @@ export function clusterByStore(tower: Carillon, store: Store, nowMs: () => numbe
       remove: (name) => store.calendars.remove(name, change("")),
     },
     groups: {
-      list: () => store.groups.list(nowMs()),
+      list: () => store.groups.list(nowMs(), allGroups),
       limit: (name, most, reason) => store.groups.limit(name, most, change(reason)),
     },
     quotas: {

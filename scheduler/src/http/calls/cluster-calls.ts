@@ -100,7 +100,8 @@ export function clusterCalls(
       return { node, ...(await store.drains.resume(node, changeOf(call, reason))) };
     },
     async listGroups({ cursor, limit }, { nowMs, reach }) {
-      const rows = namedAfter(await store.groups.list(nowMs), cursor).filter(({ name }) => reach.has(name));
+      const page = { afterName: nameCursor(cursor), limit: limit + 1, namespaces: reach.namespaces };
+      const rows = await store.groups.list(nowMs, page);
       const item = ({ changed, ...group }: (typeof rows)[number]) => ({
         ...group,
         changed: changed && { at: isoTime(changed.atMs), by: changed.by, why: changed.why },

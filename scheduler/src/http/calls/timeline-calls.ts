@@ -5,15 +5,14 @@ import { type Clock, pause } from "../../base/clock.ts";
 import { limits } from "../../base/limits.ts";
 import { compileSchedule } from "../../schedule/schedule.ts";
 import { suggestSpread } from "../../slots/spread.ts";
-import { firingIn, foretell, minuteMs, type Timeline, type TimelineTask } from "../../slots/timeline.ts";
+import { firingIn, foretell, minuteMs, type Timeline } from "../../slots/timeline.ts";
 import type { Store } from "../../store/store.ts";
-import type { TaskChange, TaskRecord } from "../../task/task-record.ts";
+import type { TaskChange } from "../../task/task-record.ts";
 import type { Call, Some } from "../call.ts";
 
 type Whose = Pick<Read<"getTimeline">, "days" | "matching" | "group" | "namespace">;
 
 const dayMinutes = 1_440;
-const readAtOnce = 1_000;
 /** How long a timeline is cached: later its beginning is too old. Each use also checks the store for changed tasks. */
 const keptMs = 60_000;
 const keptMost = 8;
@@ -31,26 +30,6 @@ interface Kept {
 
 const markOf = ({ taskId, version, changedMs }: TaskChange) => `${taskId} ${version} ${changedMs}`;
 
-const asTimelineTask = ({
-  name,
-  version,
-  taskId,
-  paused,
-  definition,
-  calendar,
-  accountedMs,
-  zones,
-}: TaskRecord): TimelineTask => ({
-  name,
-  version,
-  seed: taskId,
-  paused,
-  definition,
-  calendar,
-  accountedMs,
-  zones,
-});
-
 /**
  * Builds the timeline of many tasks once for all callers who view the same part of it. It is rebuilt when a task has changed, or after
  * `keptMs`. A change to a calendar shows within a minute.
@@ -58,31 +37,11 @@ const asTimelineTask = ({
 export function timelineCalls(store: Store, clock: Clock): Some<keyof typeof timelineRoutes> {
   const kept = new Map<string, Kept & { untilMono: number }>();
 
-  const read = async (whose: Whose, namespaces: readonly string[] | null) => {
-    const tasks: TimelineTask[] = [];
-    const { matching = null, group = null } = whose;
-    for (let afterName = ""; ; ) {
-      const browse = {
-        afterName,
-        group,
-        matching,
-        paused: null,
-        namespaces,
-        of: null,
-        schedules: true,
-        limit: readAtOnce,
-      };
-      const records = await store.browse.tasks(browse);
-      tasks.push(...records.map(asTimelineTask));
-      const last = records.at(-1);
-      if (!last || records.length < readAtOnce) return tasks;
-      afterName = last.name;
-    }
-  };
-
   const build = async (whose: Whose, namespaces: readonly string[] | null, nowMs: number) => {
     const fromMs = Math.floor(nowMs / minuteMs) * minuteMs;
-    return foretell(await read(whose, namespaces), fromMs, whose.days * dayMinutes, () => pause(clock, turnMs));
+    const { matching = null, group = null } = whose;
+    const alike = await store.browse.alikeTasks({ matching, group, namespaces });
+    return foretell(alike, fromMs, whose.days * dayMinutes, () => pause(clock, turnMs));
   };
 
   const lineOf = async (whose: Whose, { reach, nowMs }: Call): Promise<Timeline> => {
@@ -108,6 +67,9 @@ export function timelineCalls(store: Store, clock: Clock): Some<keyof typeof tim
     return line;
   };
 
+  const recordsOf = async (names: string[]) =>
+    new Map((await store.tasks.byNames(names)).map((record) => [record.name, record]));
+
   return {
     async getTimeline(given, call) {
       const { fromMs, fires, tasks, counted, clockChanges } = await lineOf(given, call);
@@ -123,22 +85,29 @@ export function timelineCalls(store: Store, clock: Clock): Some<keyof typeof tim
       const line = await lineOf(given, call);
       const place = (time: string) => Math.floor((Date.parse(time) - line.fromMs) / minuteMs);
       const [from, to] = [Math.max(0, place(since)), Math.min(line.fires.length, place(until))];
-      const all = from < to ? firingIn(line, from, to) : [];
-      const firing = all.slice(0, limits.timelineTasks).map(({ task: { name, definition }, fires, firstMs }) => ({
-        task: name,
-        group: definition.group,
-        schedule: definition.schedule,
-        words: compileSchedule(definition.schedule).words(),
-        fires,
-        first: isoTime(firstMs),
-      }));
-      return { firing, more: all.length - firing.length };
+      const most = limits.timelineTasks;
+      const { firing, count } = from < to ? firingIn(line, { from, to, most }) : { firing: [], count: 0 };
+      const tasks = await recordsOf(firing.map(({ name }) => name));
+      return {
+        firing: firing.flatMap(({ name, fires, firstMs }) => {
+          const record = tasks.get(name);
+          if (!record) return []; // removed since the timeline was built
+          const { group, schedule } = record.definition;
+          const words = compileSchedule(schedule).words();
+          return { task: name, group, schedule, words, fires, first: isoTime(firstMs) };
+        }),
+        more: count - firing.length,
+      };
     },
     async suggestSpread({ within, moves: most, ...given }, call) {
       const { moves, ...figures } = suggestSpread(await lineOf(given, call), { within, most });
+      const tasks = await recordsOf(moves.map(({ task }) => task));
       return {
         ...figures,
-        moves: moves.map(({ task: { name, version }, ...move }) => ({ task: name, version, ...move })),
+        moves: moves.flatMap((move) => {
+          const record = tasks.get(move.task);
+          return record ? { version: record.version, ...move } : [];
+        }),
       };
     },
   };

@@ -12,6 +12,7 @@ import type { BrowseStore, Found, RunBrowse, RunPage, TaskBrowse, WorkerRecord }
 import { asMember, type MemberRow, memberFields } from "../cluster/sessions.ts";
 import type { Database } from "../database.ts";
 import { runState } from "../states.ts";
+import { alikeTasks } from "../tasks/alike.ts";
 import { slotFields } from "../tasks/history.ts";
 import { inNamespacesSql } from "../tasks/task-filter.ts";
 import { arrivedLogs, browseLogs } from "./browse-logs.ts";
@@ -27,6 +28,7 @@ export function browseStore(database: Database, tasks: TaskStore, runs: RunStore
     whole: wholeRuns(database),
     comingTasks: (namespaces, limit) => comingTasks(database, tasks, namespaces, limit),
     tasks: (browse) => tasksOf(database, tasks, browse),
+    alikeTasks: (filter) => alikeTasks(database, tasks, filter),
     versions: (taskId, beforeVersion, limit) => versions(database, taskId, beforeVersion, limit),
     versionsAt: (taskId, versions) => versionsAt(database, taskId, versions),
     slots: (taskId, fromMs, beforeMs, limit) => slots(database, taskId, fromMs, beforeMs, limit),

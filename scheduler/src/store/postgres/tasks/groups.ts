@@ -7,6 +7,7 @@ import { notifySql } from "../cluster/signals.ts";
 import type { Database } from "../database.ts";
 import { runState } from "../states.ts";
 import type { Tasks } from "./read.ts";
+import { inNamespacesSql } from "./task-filter.ts";
 
 interface Row extends Omit<GroupRecord, "changed"> {
   atMs: number | null;
@@ -17,9 +18,9 @@ interface Row extends Omit<GroupRecord, "changed"> {
 export function groupStore(database: Database): GroupStore {
   const s = database.schema;
   return {
-    async list(nowMs) {
+    async list(nowMs, { afterName, limit, namespaces }) {
       const rows = await database.query<Row>(
-        "",
+        "groups-list",
         `select g.name, l.most as limit, c.changed_ms as "atMs", c.author as by, c.reason as why,
                 (select count(*)::int from ${s}.task t where t.group_id = g.id and t.deleted_ms is null) as tasks,
                 (select count(*)::int from ${s}.session o
@@ -28,10 +29,12 @@ export function groupStore(database: Database): GroupStore {
                 (select count(*)::int from unnest(${prioritiesSql}) as p (priority) cross join lateral (
                    select 1 from ${s}.run where state = ${runState.ready} and group_id = g.id and priority = p.priority
                    and due_ms <= $1 order by due_ms limit ${waitingMost}) r) as waiting
-         from ${s}.worker_group g left join ${s}.group_limit l on l.group_id = g.id
+         from (select id, name from ${s}.worker_group
+               where name > $2 and ${inNamespacesSql("name", "$4::text[]")} order by name limit $3) g
+           left join ${s}.group_limit l on l.group_id = g.id
            left join lateral (select * from ${s}.group_limit_change where group_id = g.id order by id desc limit 1) c on true
          order by g.name`,
-        [Math.round(nowMs)],
+        [Math.round(nowMs), afterName, limit, namespaces],
       );
       return rows.map(({ atMs, by, why, ...row }) => ({
         ...row,
