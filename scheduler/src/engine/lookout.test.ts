@@ -26,4 +26,19 @@ describe("the lookout", () => {
     pulse("task x");
     expect(lines.slice(3)).toEqual(["warn task x"]);
   });
+
+  it("tells of a hundred groups in one line", () => {
+    const lines: string[] = [];
+    const note = (fields: object) => void lines.push((fields as { what: string }).what);
+    const log = { debug: note, info: note, warn: note, error: note };
+    const lookout = new Lookout({ log, membership: { term: () => 1 } as Membership });
+    const pulse = (...unserved: string[]) => lookout.onPulse({ unserved } as unknown as Pulse);
+    pulse(...Array.from({ length: 100 }, (_, n) => `group ${n}`));
+    pulse("group 0", "group new");
+    expect(lines).toEqual([
+      "group 0, group 1, group 2, group 3, group 4 and 95 more",
+      "group new",
+      "group 1, group 2, group 3, group 4, group 5 and 94 more",
+    ]);
+  });
 });

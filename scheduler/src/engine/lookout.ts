@@ -23,12 +23,19 @@ export class Lookout {
       return;
     }
     if (!unserved) return; // only some beats query the unclaimable runs
-    for (const what of unserved) {
-      if (this.#told.has(what)) continue;
-      log.warn({ what }, "runs wait and no live worker can take them; see carillon doctor");
-    }
-    for (const what of this.#told)
-      if (!unserved.includes(what)) log.info({ what }, "no run waits for a worker any more");
-    this.#told = new Set(unserved);
+    const now = new Set(unserved);
+    const begun = unserved.filter((what) => !this.#told.has(what));
+    const over = [...this.#told].filter((what) => !now.has(what));
+    if (begun.length > 0)
+      log.warn({ what: some(begun) }, "runs wait and no live worker can take them; see carillon doctor");
+    if (over.length > 0) log.info({ what: some(over) }, "no run waits for a worker any more");
+    this.#told = now;
   }
+}
+
+const namedMost = 5;
+
+function some(what: string[]): string {
+  const named = what.slice(0, namedMost).join(", ");
+  return what.length > namedMost ? `${named} and ${what.length - namedMost} more` : named;
 }

@@ -6,6 +6,12 @@ import { taskIdsSql, taskValues } from "./task-filter.ts";
 
 const readAtOnce = 1_000;
 
+interface Row {
+  id: number;
+  count: number;
+  names: string;
+}
+
 /**
  * The store gathers the tasks, since their definitions are large and their schedules few: half a million definitions took 11 s to read, and
  * 2 GB of a node's memory.
@@ -21,16 +27,19 @@ export async function alikeTasks(
     ...(matching === null ? {} : { matching }),
     ...(namespaces === null ? {} : { namespaces: [...namespaces] }),
   };
-  const rows = await database.query<{ id: number; count: number; names: string }>(
-    "",
-    `select min(t.id)::int as id, count(*)::int as count, string_agg(t.name, ' ') as names
-     from ${s}.task t join ${s}.plan p on p.task_id = t.id
-     where t.deleted_ms is null and t.version > 0 and t.id in (${taskIdsSql(s)})
-     group by t.definition->'schedule', t.definition->'calendar', t.definition->'blackout', p.zones_version, t.accounted_ms,
-       t.paused_ms is null, t.paused_until_ms, case when (t.definition->'schedule'->>'jitterMs')::float8 > 0 then t.id end
-     order by 1`,
-    taskValues(filter),
-  );
+  const rows = await database.transaction(async (client) => {
+    // The planner cannot know how few the schedules are, and sorts by them: 2.5 s for half a million tasks. By hash it takes 0.9 s.
+    await client.query("set local enable_sort = off");
+    const { rows: found } = await client.query(
+      `select min(t.id)::int as id, count(*)::int as count, string_agg(t.name, ' ') as names
+       from ${s}.task t join ${s}.plan p on p.task_id = t.id
+       where t.deleted_ms is null and t.version > 0 and t.id in (${taskIdsSql(s)})
+       group by t.definition->'schedule', t.definition->'calendar', t.definition->'blackout', p.zones_version, t.accounted_ms,
+         t.paused_ms is null, t.paused_until_ms, case when (t.definition->'schedule'->>'jitterMs')::float8 > 0 then t.id end`,
+      taskValues(filter),
+    );
+    return (found as unknown as Row[]).sort((a, b) => a.id - b.id);
+  });
   const alike: AlikeTasks[] = [];
   for (let from = 0; from < rows.length; from += readAtOnce) {
     const some = rows.slice(from, from + readAtOnce);
