@@ -1,12 +1,12 @@
 /**
  * How long does a page of the lists take when ten million runs have ended?
  *
- *   npm run bench -- history         10,000,000 ended runs of 1,000 tasks; one run of 300 pages of each kind
+ *   npm run bench -- history         10,000,000 ended runs of 1,000 tasks; 300 pages of each kind, measured once
  *   … --quick                        20,000 runs, 20 pages, to see that it works
  *   … --finished N, --tasks N, --pages N, --runs N, --json
  *
- * The runs are written to the store's tables by SQL, in the form of real ends, over the last day; one in a hundred failed. Then pages are
- * queried like those of the command line and of HTTP, through the store's own port, in turn: all tasks with their counters (`tasks`), the
+ * SQL writes the runs as if they had ended over the last day; one in a hundred failed. Then pages are read through the store's port, as the
+ * command line and the HTTP API read them, one kind after the other: all tasks with their counters (`tasks`), the
  * newest runs of all (`runs`), of one task (`task_runs`), the newest failures (`failures`), one run with its attempts and log (`run`). Each
  * page is checked: its length, the newest first, and the right task.
  */

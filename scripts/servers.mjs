@@ -86,7 +86,7 @@ export async function startServers(names, { durable = false } = {}) {
     if (durable || !process.env[kind.variable]) wanted.set(name, { kind, place: obtain(kind) });
     else {
       titles.push(`${kind.title} of ${kind.variable}`);
-      Object.assign(env, kind.find()?.env); // the URL is given, but tests may start servers of their own
+      Object.assign(env, kind.find()?.env); // tests that start servers of their own need its programs
     }
   }
 

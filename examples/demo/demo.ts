@@ -170,7 +170,7 @@ class Demo {
     throw new Trouble(`Enqueueing took this machine more than ${preparationMs.last} ms: it is too busy to measure on.`);
   }
 
-  /** 1,000 delayed runs, evenly over the whole time; and each crontab task once, as those rarely come due in seconds. */
+  /** 1,000 delayed runs, evenly spread; and each crontab task once by hand, as few of them come due during the demo. */
   async #enqueue(fromMs: number, seconds: number): Promise<Request[]> {
     const spread = (kind: Request["kind"], tasks: string[]) =>
       tasks.map((task, i) => ({

@@ -138,8 +138,8 @@ export class Cluster {
   }
 
   /**
-   * Stops a member with SIGSTOP and records the interval: actions of a process between its last check and its next one count at the
-   * moment of the stop.
+   * Stops a member with SIGSTOP. The returned function continues it and records the interval, since a start that was decided before the
+   * interval counts at its beginning: see executionsOf.
    */
   async stand(member: Member, forMs: number): Promise<() => void> {
     const fromMs = this.now();

@@ -6,8 +6,8 @@ import { ask, programFolders } from "./server.mjs";
 const variable = "CARILLON_TEST_PATRONI";
 
 /**
- * Patroni starts without these modules but cannot reach its store then. The check uses the Python of Patroni's first line, since PATH may
- * have another.
+ * Whether the modules are there that a member needs; `patroni --version` works without kazoo, ZooKeeper's client. The check uses the Python
+ * of Patroni's first line, since PATH may have another.
  * @param {string} program
  */
 function hasModules(program) {

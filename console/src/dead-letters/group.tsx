@@ -210,7 +210,7 @@ function Letters({
   );
 }
 
-/** @param onBegun called with the operation, if the act concerns the whole group */
+/** @param onBegun called with the operation; a redrive of one letter begins none */
 export function Ask({
   kind,
   letter,

@@ -5,7 +5,7 @@ import type { Counted } from "./figures.ts";
 export function useCounts() {
   const { count } = useWords();
   const least = ({ n, isMore }: Counted) => `${count(n)}${isMore ? "+" : ""}`;
-  /** The number for a sentence, whose form depends on singular or plural. */
+  /** The value of `n` for a text with a plural form: the number, or "100+", which takes the plural. */
   const leastOf = (counted: Counted) => (counted.isMore ? least(counted) : counted.n);
   return { least, leastOf };
 }

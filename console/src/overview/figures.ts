@@ -26,7 +26,7 @@ const sumOf = <Row>(page: Page<Row>, of: (row: Row) => number): Counted => ({
 
 export type Figures = ReturnType<typeof useFigures>;
 
-/** Reads and counts everything that the overview shows. */
+/** Reads and counts what the overview shows, except the latest changes. */
 export function useFigures() {
   const now = useNow();
   // The last hour is rounded to whole minutes, because otherwise each second would need a new request.

@@ -47,7 +47,7 @@ function matched(kind: Kind, search: Filter, states: RunState[]): OperationFilte
   };
 }
 
-/** The dialogs are rendered outside the rows, because an act may remove all rows from the list. */
+/** The bar of bulk acts. Its dialogs stay open even if an act removes all rows from the list. */
 export function RunBulk({
   rows,
   chosen,

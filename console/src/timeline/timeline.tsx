@@ -86,7 +86,7 @@ function Whole({
     at === undefined ? undefined : days.flatMap(({ hours }) => hours).find(({ first, end }) => at >= first && at < end);
   const detail = useRef<HTMLDivElement>(null);
   const see = () => requestAnimationFrame(() => detail.current?.scrollIntoView({ block: "nearest" }));
-  // biome-ignore lint/correctness/useExhaustiveDependencies: it changes with the line alone, so that the map is not made anew.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `see` is new at each render; without it `choose` stays the same, and the memoised HeatMap is kept.
   const choose = useCallback(
     (one: Hour) => {
       onFilter({ at: new Date(fromMs + one.first * minuteMs).toISOString(), minute: undefined });

@@ -1,6 +1,6 @@
 /** Records of processes of both versions, each as a line of one file; and their evaluation. Pure. */
 
-/** `old`: N − 1. */
+/** `old`: the previous release. */
 export type Version = "old" | "new";
 
 export type Seen =

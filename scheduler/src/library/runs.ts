@@ -23,7 +23,7 @@ export interface RunsFilter {
   states?: RunRecord["state"][];
   /** Only live runs due, and ended runs that ended, at or after this time. */
   since?: Date;
-  /** Only live runs due, and ended runs that ended, before this time. */
+  /** Only live runs due before this time, and ended runs that ended before it. */
   until?: Date;
   /** Only runs of the tasks of this group. */
   group?: string;

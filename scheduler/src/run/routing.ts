@@ -27,7 +27,7 @@ export interface RouteRun {
   key: string | null;
   /** The index of the run's part and the number of parts; null: the run is not split. */
   shard: readonly [index: number, total: number] | null;
-  /** The release that the run is pinned to: that of its last try, or that of the run whose child it is. null: none. */
+  /** The release that the run is pinned to, see UnaddressedRun.release; null: none. */
   release: string | null;
   /** True if a worker of that release is alive, or was until a short while ago. */
   releaseStands: boolean;

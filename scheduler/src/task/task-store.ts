@@ -155,8 +155,9 @@ export interface TaskStore {
    */
   takeUpLeft(changedSinceMs: number, nowMs: number): Promise<number>;
   /**
-   * Removes one schedule, by its name as a task. @param of the task that it belongs to
-   * @param client a transaction that the caller began and commits; then no run is recalled
+   * Removes one schedule. @param name the name of the schedule as a task
+   * @param of the name of the task that the schedule belongs to
+   * @param client the caller's own transaction; with it, no claimed run is recalled
    * @throws TASK_UNKNOWN: the task has no such schedule
    */
   removeSchedule(name: string, of: string, change: Change, client?: SqlClient): Promise<Removed>;

@@ -239,7 +239,7 @@ describe("who signs in", () => {
     const { cookie, body } = await signIn(user, "ten herons on ice");
     expect(body.temporary).toBe(true);
     expect((await stage.ask("GET", "/v1/tasks", by(cookie))).body.code).toBe("PASSWORD_TEMPORARY");
-    // A user whose password is set permanently, by the API, keeps it.
+    // A password set without `temporary` need not be replaced.
     await admin().changeUser({ user, password: "ten otters on ice" });
     expect((await signIn(user, "ten otters on ice")).body.temporary).toBe(false);
   });

@@ -26,7 +26,7 @@ describe("messages of a Redis Cluster", () => {
     await server.close();
   });
 
-  /** @returns the received messages, once it is followed */
+  /** Subscribes to "news". @returns its messages and subscriptions so far, to which later ones are added */
   const follow = () => {
     const heard: string[] = [];
     const told = { heard, following: 0 };

@@ -403,7 +403,7 @@ describe("witness on Redis", () => {
       const began = performance.now();
       await registry.renew(renewal(3));
       const dead = async () => (await registry.gone([1, 2, 3])).join();
-      // If the wall clock counted, this would take at least a day.
+      // By the wall clock, a step forward would cost a day here.
       const seen = await until("the dead is gone", dead);
       expect(seen, "nobody but who says no more").toBe("3");
       const took = performance.now() - began;

@@ -66,7 +66,8 @@ describe.each(everyPostgres())("tasks on $title", (server) => {
       await expect(saveAll(["refused-new", unknown])).rejects.toMatchObject(noCalendar);
       const after = saveAll(["refused-new", { ...next(), after: "nowhere" }]);
       await expect(after).rejects.toMatchObject({ code: "TASK_INVALID" });
-      const left = async () => (await stage.store.groups.list(stage.nowMs, allGroups)).filter(({ name }) => /^refused/.test(name));
+      const left = async () =>
+        (await stage.store.groups.list(stage.nowMs, allGroups)).filter(({ name }) => /^refused/.test(name));
       expect(await left()).toEqual([]);
       expect(await stage.rows("select name from $s.task where name = 'refused-new'")).toEqual([]);
 

@@ -1,4 +1,4 @@
-/** The guide's blocks, each checked as far as its language allows: compiled, parsed, or held to the program's commands and importers. */
+/** Checks the guide's code blocks as far as their language allows: they compile, parse, or match the program's commands and importers. */
 import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

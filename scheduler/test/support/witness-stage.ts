@@ -137,7 +137,7 @@ const zookeeper: WitnessDriver = {
       async restartService() {
         await ensemble.server.restart();
       },
-      // The state that each process keeps by itself, for the duration of its timeout.
+      // Nothing to age: each process waits for its own timeout before it reports a death.
       ages: () => Promise.resolve(),
       async wipeService() {
         await ensemble.killAll();

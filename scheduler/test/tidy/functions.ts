@@ -55,7 +55,7 @@ export const smallFunctions: Rule = (files) =>
     .filter((file) => isCode(file) && measured.test(file.path) && !isTest(file) && !exempt.test(file.path))
     .flatMap(wrongIn);
 
-/** A literal's parts stand where they belong: to spread a literal only keeps the formatter from giving each part its line. */
+/** Forbids to spread a literal: its only effect is that the formatter does not put each property on a line of its own. */
 export const noSpreadLiterals: Rule = (files) =>
   files
     .filter(isCode)

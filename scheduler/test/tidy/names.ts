@@ -47,7 +47,7 @@ function wordsOf(identifier: string): string[] {
 /** Files in which peers are called by their own names. */
 const ofPeers = /^(?:(?:bench|faults\/src\/peers\/subjects)\/|examples\/ports\/[\w.-]+\.mjs$)/;
 
-/** One idea, one word. */
+/** No identifier contains a word that the glossary gives up, and no type is called a lease. */
 export const oneWordPerIdea: Rule = (files) =>
   files
     .filter((file) => isCode(file) && !ofPeers.test(file.path))

@@ -79,7 +79,7 @@ export function spansOf(task: string, { operations, endStoreMs }: History): Span
     if (definition && paused === false && fromMs < toMs)
       spans.push({ definition, fromMs, toMs, next: change?.id ?? "the end" });
     if (!change) break;
-    if (change.endedStoreMs === null) break; // the change may still be applied, at any time
+    if (change.endedStoreMs === null) break; // it may be applied at any time: no later state is certain
     const overlaps = changes.some((other, j) => j !== i && overlap(change, other));
     fromMs = Math.max(fromMs, change.endedStoreMs);
     if (change.outcome === "unknown" || overlaps) {

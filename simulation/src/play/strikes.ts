@@ -35,7 +35,7 @@ const stepMs = 60;
 const editedRunMs = 15_000;
 /** Least grace for an aimed strike: the reaper reclaims, and the process is back, before the worker stops the handler by itself. */
 const leastGraceMs = 3_000;
-/** By this time after its start the worker has reported the run as started, so the store grants the task's grace. */
+/** This long after a run's start its worker has reported the start, so the store grants the task's grace. */
 const reportedMs = 1_500;
 /** A handler runs longer than allowed by this time, so that the checks notice it. */
 const seenMs = 4_000;

@@ -20,7 +20,7 @@ export interface Played {
   readonly broken: readonly Broken[];
 }
 
-/** Towers in which scenarios are played, one for each capacity that a worker can have. */
+/** Plays scenarios, each on a stage whose workers have the capacity of the scenario. */
 export class Campaign {
   readonly #url: string;
   readonly #stages = new Map<number, PolicyStage>();

@@ -50,6 +50,6 @@ function Marked({ text, find }: { text: string; find: string }) {
     from = at + wanted.length;
   }
   parts.push({ text: text.slice(from), hit: false });
-  // biome-ignore lint/suspicious/noArrayIndexKey: parts of one text have no other name.
+  // biome-ignore lint/suspicious/noArrayIndexKey: the parts of a text have no key but their position.
   return parts.map((part, at) => <Fragment key={at}>{part.hit ? <mark>{part.text}</mark> : part.text}</Fragment>);
 }

@@ -89,7 +89,7 @@ export class Attached {
     this.ungiven = this.ungiven.filter((run) => run.fence !== fence);
   }
 
-  /** A cached claim that the store no longer has was settled by another server. */
+  /** Drops cached claims that the store no longer has: another server settled them. */
   dropBut(book: readonly ClaimedRun[]): void {
     const onBook = new Set(book.map(({ fence }) => fence));
     for (const fence of [...this.held.keys()]) if (!onBook.has(fence)) this.drop(fence);

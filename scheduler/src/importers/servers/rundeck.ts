@@ -1,4 +1,4 @@
-/** Rundeck: an export of its entries as YAML, JSON or XML. */
+/** Rundeck: an export of its definitions as YAML, JSON or XML. */
 import { yamlDocuments } from "../../apply/yaml-documents.ts";
 import { fieldTable, tellFields, tellZone } from "../fields.ts";
 import {

@@ -6,8 +6,8 @@ const groupSql = "case when t.routed then 0 else t.group_id end";
 const otherwise = "r.gate <> t.gate or t.lanes and r.limit_key is null";
 
 /**
- * SQL condition: the copied columns of the run `r` differ from its task `t`. A run that is already addressed to a worker, or is a worker's
- * part of a broadcast, is excluded.
+ * SQL condition: the copied columns of the run `r` differ from its task `t`. Parts of a split run are excluded; while the task is routed,
+ * so is the group of an addressed run.
  */
 export const astraySql = `(r.shard is null and (${otherwise}
     or r.group_id <> case when t.routed then least(r.group_id, 0) else t.group_id end))`;

@@ -57,8 +57,8 @@ export async function acrossSessions<T>(
 }
 
 /**
- * Calls `serve` repeatedly; resolves once the signal aborts or `serve` returns "done".
- * @param trouble receives errors, passing or not, except those that belong to a session's end; it may end the loop by throwing
+ * Calls `serve` with the client's session until it returns "done" or the signal aborts; pauses after an error.
+ * @param trouble receives all errors, transient or not, except those of an ended session; an error that it throws ends the loop
  * @throws CLOSED when the client is closed; errors that `trouble` throws
  */
 export async function follow(

@@ -122,7 +122,7 @@ export class Mirror {
       };
       giveUp = reject;
     });
-    this.ready.catch(() => undefined); // without an awaiting caller, `failure` and `fresh` show the error
+    this.ready.catch(() => undefined); // no unhandled rejection if no caller awaits it: `failure` has the error
     this.#running = this.#run(zk, becomeReady).finally(() => giveUp(this.#endedError()));
   }
 

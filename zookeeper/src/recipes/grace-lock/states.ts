@@ -141,7 +141,7 @@ export function stateOf(situation: Situation): GraceLockState {
   return situation.split(" ")[0] as GraceLockState;
 }
 
-/** The step in the form that the page shows: a dash if nothing changes. */
+/** The step as docs/grace-lock.md shows it: a dash if nothing changes. */
 export function stepText(situation: Situation, event: GraceLockEvent): string {
   const { to, act } = nextStep(situation, event);
   if (act === "refuse") return "impossible";

@@ -173,7 +173,7 @@ export class QueueView {
   #itemEvent(session: Session, signal: AbortSignal, { type, path }: NodeEvent): void {
     if (type === "gap") {
       this.#list(session, signal).then(this.#changed, (error) => {
-        // If the session ended, the next one lists again; otherwise only the next gap or session does, so the error is reported.
+        // A new session lists again by itself. In a live one nothing lists before the next gap, so the error is reported.
         if (session.live && !signal.aborted) this.#trouble(error);
       });
       return;

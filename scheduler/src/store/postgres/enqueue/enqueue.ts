@@ -178,7 +178,7 @@ async function enqueueIn(
     const made = rows[0] as unknown as Made;
     if (made.xid) announcer.inTransaction(made.xid, readyOf([made], [write]), nowMs);
     if (made.state === runState.held && places !== "later") await settleGates(client, s, [write.taskId], nowMs, false);
-    // Another enqueue has just made this run; it may wait, or a third enqueue may have replaced it.
+    // The key has a run already. Unless that has begun, it is new or has just ended: try again.
     if (write.replaces && made.id !== null && !made.created) {
       if (!(await hasBegun(client, s, made.id))) continue;
       if (write.again) {

@@ -12,7 +12,7 @@ export async function hasBegun(client: SqlClient, s: string, runId: number): Pro
   return rows.length > 0;
 }
 
-/** `sinceMs`: the time of the first enqueue that the run stands for. */
+/** A replaced run. `sinceMs`: the time of the first enqueue of the chain of runs that replaced each other. */
 export interface Replaced {
   runId: number;
   sinceMs: number;

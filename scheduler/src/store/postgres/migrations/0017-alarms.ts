@@ -1,6 +1,6 @@
 /**
- * Alarms that are or were open, the open incident of each rule, the messages to send, and the counters of each task as of the last look. A
- * row of `alarm_seen` for task 0 shows that a first look took place.
+ * Alarms, open or cleared; the open incident of each rule; reports for the next look; the messages to send; and the counters of each task
+ * at the last look. A row of `alarm_seen` for task 0 shows that a first look took place.
  */
 export const alarms = (s: string) => `
 create table ${s}.alarm (

@@ -13,7 +13,7 @@ import { skipAhead } from "./skip.ts";
  */
 const skips = { numbers: 1_000_000_000, smallNumbers: 1_000, terms: 1_000_000, bases: 1_000 };
 
-/** Two heartbeats of a live session are at most 5 s apart, however long its timeout. */
+/** No session is watched for longer: the heartbeats of a live one are at most 5 s apart, however long its timeout. */
 const longestWatchMs = 10_000;
 /** A live process whose session the backup lacks connects and opens it again well within this time. */
 const leastWatchMs = 5_000;
