@@ -124,7 +124,7 @@ describe.each(everyPostgres())("many definitions saved together, on $title", (se
 
   it("nodes that start at once, each in its own order, make one version of each and wait in no circle", async () => {
     const stores = [stage.store, ...(await Promise.all(Array.from({ length: 5 }, () => stage.another())))];
-    const definitions = Array.from({ length: 400 }, (_, n) => defineTask(`start-${n}`, { group: `g${n % 3}` }));
+    const definitions = Array.from({ length: 400 }, (_, n) => defineTask(`start-${n}`, { group: `starts-${n % 40}` }));
     const answers = await Promise.all(
       stores.map((store, n) => {
         const mine = definitions.slice(n * 20).concat(definitions.slice(0, n * 10));

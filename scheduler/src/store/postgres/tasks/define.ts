@@ -13,7 +13,7 @@ import { queryIn, queryOf } from "../query.ts";
 import { inFull, markSchedule } from "../schedules/in-full.ts";
 import { isApplied, markApplied } from "./applied.ts";
 import { edit } from "./edit.ts";
-import { groupNumber, groupNumberIn } from "./groups.ts";
+import { groupNumberIn, groupNumbers } from "./groups.ts";
 import { createTasks } from "./new-tasks.ts";
 import { asRecords, lockTask, readTask, stale, type Tasks } from "./read.ts";
 import { bring, enterRelease, leftTasks, standings } from "./releases.ts";
@@ -67,8 +67,10 @@ export async function saveAll(
   // a schedule of another task, because it is made from that task.
   const absent = definitions.filter(({ name, calendar, after, of }) => !there.has(name) && !calendar && !after && !of);
   if (absent.length > 0) {
-    const ids = new Map<string, number>();
-    for (const { group } of absent) if (!ids.has(group)) ids.set(group, await groupNumber(tasks, group));
+    const ids = await groupNumbers(
+      tasks,
+      absent.map(({ group }) => group),
+    );
     const groupIdOf = ({ group }: TaskDefinition) => ids.get(group) as number;
     const made = await createTasks({ query: queryOf(database), s }, absent, {
       groupIdOf,

@@ -83,22 +83,28 @@ export function groupStore(database: Database): GroupStore {
   };
 }
 
-const groupSql = (s: string) => `
-  with made as (insert into ${s}.worker_group (name) select $1
-                where not exists (select from ${s}.worker_group where name = $1)
-                on conflict do nothing returning id)
-  select id from made union all select id from ${s}.worker_group where name = $1`;
+const groupsSql = (s: string) => `
+  with given as (select distinct name from unnest($1::text[]) as name),
+  made as (insert into ${s}.worker_group (name) select name from given g
+           where not exists (select from ${s}.worker_group w where w.name = g.name) order by name
+           on conflict do nothing returning id, name)
+  select id, name from made union all select w.id, w.name from ${s}.worker_group w join given using (name)`;
 
 /** Returns the group's number; creates the group if there is none with this name. */
 export async function groupNumber(tasks: Tasks, name: string): Promise<number> {
+  return (await groupNumbers(tasks, [name])).get(name) as number;
+}
+
+/** The same for many groups at once. New ones are written in the order of their names, so that nodes wait for each other without a deadlock. */
+export async function groupNumbers(tasks: Tasks, names: readonly string[]): Promise<Map<string, number>> {
   const { database, s, groups } = tasks;
-  const known = groups.get(name);
-  if (known !== undefined) return known;
-  const [row] = await database.query<{ id: number }>("task-group", groupSql(s), [name]);
-  // Another node created the group between this statement's snapshot and its insert.
-  if (!row) return groupNumber(tasks, name);
-  groups.set(name, row.id);
-  return row.id;
+  const unknown = () => [...new Set(names)].filter((name) => !groups.has(name)).sort();
+  // A second look finds a group that another node created between the statement's snapshot and its insert.
+  for (let asked = unknown(); asked.length > 0; asked = unknown()) {
+    const rows = await database.query<{ id: number; name: string }>("task-groups", groupsSql(s), [asked]);
+    for (const { id, name } of rows) groups.set(name, id);
+  }
+  return new Map(names.map((name) => [name, groups.get(name) as number]));
 }
 
 /**
@@ -109,7 +115,7 @@ export async function groupNumberIn({ s, groups }: Tasks, client: SqlClient, nam
   const known = groups.get(name);
   if (known !== undefined) return known;
   for (;;) {
-    const { rows } = await client.query(groupSql(s), [name]);
+    const { rows } = await client.query(groupsSql(s), [[name]]);
     if (rows[0]) return rows[0].id as number;
   }
 }
