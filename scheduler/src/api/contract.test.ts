@@ -13,6 +13,7 @@ import { type RouteId, routeIds, shapeOf } from "./contract.ts";
 import { EventReader, eventText } from "./event-reader.ts";
 import { examples } from "./examples.ts";
 import { describeApi } from "./openapi.ts";
+import { statusOf } from "./problem-status.ts";
 
 interface Discriminator {
   propertyName: string;
@@ -108,6 +109,23 @@ describe("the contract", () => {
     }
     expect(without).toEqual([]);
     expect(described).toBeGreaterThan(300);
+  });
+
+  test("describes each status with which a route may refuse", () => {
+    const page = JSON.parse(JSON.stringify(describeApi(version)));
+    const told = new Set<string>();
+    for (const routeId of routeIds) {
+      const { path, method, errors } = shapeOf(routeId);
+      const { responses } = page.paths[path][method.toLowerCase()];
+      for (const code of errors) expect(Object.keys(responses), `${routeId}: ${code}`).toContain(`${statusOf(code)}`);
+      expect(Object.keys(responses)).toEqual(expect.arrayContaining(["400", "401", "403", "429", "500", "503"]));
+      for (const [status, { $ref }] of Object.entries<{ $ref?: string }>(responses)) {
+        if (Number(status) < 400) continue;
+        expect($ref).toBe(`#/components/responses/${status}`);
+        told.add(status);
+      }
+    }
+    expect(Object.keys(page.components.responses).sort()).toEqual([...told].sort());
   });
 
   test("shows its examples: parameters, bodies, versions and answers", () => {

@@ -11,18 +11,20 @@ import { problem } from "./worker-protocol.ts";
 type Schema = { [name: string]: unknown };
 
 /** Statuses of refusals that every route may give. */
-const always = [400, 401, 403, 429, 503];
+const always = [400, 401, 403, 429, 500, 503];
 const refusals: Record<number, string> = {
   400: "The request is not what this page says.",
   401: "Nobody is signed in, or the token is not known, expired or revoked.",
   403: "Whoever asks may not do this.",
   404: "There is no such thing.",
   409: "What is there does not allow it, or the first request with this idempotency key is still under way.",
+  410: "What was asked for is no longer kept.",
   412: "It was changed since it was read.",
   413: "The request is larger than the server reads.",
   422: "The idempotency key was used for another request.",
   428: "The change does not say which version it is made from.",
-  429: "Too many attempts; Retry-After says how long to wait.",
+  429: "It was too much: the error says of what, and Retry-After, if it is there, how long to wait.",
+  500: "The server failed. Its log has the details, under the request's `x-request-id`.",
   503: "The store is away, the server is stopping, or it has too much to do.",
 };
 
@@ -150,9 +152,7 @@ function refusalsOf(shape: RouteShape): object {
     ...shape.errors.map(statusOf),
   ]);
   return Object.fromEntries(
-    [...statuses]
-      .sort()
-      .map((status) => [status, { $ref: `#/components/responses/${status in refusals ? status : 400}` }]),
+    [...statuses].sort().map((status) => [status, { $ref: `#/components/responses/${status}` }]),
   );
 }
 
