@@ -43,6 +43,7 @@ const statuses: Partial<Record<ErrorCode, number>> = {
   ORIGIN_REFUSED: 403,
   HOST_REFUSED: 421,
   USER_UNKNOWN: 404,
+  QUOTA_UNKNOWN: 404,
   USER_NAME_TAKEN: 409,
   USER_STALE: 412,
   ADMIN_NEEDED: 409,

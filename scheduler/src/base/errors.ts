@@ -137,6 +137,7 @@ export const errorCodes = {
   IDEMPOTENCY_BUSY: "The first request with this idempotency key is still under way.",
   ANSWER_NOT_KEPT: "It was done, but its answer was a secret that is kept nowhere.",
   STREAMS_TAKEN: "The user has as many streams of this server as one may have.",
+  QUOTA_UNKNOWN: "The namespace, user or worker key has no quota of its own.",
   QUOTA_EXCEEDED: "The user, the namespace or the worker key has enqueued as much as its quota allows.",
   SERVER_BUSY: "The server has as much of this to do as it takes.",
   REQUEST_TOO_LARGE: "The request is larger than the server reads.",

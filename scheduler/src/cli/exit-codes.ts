@@ -31,6 +31,7 @@ const notFound = new Set<ErrorCode>([
   "NODE_UNKNOWN",
   "SECRET_UNKNOWN",
   "USER_UNKNOWN",
+  "QUOTA_UNKNOWN",
   "TOKEN_UNKNOWN",
   "SIGN_IN_UNKNOWN",
   "SECOND_FACTOR_UNKNOWN",

@@ -1,6 +1,7 @@
 import { type Principal, Reach } from "../access/access.ts";
 import { checkQuota, everyOther, noLimits, type Quota, type QuotaStore } from "../access/quota-store.ts";
 import { isoTime } from "../api/run-json.ts";
+import { CarillonError } from "../base/errors.ts";
 import type { Some } from "./call.ts";
 import { changeOf } from "./calls/changes.ts";
 import { namedAfter, pageOf } from "./calls/pages.ts";
@@ -11,7 +12,7 @@ export function quotaCalls(
   store: QuotaStore,
   quotas: Quotas,
   streamsOf: (user: string) => number,
-): Some<"listQuotas" | "setQuota"> {
+): Some<"listQuotas" | "getQuota" | "setQuota"> {
   const usedOf = async (quota: Quota) => {
     const { kind, name } = quota;
     if (name === everyOther) return null;
@@ -22,6 +23,11 @@ export function quotaCalls(
     const { found, added } = await quotas.taken(name, quota);
     return { ...used, waiting: found.runs + added.runs, bytes: found.bytes + added.bytes, history: found.history };
   };
+  const shown = async (quota: Quota) => {
+    const { changed, ...rest } = quota;
+    const used = await usedOf(quota);
+    return { ...rest, used, changed: { at: isoTime(changed.atMs), by: changed.by, why: changed.why } };
+  };
   return {
     async listQuotas({ cursor, limit }, { who, reach }) {
       const isSeen = seenBy(who, reach);
@@ -29,17 +35,21 @@ export function quotaCalls(
         (await store.list()).map((row) => ({ ...row, quota: row, name: `${row.kind} ${row.name}` })),
         cursor,
       ).filter(({ quota }) => isSeen(quota));
-      const used = new Map<Quota, Awaited<ReturnType<typeof usedOf>>>();
-      for (const { quota } of rows.slice(0, limit)) used.set(quota, await usedOf(quota));
-      const item = ({ quota }: (typeof rows)[number]) => {
-        const { changed, ...rest } = quota;
-        return {
-          ...rest,
-          used: used.get(quota) ?? null,
-          changed: { at: isoTime(changed.atMs), by: changed.by, why: changed.why },
-        };
-      };
-      return pageOf(rows, limit, item, ({ name }) => [name]);
+      const page = pageOf(
+        rows,
+        limit,
+        ({ quota }) => quota,
+        ({ name }) => [name],
+      );
+      return { ...page, items: await Promise.all(page.items.map(shown)) };
+    },
+
+    async getQuota({ kind, name }) {
+      const quota = (await store.list()).find((one) => one.kind === kind && one.name === name);
+      if (quota) return shown(quota);
+      throw new CarillonError("QUOTA_UNKNOWN", `the ${kind} ${JSON.stringify(name)} has no quota of its own`, {
+        hint: `See those there are: carillon quotas list. That of "${everyOther}" holds for each that has none.`,
+      });
     },
 
     async setQuota({ kind, name, reason, ...given }, call) {

@@ -52,6 +52,10 @@ describe("what the API lets be enqueued", () => {
     const set = { kind: "namespace", name: "ours", enqueues: 3, reason: "shares" } as const;
     expect(await admin().setQuota(set)).toMatchObject({ enqueues: 3, waiting: null, bytes: null, changed: true });
     expect(await admin().setQuota(set)).toMatchObject({ changed: false });
+    const one = await admin().getQuota({ kind: "namespace", name: "ours" });
+    expect((await admin().listQuotas()).items).toContainEqual(one);
+    expect(one).toMatchObject({ enqueues: 3, used: { enqueues: 0 }, changed: { why: "shares" } });
+    await expect(admin().getQuota({ kind: "user", name: "ours" })).rejects.toMatchObject({ code: "QUOTA_UNKNOWN" });
     await enqueue(admin(), "ours/a", "ours/b");
     await expect(enqueue(admin(), "ours/a", "plain", "ours/b")).rejects.toMatchObject({
       ...refused(/the namespace "ours" may enqueue 3 runs a minute by a server, and has enqueued 2/),

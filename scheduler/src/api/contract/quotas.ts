@@ -20,6 +20,31 @@ const mosts = {
 
 const noun = "cluster" as const;
 
+const quota = z
+  .strictObject({
+    kind,
+    name: z.string().describe(`${everyOther}: each that has none of its own.`),
+    ...mosts,
+    used: z
+      .strictObject({
+        enqueues: z.int().describe("By this server, in the present minute."),
+        waiting: z.int().nullable().describe("Counted up to the quota."),
+        bytes: z.int().nullable(),
+        history: z.int().nullable(),
+        streams: z.int().nullable().describe("From this server, now."),
+        sessions: z.int().nullable(),
+      })
+      .nullable()
+      .describe(`null: of ${everyOther}.`),
+    changed: z.strictObject({ at: time, by: z.string(), why: z.string() }),
+  })
+  .meta({ id: "Quota" });
+
+const params = z.strictObject({
+  kind: kind.describe("Whose quota it is: a namespace's, a user's or a worker key's."),
+  name: name(100).describe(`The name of the namespace, user or key; ${everyOther}: each that has none of its own.`),
+});
+
 export const quotaRoutes = {
   listQuotas: route({
     touches: "listed",
@@ -29,28 +54,19 @@ export const quotaRoutes = {
     policy: "viewer",
     summary: "How much namespaces, users and worker keys may take, and how much they do: those that are about who asks",
     query: z.strictObject(paged),
-    answer: page(
-      z
-        .strictObject({
-          kind,
-          name: z.string().describe(`${everyOther}: each that has none of its own.`),
-          ...mosts,
-          used: z
-            .strictObject({
-              enqueues: z.int().describe("By this server, in the present minute."),
-              waiting: z.int().nullable().describe("Counted up to the quota."),
-              bytes: z.int().nullable(),
-              history: z.int().nullable(),
-              streams: z.int().nullable().describe("From this server, now."),
-              sessions: z.int().nullable(),
-            })
-            .nullable()
-            .describe(`null: of ${everyOther}.`),
-          changed: z.strictObject({ at: time, by: z.string(), why: z.string() }),
-        })
-        .meta({ id: "Quota" }),
-    ),
+    answer: page(quota),
     errors: [],
+  }),
+  getQuota: route({
+    touches: "cluster",
+    method: "GET",
+    path: "/v1/quotas/{kind}/{name}",
+    noun,
+    policy: "admin",
+    summary: "The quota of a namespace, a user or a worker key, and how much of it is taken",
+    params,
+    answer: quota,
+    errors: ["QUOTA_UNKNOWN"],
   }),
   setQuota: route({
     touches: "cluster",
@@ -59,10 +75,7 @@ export const quotaRoutes = {
     noun,
     policy: "admin",
     summary: "Let a namespace, a user or a worker key take so much and no more; without any limit the quota is removed",
-    params: z.strictObject({
-      kind: kind.describe("Whose quota it is: a namespace's, a user's or a worker key's."),
-      name: name(100).describe(`The name of the namespace, user or key; ${everyOther}: each that has none of its own.`),
-    }),
+    params,
     body: z.strictObject({
       enqueues: mosts.enqueues.default(null),
       waiting: mosts.waiting.default(null),

@@ -100,6 +100,21 @@ export const clusterExamples = {
       next: null,
     },
   },
+  getQuota: {
+    given: { kind: "namespace", name: "billing" },
+    answer: {
+      name: "billing",
+      enqueues: 600,
+      waiting: 10000,
+      bytes: null,
+      history: null,
+      streams: null,
+      sessions: null,
+      kind: "namespace",
+      used: { enqueues: 0, waiting: 0, bytes: 0, history: 0, streams: null, sessions: null },
+      changed: { at: "2026-11-30T01:06:00.000Z", by: "admin", why: "as agreed" },
+    },
+  },
   search: {
     given: { q: "settle" },
     answer: { tasks: [{ name: "settle", group: "finance" }], calendars: [], runs: [], workers: [] },

@@ -2,7 +2,7 @@ import type { AlikeTasks } from "../../../slots/alike-tasks.ts";
 import type { TaskStore } from "../../../task/task-store.ts";
 import type { BrowseStore } from "../../browse-store.ts";
 import type { Database } from "../database.ts";
-import { taskIdsSql, taskValues } from "./task-filter.ts";
+import { taskIdsSql, taskValues } from "../tasks/task-filter.ts";
 
 const readAtOnce = 1_000;
 
