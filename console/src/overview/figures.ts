@@ -1,6 +1,7 @@
 import { useRef } from "react";
 import { useAnswer } from "../api/answers.ts";
 import { useNow } from "../now.ts";
+import { latenessOf } from "./lateness.ts";
 
 /** A run counts as overdue once it has been due for longer than this; a normal start takes less. */
 const overdueMs = 2_000;
@@ -50,7 +51,7 @@ export function useFigures() {
   const saidMs = now - (ready.dataUpdatedAt > 0 ? Math.max(0, Date.now() - ready.dataUpdatedAt) : 0);
   const overdue = (ready.data?.items ?? []).filter(({ due }) => Date.parse(due) < saidMs - overdueMs);
   const lateness = rowsOf(ended.data)
-    .flatMap(({ lateMs }) => (lateMs === null ? [] : Math.max(0, lateMs)))
+    .flatMap((run) => latenessOf(run) ?? [])
     .sort((a, b) => a - b);
   return {
     now,

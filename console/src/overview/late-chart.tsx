@@ -9,6 +9,7 @@ import type { Answer } from "../api/call.ts";
 import { useWords } from "../messages/words.ts";
 import { toneOf } from "../parts/state/mark.tsx";
 import css from "./late-chart.module.css";
+import { latenessOf } from "./lateness.ts";
 
 type Run = Answer<"listRuns">["items"][number];
 
@@ -20,11 +21,10 @@ export function LateChart({ runs }: { runs: Run[] }) {
   const { t, span } = words;
   const navigate = useNavigate();
   const [pointed, setPointed] = useState<Run>();
-  const dots = runs.flatMap((run) =>
-    run.ended === null || run.lateMs === null
-      ? []
-      : [{ run, ms: Date.parse(run.ended), late: Math.max(1, run.lateMs) }],
-  );
+  const dots = runs.flatMap((run) => {
+    const late = latenessOf(run);
+    return run.ended === null || late === null ? [] : [{ run, ms: Date.parse(run.ended), late: Math.max(1, late) }];
+  });
   if (dots.length === 0) return <p className="soft">{t("overview.chartNone")}</p>;
   const from = Math.min(...dots.map(({ ms }) => ms));
   const to = Math.max(...dots.map(({ ms }) => ms), from + 1);
@@ -73,7 +73,7 @@ export function LateChart({ runs }: { runs: Run[] }) {
           <span>{words.clock(from)}</span>
           <span className={css.pointed}>
             {pointed
-              ? `${pointed.task} · ${pointed.run} · ${t(`state.${pointed.state}`)} · ${t("run.late")} ${span(Math.max(0, pointed.lateMs ?? 0))}`
+              ? `${pointed.task} · ${pointed.run} · ${t(`state.${pointed.state}`)} · ${t("run.late")} ${span(latenessOf(pointed) ?? 0)}`
               : ""}
           </span>
           <span>{words.clock(to)}</span>

@@ -98,6 +98,7 @@ function Whole({ run }: { run: Run }) {
             facts={[
               [t("run.due"), <Moment key="due" at={run.due} exact />],
               [t("run.late"), run.lateMs === null ? "–" : <Lateness key="late" ms={run.lateMs} />],
+              ...(run.ownWaitMs ? [[t("run.ownWait"), span(run.ownWaitMs)] as [string, React.ReactNode]] : []),
               [t("run.took"), run.tookMs === null ? "–" : span(run.tookMs)],
               [t("run.attempt"), String(run.attempt)],
               [

@@ -2,6 +2,8 @@ import type { Change } from "../base/change.ts";
 import type { AlarmMessage, AlarmRule, Finding } from "./alarms.ts";
 
 export interface Thresholds {
+  /** A first try that waited longer than this for a worker or for the scheduler has started late. */
+  lateMs: number;
   overdueMs: number;
   unfiredMs: number;
   stuckMs: number;
@@ -91,6 +93,11 @@ export interface AlarmStore {
     nowMs: number,
     found?: readonly Finding[],
   ): Promise<number>;
+  /**
+   * Returns the `lateMs` of the process that looks for alarms; null: no process looks for late starts, or none has looked lately, so a
+   * report of them would never be read.
+   */
+  lateFrom(nowMs: number): Promise<number | null>;
   /** Stores a process's own findings; the next `look` includes them. */
   report(findings: readonly Finding[], nowMs: number): Promise<void>;
   /**

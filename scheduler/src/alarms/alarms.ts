@@ -38,7 +38,7 @@ export const ruleWords: Record<AlarmRule, string> = {
   failed: "runs failed",
   exhausted: "runs failed after all their tries",
   late: "runs started late",
-  overdue: "due runs wait, and no worker takes them",
+  overdue: "due runs wait",
   unfired: "slots did not fire",
   stuck: "runs are stuck",
   leaderless: "no node leads",

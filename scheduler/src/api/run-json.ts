@@ -2,6 +2,7 @@
 
 import { writtenOverrides } from "../run/enqueue-options.ts";
 import type { LateResult, Relative } from "../run/flow.ts";
+import { readyMsOf } from "../run/handling/lateness.ts";
 import type { AttemptRecord, RunRecord } from "../run/run-record.ts";
 
 export const iso = (ms: number | null): string | null => (ms === null ? null : isoTime(ms));
@@ -24,6 +25,7 @@ export function runSummaryObject(run: RunRecord) {
     started: iso(run.startedMs),
     ended: iso(run.endedMs),
     lateMs: run.startedMs === null ? null : run.startedMs - run.dueMs,
+    ownWaitMs: run.startedMs === null ? null : readyMsOf(run) - run.dueMs,
     tookMs: run.startedMs === null || run.endedMs === null ? null : run.endedMs - run.startedMs,
     attempt: run.attempt,
     fence: run.fence,

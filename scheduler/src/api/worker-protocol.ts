@@ -223,6 +223,10 @@ const run = z.strictObject({
   attempt: number,
   dueInMs: z.number().describe("Start it then; 0 or less: now."),
   dueMs: z.number(),
+  readyMs: z
+    .number()
+    .optional()
+    .describe("Only of a run that first waited for a limit, a rate or a pause: until when."),
   slotMs: z.number().nullable().describe("The nominal time it stands for; null: it was enqueued."),
   timeoutMs: z
     .number()

@@ -128,7 +128,7 @@ export class Router {
       }
     }
     if (writes.length === 0) return done;
-    const { addressed, overtaken } = await store.routes.address(writes);
+    const { addressed, overtaken } = await store.routes.address(writes, this.#options.storeClock.now());
     for (const { runId, taskId } of writes) if (addressed.has(runId) || overtaken.has(taskId)) done.add(taskId);
     return done;
   }

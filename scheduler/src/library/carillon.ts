@@ -52,6 +52,7 @@ import { Schedules } from "./schedules.ts";
 import { closedFor, openStandIn } from "./stand-in.ts";
 import {
   closeStore,
+  countingStarts,
   endNode,
   following,
   healthOf,
@@ -370,15 +371,13 @@ export class Carillon {
     const membership = await this.#join(store, witness, standIn).catch((error) => closedFor(standIn, error));
     const started: Started = { membership, standIn, listening: new AbortController() };
     this.#started = started;
+    const basics = { store, membership, clock: this.#clock, storeClock: this.#storeClock, log: this.#log };
     const shared = {
-      store,
-      membership,
+      ...basics,
       standIn,
       definitions,
-      clock: this.#clock,
-      storeClock: this.#storeClock,
       random: this.#surroundings.random,
-      log: this.#log,
+      onStart: countingStarts(started, basics, this.#measuring),
       ...this.#secrets.of(store.secrets),
       ...settings,
     };
@@ -397,7 +396,7 @@ export class Carillon {
     const http = server && new server.HttpServer({ ...shared, ...more });
     started.http = http;
     const watching = { ...shared, node: this.#node, unreadable: () => started.engine?.unreadableFound() ?? null };
-    started.alarms = await watchAlarms(watching, settings.alarms, noticePoster, this.#listeners);
+    started.alarms = await watchAlarms(watching, settings.alarms, noticePoster);
     started.reconciler = new Reconciler({ ...shared, onChanged: following(started) });
     started.heard = store.signals.listen(hearing(started), started.listening.signal);
     if (http) this.#listening = await http.start();

@@ -8,13 +8,16 @@ import type { StandIn } from "../cluster/stand-in.ts";
 import type { Locks } from "../coordination/locks.ts";
 import type { JoinOptions } from "../coordination/open-session.ts";
 import { marginMs } from "../coordination/trust.ts";
+import { LateStarts, type LateStartsOptions } from "../engine/alarms/late-starts.ts";
 import type { Alarms } from "../engine/alarms/watch.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Reconciler } from "../engine/reconciler.ts";
 import type { HttpServer } from "../http/server.ts";
 import type { RunNotice } from "../run/handler.ts";
+import type { OnStart } from "../run/handling/lateness.ts";
 import { longestBeatMs, type Settings } from "../settings/settings.ts";
 import type { Store } from "../store/store.ts";
+import type { Measuring } from "../telemetry/measuring.ts";
 import type { Tracing } from "../telemetry/tracing.ts";
 import { Worker, type WorkerOptions } from "../worker/worker.ts";
 import type { Health } from "./acts/health.ts";
@@ -32,6 +35,7 @@ export interface Started {
   worker?: Worker | undefined;
   http?: HttpServer | undefined;
   alarms?: Alarms | undefined;
+  late?: LateStarts;
   reconciler?: Reconciler;
   heard?: Promise<void>;
   /** True once all parts have begun and the tasks of this process are stored. */
@@ -65,6 +69,16 @@ export const memberOptions = (parts: Omit<JoinOptions, OfSettings>, { beatMs, cl
   clockBack,
   shownBeatMs: longestBeatMs,
 });
+
+/** Counts each first try that starts in this process or behind it, and reports the late ones. */
+export function countingStarts(started: Started, options: LateStartsOptions, measuring: Measuring): OnStart {
+  const late = new LateStarts(options);
+  started.late = late;
+  return (task, runId, lateMs) => {
+    late.add(task, runId, lateMs);
+    measuring.started(lateMs);
+  };
+}
 
 interface ForWorker {
   defined: DefinedTasks;
@@ -144,7 +158,7 @@ export async function endNode(
  * Hands leadership over at once, so that another node plans while handlers here end; the services beside the worker end at the same time.
  */
 async function endWork(
-  { membership, worker, http, alarms, engine, reconciler }: Started,
+  { membership, worker, http, alarms, late, engine, reconciler }: Started,
   ending: Ending,
   why: string,
   opening: Promise<Opened> | undefined,
@@ -164,6 +178,7 @@ async function endWork(
     ending.step("handing leadership over", () => membership.handOver(why)),
     ending.step("the server's answers", () => http?.stop(0.8 * ending.workMs), ending.workMs),
     ending.step("alarms", () => alarms?.stop()),
+    ending.step("late starts", () => late?.stop()),
     ending.step("changes of tasks", () => reconciler?.stop()),
     worker && ending.step("addressing no more runs to this worker", drain),
     worker && ending.step("handlers and their verdicts", work, ending.workMs),

@@ -245,7 +245,7 @@ export class RemoteClaims implements Omit<ClaimStore, "reclaim"> {
         this.#records.set(facts.taskId, recordOf(facts));
     }
     return runs.map((run) => {
-      const { runId, fence, attempt, dueMs, slotMs, priority, key, payload, shard, state, trace } = run;
+      const { runId, fence, attempt, dueMs, readyMs, slotMs, priority, key, payload, shard, state, trace } = run;
       if (trace) this.#traces.set(runId, trace);
       const taskId = this.#taskIds.get(nameOf(run)) as number;
       const version = this.#records.get(taskId)?.version ?? 1;
@@ -256,6 +256,7 @@ export class RemoteClaims implements Omit<ClaimStore, "reclaim"> {
         fence,
         attempt,
         dueMs,
+        readyMs,
         slotMs,
         priority,
         key,

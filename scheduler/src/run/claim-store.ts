@@ -41,6 +41,8 @@ export interface ClaimedRun {
   /** Earlier attempts after which the handler snoozed the run; they do not count as tries either. Absent: none. */
   snoozes?: number | undefined;
   dueMs: number;
+  /** Since when the run waited only for a worker, if that is later than `dueMs`: see run/handling/lateness.ts. Absent or null: since `dueMs`. */
+  readyMs?: number | null | undefined;
   slotMs: number | null;
   priority: number;
   key: string | null;

@@ -115,6 +115,8 @@ export interface RunNotice {
   attempt: number;
   slotMs: number | null;
   dueMs: number;
+  /** Since when only a worker was missing. Later than `dueMs` if the run first waited for a limit, a rate, a predecessor or a pause. */
+  readyMs: number;
   startedMs: number;
   endedMs: number | null;
   outcome: "succeeded" | "failed" | "cancelled" | null;

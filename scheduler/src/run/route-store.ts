@@ -62,7 +62,7 @@ export interface RouteStore {
    * runs of a task than the task allows. Repeatable. @returns the runs that were addressed, and the tasks for which another router has
    * chosen since the view: none of their writes was applied, and the caller must view them again
    */
-  address(writes: AddressWrite[]): Promise<{ addressed: Set<number>; overtaken: Set<number> }>;
+  address(writes: AddressWrite[], nowMs: number): Promise<{ addressed: Set<number>; overtaken: Set<number> }>;
   /**
    * Splits one run into `total` parts; the run itself becomes the first part. Repeatable: a part is not split again.
    * @param addressees one for each part of a broadcast; null: each part gets one later

@@ -65,6 +65,8 @@ export interface RunRecord {
   key: string | null;
   slotMs: number | null;
   dueMs: number;
+  /** Since when the run waited only for a worker, if that is later than `dueMs`: see handling/lateness.ts. */
+  readyMs?: number | null;
   createdMs: number;
   claimedMs: number | null;
   startedMs: number | null;

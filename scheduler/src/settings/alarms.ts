@@ -44,7 +44,6 @@ export interface AlarmOptions {
 }
 
 export interface AlarmSettings extends Thresholds {
-  lateMs: number;
   channels: Record<string, ChannelOptions>;
   rules: Record<AlarmRule, string[]>;
 }

@@ -26,6 +26,11 @@ export class Measuring {
     return this.#metrics.around(store);
   }
 
+  /** Counts how late a first try started. */
+  started(lateMs: number): void {
+    this.#metrics?.started(lateMs);
+  }
+
   /** @throws OPTION_INVALID if metrics are off */
   async read(scraped: Scraped): Promise<{ contentType: string; text: string }> {
     const metrics = this.#metrics;

@@ -35,7 +35,7 @@ export class Metrics {
 
   readonly #lateness = this.#histogram(
     "carillon_run_lateness_seconds",
-    "Seconds from the time a run was due until its first try started, for tries in this process",
+    "Seconds for which first tries waited for a worker or for the scheduler, not for their own limits: tries in this process, and in workers behind it",
     [],
     latenessBuckets,
   );
@@ -110,12 +110,13 @@ export class Metrics {
     return Object.fromEntries(parts) as Store;
   }
 
-  notice({ kind, attempt, startedMs, dueMs, endedMs, outcome }: RunNotice): void {
-    if (kind === "started") {
-      if (attempt === 1) this.#lateness.observe(Math.max(0, startedMs - dueMs) / 1_000);
-      return;
-    }
-    if (endedMs !== null)
+  /** Counts how late a first try started: in this process, or in a worker behind this server. */
+  started(lateMs: number): void {
+    this.#lateness.observe(lateMs / 1_000);
+  }
+
+  notice({ kind, startedMs, endedMs, outcome }: RunNotice): void {
+    if (kind !== "started" && endedMs !== null)
       this.#duration.observe(
         { outcome: kind === "retry" ? "retried" : (outcome ?? kind) },
         Math.max(0, endedMs - startedMs) / 1_000,

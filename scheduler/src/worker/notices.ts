@@ -2,6 +2,7 @@ import { messageOf } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { Verdict } from "../run/claim-store.ts";
 import type { RunNotice } from "../run/handler.ts";
+import { latenessMs, type OnStart, readyMsOf } from "../run/handling/lateness.ts";
 import type { HeldRun } from "./running/held-run.ts";
 
 type Told = Exclude<Verdict, { kind: "released" }>;
@@ -11,17 +12,27 @@ const isSnoozed = (verdict: Told) => verdict.kind === "retry" && verdict.snoozed
 /** Notifies the listeners of starts and ends of runs in this worker. Without listeners, runs have no overhead. */
 export class Notices {
   readonly #listeners: readonly ((notice: RunNotice) => void)[];
+  readonly #onStart: OnStart | undefined;
   readonly #now: () => number;
   readonly #log: Log;
 
-  constructor(listeners: readonly ((notice: RunNotice) => void)[] | undefined, now: () => number, log: Log) {
+  /** @param onStart receives how late first tries started */
+  constructor(
+    listeners: readonly ((notice: RunNotice) => void)[] | undefined,
+    now: () => number,
+    log: Log,
+    onStart?: OnStart,
+  ) {
     this.#listeners = listeners ?? [];
+    this.#onStart = onStart;
     this.#now = now;
     this.#log = log;
   }
 
   /** Notifies the listeners that the run has started, or of how the attempt ended. */
   tell(run: HeldRun, verdict?: Told): void {
+    if (verdict === undefined && this.#onStart && run.attempt === 1)
+      this.#onStart(run.task, run.id, latenessMs(run.claim, run.startedMs as number));
     // A separate method, because entering it allocates the objects that its closures need, which is a megabyte for ten thousand runs.
     if (this.#listeners.length > 0) this.#tellAll(run, verdict);
   }
@@ -29,7 +40,7 @@ export class Notices {
   #tellAll(run: HeldRun, verdict: Told | undefined): void {
     const { id: runId, task, attempt, claim, startedMs } = run;
     const { slotMs, dueMs } = claim;
-    const told = { runId, task, attempt, slotMs, dueMs, startedMs: startedMs ?? dueMs };
+    const told = { runId, task, attempt, slotMs, dueMs, readyMs: readyMsOf(claim), startedMs: startedMs ?? dueMs };
     const notice: RunNotice = verdict
       ? {
           ...told,

@@ -7,6 +7,7 @@ import type { StandIn } from "../cluster/stand-in.ts";
 import type { ClaimStore } from "../run/claim-store.ts";
 import type { RunFlow } from "../run/flow.ts";
 import type { Handler, RunNotice } from "../run/handler.ts";
+import type { OnStart } from "../run/handling/lateness.ts";
 import type { LogLine } from "../run/run-record.ts";
 import type { Definitions } from "../store/definitions.ts";
 import type { StoreClock } from "../store/store-clock.ts";
@@ -34,6 +35,8 @@ export interface WorkerOptions {
   /** The most handlers that run at once. */
   concurrency: number;
   claimAheadMs: number;
+  /** Called for each first try that starts here; without it, starts have no overhead. */
+  onStart?: OnStart;
   /** Called when a run starts or ends here. */
   listeners?: readonly ((notice: RunNotice) => void)[];
 }

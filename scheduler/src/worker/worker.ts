@@ -92,7 +92,7 @@ export class Worker implements RunHost {
     this.#dueTimer = new DueTimer(options.clock);
     this.#idle = new Idle(options.clock, this.#held);
     this.#logs = new LogBuffer(options.writeLogs, options.clock, options.log);
-    this.#notices = new Notices(options.listeners, () => this.now(), options.log);
+    this.#notices = new Notices(options.listeners, () => this.now(), options.log, options.onStart);
     this.#blockage = new Blockage(options.clock, options.log);
     const own = { ...options, now: () => this.now(), sessionId: () => options.membership.sessionId };
     this.#reporter = new Reporter(own);

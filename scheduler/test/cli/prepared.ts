@@ -78,7 +78,7 @@ export async function prepared(stage: ApiStage): Promise<Known> {
   );
   const t = Math.floor((await store.clock()).ms);
   await store.alarms.report([{ rule: "late", subject: "order", count: 1, text: "order was late", runId: null }], t);
-  const thresholds = { overdueMs: 1e9, unfiredMs: 1e9, stuckMs: 1e9, leaderlessMs: 1e9, summaryMs: 1e9 };
+  const thresholds = { lateMs: 1e9, overdueMs: 1e9, unfiredMs: 1e9, stuckMs: 1e9, leaderlessMs: 1e9, summaryMs: 1e9 };
   await store.alarms.look(["late"], thresholds, { late: ["nobody"] }, t);
   const { silenceId } = await store.alarms.silence({ rule: "stuck", task: null, untilMs: t + 86_400_000 }, change);
   await new Secrets(store.secrets, readSecretKeys(undefined)).set(

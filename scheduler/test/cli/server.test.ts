@@ -331,7 +331,7 @@ describe("secrets, users and alarms, by a server", () => {
     const { alarms, clock } = stage.store;
     const t = Math.floor((await clock()).ms);
     await alarms.report([{ rule: "late", subject: "order", count: 1, text: "order was late", runId: null }], t);
-    const thresholds = { overdueMs: 1e6, unfiredMs: 1e6, stuckMs: 1e6, leaderlessMs: 1e6, summaryMs: 1e6 };
+    const thresholds = { lateMs: 1e6, overdueMs: 1e6, unfiredMs: 1e6, stuckMs: 1e6, leaderlessMs: 1e6, summaryMs: 1e6 };
     await alarms.look(["late"], thresholds, { late: ["nobody"] }, t);
     expect((await byServer("alarms", "acknowledge", "late", "--task", "order", "--reason", "known")).stdout).toBe(
       "1 open alarm is known: runs started late\n",

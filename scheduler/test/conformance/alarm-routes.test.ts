@@ -10,7 +10,14 @@ import { WebhookReceiver } from "../support/webhook-receiver.ts";
 const receiver = new WebhookReceiver();
 const stage = new ApiStage();
 const { log } = recordingLog();
-const thresholds = { overdueMs: 60_000, unfiredMs: 60_000, stuckMs: 60_000, leaderlessMs: 30_000, summaryMs: 60_000 };
+const thresholds = {
+  lateMs: 60_000,
+  overdueMs: 60_000,
+  unfiredMs: 60_000,
+  stuckMs: 60_000,
+  leaderlessMs: 30_000,
+  summaryMs: 60_000,
+};
 /** Channels without a sender, so that their messages stay in the outbox. */
 const channels = { late: ["nowhere"], stuck: ["nowhere"] };
 const serving = { handleSignals: false, log, listen: "127.0.0.1:0", worker: false };

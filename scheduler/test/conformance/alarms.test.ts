@@ -15,7 +15,7 @@ describe.each(everyPostgres())("alarms, on $title", (server) => {
   let stage: Stage;
   let sessionId: number;
   const rules: AlarmRule[] = ["failed", "exhausted", "late", "overdue", "unfired", "stuck", "leaderless", "clock"];
-  const thresholds = { overdueMs: 60_000, unfiredMs: 60_000, stuckMs: 60_000, leaderlessMs: 30_000, summaryMs: 60_000 };
+  const thresholds = { lateMs: 6e4, overdueMs: 6e4, unfiredMs: 6e4, stuckMs: 6e4, leaderlessMs: 3e4, summaryMs: 6e4 };
   const everywhere = Object.fromEntries(rules.map((rule) => [rule, ["ops", "mail"]]));
   const look = (nowMs: number, some: AlarmRule[] = ["failed", "exhausted"], channels = everywhere) =>
     stage.store.alarms.look(some, thresholds, channels, nowMs);

@@ -5,7 +5,7 @@ import { type TestTower, testTower } from "../../src/testing/testing.ts";
 import { postgres } from "../support/servers.ts";
 import { change, openStage } from "../support/store-stage.ts";
 
-const thresholds = { overdueMs: 1, unfiredMs: 1, stuckMs: 1, leaderlessMs: 1, summaryMs: 60_000 };
+const thresholds = { lateMs: 1, overdueMs: 1, unfiredMs: 1, stuckMs: 1, leaderlessMs: 1, summaryMs: 60_000 };
 const over = every("1h", { until: "2030-01-01T02:00:00Z" });
 
 describe("a task whose slots are over", () => {

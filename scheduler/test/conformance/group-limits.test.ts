@@ -84,6 +84,7 @@ describe.each(everyPostgres())("limits of groups on $title", (server) => {
               const to = (i + at) % sessions.length;
               return { runId, taskId, sessionId: sessions[to] as number, node: `n${to}`, turn: ++turns };
             }),
+            stage.nowMs,
           );
         const runs = await claim(
           tasks[0] as TaskRecord,
@@ -297,6 +298,7 @@ describe.each(everyPostgres())("limits of groups on $title", (server) => {
     const mine = runs.filter(({ taskId }) => taskId === directed.taskId);
     await stage.store.routes.address(
       mine.map(({ runId, taskId }) => ({ runId, taskId, sessionId: session, node: "n", turn: 1 })),
+      stage.nowMs,
     );
     const third = await stage.another();
     expect(await claim(task, { groupIds: [-session] }, third)).toEqual([]);

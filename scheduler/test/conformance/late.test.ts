@@ -55,6 +55,7 @@ describe.each(everyPostgres())("late starts on $title", (server) => {
     const mine = runs.filter(({ taskId }) => taskId === task.taskId);
     await stage.store.routes.address(
       mine.map(({ runId, taskId }) => ({ runId, taskId, sessionId: worker, node: "n", turn: ++turns })),
+      stage.nowMs,
     );
     const asked = { sessionId: worker, groupIds: [-worker], exceptTaskIds: [], limit: 100 };
     return (await stage.store.claims.claim({ ...asked, untilMs: nowMs, nowMs })).runs;

@@ -38,7 +38,7 @@ describe.each(everyPostgres())("limits on $title", (server) => {
     const writes = runs
       .filter(({ taskId }) => taskId === task.taskId)
       .map(({ runId, taskId }) => ({ runId, taskId, sessionId: of, node: "n", turn: ++turns }));
-    if (writes.length > 0) await stage.store.routes.address(writes);
+    if (writes.length > 0) await stage.store.routes.address(writes, stage.nowMs);
     const request = {
       sessionId: of,
       groupIds: [-of, task.groupId],
@@ -376,6 +376,7 @@ describe.each(everyPostgres())("limits on $title", (server) => {
               const to = (i + at) % sessions.length;
               return { runId, taskId, sessionId: sessions[to] as number, node: `n${to}`, turn: ++turns };
             }),
+            stage.nowMs,
           );
         const request = {
           sessionId: of,

@@ -4,7 +4,7 @@ import type { TaskRecord } from "../../src/task/task-record.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { change, openStage, type Stage, settlement, succeededVerdict } from "../support/store-stage.ts";
 
-/** The rule `overdue`: it finds runs that wait for a worker, and not runs that wait for a limit. */
+/** The rule `overdue`: it finds runs that wait for a worker and runs that wait for a limit, and names which. */
 describe.each(everyPostgres())("overdue runs, on $title", (server) => {
   let stage: Stage;
   let sessionId: number;
@@ -20,9 +20,20 @@ describe.each(everyPostgres())("overdue runs, on $title", (server) => {
   afterAll(() => stage.close());
 
   const overdue = async (nowMs = stage.nowMs): Promise<string[]> => {
-    const thresholds = { overdueMs: minute, unfiredMs: 1, stuckMs: 1, leaderlessMs: 1, summaryMs: minute };
+    const thresholds = {
+      lateMs: minute,
+      overdueMs: minute,
+      unfiredMs: 1,
+      stuckMs: 1,
+      leaderlessMs: 1,
+      summaryMs: minute,
+    };
     await stage.store.alarms.look(["overdue"], thresholds, { overdue: ["ops"] }, nowMs);
-    return (await stage.store.alarms.open()).map(({ subject }) => subject);
+    return (await stage.store.alarms.open()).map(({ subject, text }) => {
+      const [, what] =
+        / and waits for (a worker|the limit of its group|its task's limit|its task's own limit)/.exec(text) ?? [];
+      return what === "a worker" ? subject : `${subject}: ${what}`;
+    });
   };
   const waits = (task: TaskRecord, dueMs = longAgo) => stage.enqueue(task, { dueMs }, longAgo);
   const claimed = async (task: TaskRecord, nowMs: number) => {
@@ -71,7 +82,7 @@ describe.each(everyPostgres())("overdue runs, on $title", (server) => {
     expect(await overdue(), "no worker lives that could take it").toEqual(["limited"]);
     const node = { node: "able", role: "worker", host: "", pid: 1, version: "0", timeoutMs: 6_000 } as const;
     await stage.store.sessions.open({ ...node, groups: ["limited"], labels: { a: "1", b: "2" } }, longAgo);
-    expect(await overdue(), "it waits for its worker's limit").toEqual([]);
+    expect(await overdue(), "it waits for its worker's limit").toEqual(["limited: its task's limit"]);
   });
 
   it("what was made late, or set aside until now, waits for a worker since then", async () => {
@@ -86,17 +97,19 @@ describe.each(everyPostgres())("overdue runs, on $title", (server) => {
   });
 
   it.each([
-    ["places", { overlap: "queue" }],
-    ["room-of-its-key", { limit: { perKey: 1 } }],
-    ["a-rate", { rate: { limit: 1, per: "1h" } }],
-  ] as const)("what waited for %s waits for a worker since there was room", async (what, options) => {
+    ["places", { overlap: "queue" }, "own limit, 1 at once: raise it"],
+    ["room-of-its-key", { limit: { perKey: 1 } }, "own limit, 1 at once per key: raise it"],
+    ["a-rate", { rate: { limit: 1, per: "1h" } }, "own limit, 1 in 3600 s: raise it"],
+  ] as const)("what waited for %s waits for a worker since there was room", async (what, options, limit) => {
     const task = await stage.task(`waits-for-${what}`, { group: what, ...options }, longAgo);
     await waits(task);
     await waits(task);
     const rated = "rate" in options;
     await stage.store.plans.admitHeld(longAgo, longAgo);
     const run = await claimed(task, longAgo);
-    expect(await overdue()).toEqual([]);
+    const { name } = task.definition;
+    expect(await overdue(), "that is another matter, and named").toEqual([`${name}: its task's own limit`]);
+    expect(await stage.store.alarms.open()).toMatchObject([{ count: 1, text: expect.stringContaining(limit) }]);
     await end(run, stage.nowMs);
     const roomMs = rated ? longAgo + 60 * minute : stage.nowMs;
     await stage.store.plans.admitHeld(roomMs, roomMs);
@@ -104,7 +117,7 @@ describe.each(everyPostgres())("overdue runs, on $title", (server) => {
     expect(await overdue(roomMs + minute + 1)).toEqual([task.definition.name]);
   });
 
-  it("of a group that was at its limit since, what waits is not overdue, whatever room there is just now", async () => {
+  it("of a group that was at its limit since, what waits is overdue for that limit, whatever room there is just now", async () => {
     const task = await stage.task("grouped", { group: "grouped" }, longAgo);
     for (let i = 0; i < 4; i++) await waits(task);
     await stage.store.groups.limit("grouped", 1, change(longAgo));
@@ -112,11 +125,14 @@ describe.each(everyPostgres())("overdue runs, on $title", (server) => {
     // A run that is running at a check counts, however long ago it was claimed; so does a run that began and ended between two
     // checks.
     const first = await claimed(task, longAgo);
-    expect(await overdue()).toEqual([]);
+    const limited = ["grouped: the limit of its group"];
+    expect(await overdue()).toEqual(limited);
+    const [{ text = "" } = {}] = await stage.store.alarms.open();
+    expect(text).toContain("the limit of its group grouped, 1 at once: raise it");
     await end(first, stage.nowMs + 1);
-    expect(await overdue(stage.nowMs + 2)).toEqual([]);
+    expect(await overdue(stage.nowMs + 2)).toEqual(limited);
     await full(stage.nowMs + minute);
-    expect(await overdue(stage.nowMs + 2 * minute)).toEqual([]);
+    expect(await overdue(stage.nowMs + 2 * minute)).toEqual(limited);
     expect(await overdue(stage.nowMs + 2 * minute + 1), "nobody takes them, and there is room").toEqual(["grouped"]);
     await stage.store.groups.limit("grouped", null, change(stage.nowMs));
     expect(await overdue(stage.nowMs + 2 * minute + 1)).toEqual(["grouped"]);

@@ -3,7 +3,7 @@ import { defineTask, every } from "../../src/index.ts";
 import { type TestTower, testTower } from "../../src/testing/testing.ts";
 import { postgres } from "../support/servers.ts";
 
-const thresholds = { overdueMs: 1, unfiredMs: 1, stuckMs: 1, leaderlessMs: 1, summaryMs: 60_000 };
+const thresholds = { lateMs: 1, overdueMs: 1, unfiredMs: 1, stuckMs: 1, leaderlessMs: 1, summaryMs: 60_000 };
 
 describe("failures in a row", () => {
   const towers: TestTower[] = [];

@@ -299,7 +299,7 @@ describe.each(everyPostgres())("plans on $title", (server) => {
 
       const backMs = nowMs + 60_000;
       const alarms = async (atMs: number) => {
-        const thresholds = { overdueMs: 1, unfiredMs: 1, stuckMs: 1, leaderlessMs: 1, summaryMs: 60_000 };
+        const thresholds = { lateMs: 1, overdueMs: 1, unfiredMs: 1, stuckMs: 1, leaderlessMs: 1, summaryMs: 60_000 };
         await store.alarms.look(["rewound"], thresholds, { rewound: ["ops"] }, atMs);
         return (await store.alarms.open()).map(({ rule, text }) => `${rule}: ${text}`);
       };

@@ -65,7 +65,7 @@ describe.each(everyPostgres())("the recovery of a store that went back, $title",
   it("is an alarm for a day, each recovery once, and doctor has what became of it", async () => {
     const session = await stage.session("node", one);
     await takenOut("update $s.session set seen_ms = seen_ms - 4200 where id = $1", [session]);
-    const thresholds = { overdueMs: 1, unfiredMs: 1, stuckMs: 1, leaderlessMs: 1, summaryMs: 60_000 };
+    const thresholds = { lateMs: 1, overdueMs: 1, unfiredMs: 1, stuckMs: 1, leaderlessMs: 1, summaryMs: 60_000 };
     const look = async (nowMs: number) => {
       await stage.store.alarms.look(["recovery"], thresholds, { recovery: ["ops"] }, nowMs);
       return (await stage.store.alarms.outbox(10)).map(({ kind }) => kind).reverse();

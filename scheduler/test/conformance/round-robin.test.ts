@@ -28,7 +28,7 @@ describe.each(everyPostgres())("two routers at once, on $title", (server) => {
 
   function routerOn(store: Store): Router {
     const address: Store["routes"]["address"] = async (writes) => {
-      const result = await store.routes.address(writes);
+      const result = await store.routes.address(writes, stage.nowMs);
       written.push(...writes.filter(({ runId }) => result.addressed.has(runId)));
       return result;
     };

@@ -25,7 +25,7 @@ describe.each(everyPostgres())("directed runs on $title", (server) => {
   let turns = 0;
   const address = async (task: TaskRecord, runId: number, sessionId: number) => {
     const write = { runId, taskId: task.taskId, sessionId, node: `n${sessionId}`, turn: ++turns };
-    return (await stage.store.routes.address([write])).addressed;
+    return (await stage.store.routes.address([write], stage.nowMs)).addressed;
   };
   const claim = (task: TaskRecord, sessionId: number) =>
     stage.store.claims.claim({
@@ -126,6 +126,7 @@ describe.each(everyPostgres())("directed runs on $title", (server) => {
       const ids = made.map(({ runId }) => runId);
       await stage.store.routes.address(
         ids.map((runId) => ({ runId, taskId: task.taskId, sessionId: addressee, node: "n", turn: ++turns })),
+        stage.nowMs,
       );
       const late = async () => {
         if (round % 2 === 0) await new Promise((resolve) => setTimeout(resolve, (round / 2) % 3));
@@ -185,11 +186,13 @@ describe.each(everyPostgres())("directed runs on $title", (server) => {
     });
     const [first, second, third] = runIds as [number, number, number];
     const none = { addressed: new Set(), overtaken: new Set([task.taskId]) };
-    expect((await stage.store.routes.address([choice(first, 1), choice(second, 2)])).addressed.size).toBe(2);
-    expect(await stage.store.routes.address([choice(third, 2)])).toEqual(none);
-    expect(await stage.store.routes.address([choice(second, 2), choice(third, 3)])).toEqual(none);
+    expect((await stage.store.routes.address([choice(first, 1), choice(second, 2)], stage.nowMs)).addressed.size).toBe(
+      2,
+    );
+    expect(await stage.store.routes.address([choice(third, 2)], stage.nowMs)).toEqual(none);
+    expect(await stage.store.routes.address([choice(second, 2), choice(third, 3)], stage.nowMs)).toEqual(none);
     expect(await stateOf(third)).toBe("unaddressed");
-    const last = await stage.store.routes.address([choice(third, 3)]);
+    const last = await stage.store.routes.address([choice(third, 3)], stage.nowMs);
     expect(last).toEqual({ addressed: new Set([third]), overtaken: new Set() });
   });
 

@@ -73,7 +73,14 @@ export class StoryStage extends ApiStage {
         [{ rule: "late", subject: "settle", count: 1, text: "settle was 9 min late", runId: null }],
         t,
       );
-      const thresholds = { overdueMs: 1e9, unfiredMs: 1e9, stuckMs: 1e9, leaderlessMs: 1e9, summaryMs: 1e9 };
+      const thresholds = {
+        lateMs: 1e9,
+        overdueMs: 1e9,
+        unfiredMs: 1e9,
+        stuckMs: 1e9,
+        leaderlessMs: 1e9,
+        summaryMs: 1e9,
+      };
       await this.store.alarms.look(["late"], thresholds, { late: ["nobody"] }, t);
       await until("the alarm is open", async () => (await this.client().listAlarms({ rule: "late" })).items.length > 0);
     },

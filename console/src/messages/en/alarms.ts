@@ -73,7 +73,7 @@ export const alarmsEn = {
   "alarm.failed": "Runs failed",
   "alarm.exhausted": "All tries failed",
   "alarm.late": "Started late",
-  "alarm.overdue": "Nobody takes them",
+  "alarm.overdue": "Due, and waiting",
   "alarm.unfired": "Slots did not fire",
   "alarm.stuck": "Runs are stuck",
   "alarm.leaderless": "No node leads",
@@ -84,8 +84,8 @@ export const alarmsEn = {
   "alarm.recovery": "The store was recovered",
   "alarm.failed.finds": "a run that failed for good at its first try",
   "alarm.exhausted.finds": "a run that failed after all its tries",
-  "alarm.late.finds": "a first try that started late",
-  "alarm.overdue.finds": "due runs that no worker takes",
+  "alarm.late.finds": "a first try that waited too long for a worker or the scheduler, not for its own limit",
+  "alarm.overdue.finds": "due runs that wait for a worker or for a limit; the alarm names which",
   "alarm.unfired.finds": "slots that came due and were not planned, or were given up",
   "alarm.stuck.finds": "claimed runs that did not start, outlived their timeout, or lost their worker",
   "alarm.leaderless.finds": "nobody leads the cluster",
@@ -100,7 +100,7 @@ export const alarmsEn = {
   "alarm.exhausted.todo": "Its dead letter waits: mend the cause, then redrive it. It is over with the next success.",
   "alarm.late.todo": "Look at Workers for full ones: give them more room, add one, or spread what fires at one minute.",
   "alarm.overdue.todo":
-    "Start a worker of its group that has a handler for it and its labels, or see whether all are full.",
+    "For a worker: start one of its group with its handler and labels, or see whether all are full. For a limit: raise it, or enqueue less.",
   "alarm.unfired.todo": "Look at Nodes: is somebody leading, does the store answer? Missed slots can be backfilled.",
   "alarm.stuck.todo":
     "Look at the run's worker: if it is gone its claims come back by themselves; else cancel the run.",

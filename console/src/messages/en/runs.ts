@@ -38,6 +38,7 @@ export const runsEn = {
   "run.started": "Started",
   "run.ended": "Ended",
   "run.late": "Late",
+  "run.ownWait": "Of it for its own limit",
   "run.took": "Took",
   "run.ownTries": "Tries of this run",
   "run.ownTimeout": "Timeout of this run",

@@ -40,6 +40,7 @@ export const runsZh: Record<keyof typeof runsEn, string> = {
   "run.started": "开始",
   "run.ended": "结束",
   "run.late": "延迟",
+  "run.ownWait": "其中等待自身限制",
   "run.took": "时长",
   "run.ownTries": "本次运行的尝试次数",
   "run.ownTimeout": "本次运行的超时",

@@ -49,6 +49,11 @@ export const runSummary = z
     started: maybeTime,
     ended: maybeTime,
     lateMs: spanMs.nullable(),
+    ownWaitMs: spanMs
+      .nullable()
+      .describe(
+        "The part of lateMs for which it waited for its own limit, rate, predecessor or pause, not for a worker.",
+      ),
     tookMs: spanMs.nullable(),
     attempt: z.int(),
     fence: z.int().nullable(),

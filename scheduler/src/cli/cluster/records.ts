@@ -83,6 +83,7 @@ export function runRecord(
     key: run.key,
     slotMs: ms(run.slot),
     dueMs: Date.parse(run.due),
+    readyMs: run.ownWaitMs ? Date.parse(run.due) + run.ownWaitMs : null,
     createdMs: Date.parse(run.created),
     claimedMs: ms(run.claimed),
     startedMs: ms(run.started),

@@ -25,6 +25,7 @@ const run = (given: Partial<Run> = {}): Run => ({
   started: null,
   ended: null,
   lateMs: null,
+  ownWaitMs: null,
   tookMs: null,
   attempt: 1,
   fence: null,
@@ -148,6 +149,11 @@ describe("the reasons of a run that a worker has", () => {
       "a late claim and a late start",
       { run: run({ ...claimed, claimed: after(5_000), started: after(9_000) }) },
       ["running", "claimed-late", "started-late"],
+    ],
+    [
+      "a wait for its own limit",
+      { run: run({ ...claimed, claimed: after(5_000), started: after(5_010), ownWaitMs: 4_900 }) },
+      ["running", "own-wait"],
     ],
   ])("names %s", (_, given, expected) => {
     expect(codes(given)).toEqual(expected);

@@ -248,11 +248,18 @@ function delays({ run }: Facts): Reason[] {
       createdMs,
       (text) => `It was planned ${text} after it was due: no node planned in time, or it was caught up on.`,
     );
+  const readyMs = dueMs + (run.ownWaitMs ?? 0);
+  add(
+    "own-wait",
+    Math.max(dueMs, createdMs),
+    Math.max(readyMs, createdMs),
+    (text) => `It waited ${text} for its own limit, rate, predecessor or pause.`,
+  );
   add(
     "claimed-late",
-    Math.max(dueMs, createdMs),
+    Math.max(readyMs, createdMs),
     claimedMs,
-    (text) => `It was claimed ${text} after it could first be: no worker was free, or a limit held it.`,
+    (text) => `It was claimed ${text} after it could first be: no worker was free.`,
   );
   add(
     "started-late",

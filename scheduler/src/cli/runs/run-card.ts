@@ -2,6 +2,7 @@ import { attemptObject, lateObject, relativeObject, runObject } from "../../api/
 import { isCarillonError } from "../../base/errors.ts";
 import type { Json } from "../../base/json.ts";
 import { type Overrides, writtenOverrides } from "../../run/enqueue-options.ts";
+import { readyMsOf } from "../../run/handling/lateness.ts";
 import type { AttemptRecord, LogLine, RunRecord } from "../../run/run-record.ts";
 import { compileSchedule, type ScheduleSpec } from "../../schedule/schedule.ts";
 import type { Zone } from "../../schedule/zone.ts";
@@ -108,12 +109,12 @@ function printRun(
     const by = `by ${plain(run.node ?? "a process since forgotten")}, fence ${run.fence}`;
     row("claimed", timeText(run.claimedMs, zone), `${relativeToDue(run.claimedMs - run.dueMs)}, ${by}`);
   }
-  if (run.startedMs !== null)
-    row(
-      "started",
-      timeText(run.startedMs, zone),
-      `${spanText(Math.max(0, run.startedMs - run.dueMs))} after it was due`,
-    );
+  if (run.startedMs !== null) {
+    const ownMs = readyMsOf(run) - run.dueMs;
+    const own = ownMs > 0 ? `, ${spanText(ownMs)} of it for its own limit or a pause` : "";
+    const after = `${spanText(Math.max(0, run.startedMs - run.dueMs))} after it was due`;
+    row("started", timeText(run.startedMs, zone), after + own);
+  }
   if (run.endedMs !== null) {
     row(
       "ended",

@@ -16,6 +16,7 @@ const notice = (over: Partial<RunNotice>): RunNotice => ({
   attempt: 1,
   slotMs: dueMs,
   dueMs,
+  readyMs: dueMs,
   startedMs: dueMs + 1,
   endedMs: dueMs + 4,
   outcome: "succeeded",

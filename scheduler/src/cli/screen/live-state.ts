@@ -1,4 +1,5 @@
 import type { RunNotice } from "../../run/handler.ts";
+import { latenessMs } from "../../run/handling/lateness.ts";
 import type { Zone } from "../../schedule/zone.ts";
 import { endLine, endOf, type RunEnd } from "../runs/event-lines.ts";
 import type { Style } from "./style.ts";
@@ -36,7 +37,7 @@ export class LiveState {
     if (notice.kind === "started") {
       this.counts.started += 1;
       this.running.set(key, notice);
-      if (notice.attempt === 1) this.#late(Math.max(0, notice.startedMs - notice.dueMs));
+      if (notice.attempt === 1) this.#late(latenessMs(notice, notice.startedMs));
       return null;
     }
     this.running.delete(key);

@@ -1,4 +1,5 @@
 import type { Member, Term } from "../../cluster/session-store.ts";
+import { latenessMs } from "../../run/handling/lateness.ts";
 import { outcomes } from "../../run/run.ts";
 import type { RunRecord } from "../../run/run-record.ts";
 import type { Cluster, ListedTask } from "../nodes/cluster.ts";
@@ -91,9 +92,7 @@ export interface Lateness {
 /** The lateness of first attempts, in milliseconds; null: no first attempt started. */
 export function latenessOf(runs: readonly RunRecord[]): Lateness | null {
   const late = runs
-    .flatMap(({ startedMs, dueMs, attempt }) =>
-      startedMs === null || attempt > 1 ? [] : [Math.max(0, startedMs - dueMs)],
-    )
+    .flatMap((run) => (run.startedMs === null || run.attempt > 1 ? [] : [latenessMs(run, run.startedMs)]))
     .sort((a, b) => a - b);
   if (late.length === 0) return null;
   const at = (part: number) => late[Math.min(late.length - 1, Math.floor(late.length * part))] as number;
@@ -165,8 +164,9 @@ export function taskRows({ tasks, running, overdue, ended, nowMs }: TopState, so
   const late = new Map<string, number>();
   const lastOf = new Map<string, RunRecord["state"]>();
   for (const { task, state } of ended) if (!lastOf.has(task)) lastOf.set(task, state);
-  for (const { task, startedMs, dueMs, attempt } of [...ended, ...running, ...overdue])
-    if (attempt <= 1) late.set(task, Math.max(late.get(task) ?? 0, (startedMs ?? nowMs) - dueMs));
+  for (const run of [...ended, ...running, ...overdue])
+    if (run.attempt <= 1)
+      late.set(run.task, Math.max(late.get(run.task) ?? 0, latenessMs(run, run.startedMs ?? nowMs)));
   const rows = tasks.map(
     ({ name, words, next, paused, counters }): TaskRow => ({
       name,

@@ -1,5 +1,4 @@
 import type { Clock } from "../../base/clock.ts";
-import type { RunNotice } from "../../run/handler.ts";
 import type { AlarmSettings, WebhookChannel } from "../../settings/alarms.ts";
 import { Alarms, type AlarmsOptions, type Deliver } from "./watch.ts";
 
@@ -9,18 +8,14 @@ type PosterOf = (channel: WebhookChannel, clock: Clock) => Post;
 /**
  * Starts watching for alarms.
  * @param posterOf returns the function that posts through the guard of HTTP tasks
- * @param listeners of runs that start in this process
  */
 export async function watchAlarms(
   shared: Omit<AlarmsOptions, "settings" | "channels">,
   settings: AlarmSettings | null,
   posterOf: PosterOf,
-  listeners: ((notice: RunNotice) => void)[],
 ): Promise<Alarms | undefined> {
   if (settings === null) return undefined;
-  const alarms = new Alarms({ ...shared, settings, channels: await channelsOf(settings, posterOf, shared.clock) });
-  listeners.push((notice) => alarms.notice(notice));
-  return alarms;
+  return new Alarms({ ...shared, settings, channels: await channelsOf(settings, posterOf, shared.clock) });
 }
 
 /** The mail module is loaded only when a channel sends mail. */

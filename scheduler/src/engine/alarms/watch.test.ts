@@ -1,29 +1,17 @@
 import { expect, test } from "vitest";
 import { alarmRules } from "../../alarms/alarms.ts";
 import { systemClock } from "../../base/clock.ts";
-import { CarillonError } from "../../base/errors.ts";
-import type { RunNotice } from "../../run/handler.ts";
 import { type AlarmOptions, alarmSettings } from "../../settings/alarms.ts";
 import { Alarms, type AlarmsOptions } from "./watch.ts";
 
 const quiet = () => undefined;
 
-/**
- * An alarm watch with one waiting message. All reports and log lines are recorded, and the first report fails because the store is away.
- */
+/** An alarm watch with one waiting message. */
 function stage(answer: () => Promise<void>, rules: AlarmOptions["rules"] = { late: ["ops"] }, term: number | null = 1) {
-  const [reported, unsent, looks, sent] = [[], [], [], []] as [unknown[], unknown[], unknown[], unknown[]];
-  let away = true;
+  const [unsent, looks, sent] = [[], [], []] as [unknown[], unknown[], unknown[]];
   let pulse: (pulse: { led: boolean; clock: { number: number } }) => void = quiet;
   const waiting = [{ id: 1, channel: "ops", attempts: 1, createdMs: 0, message: { kind: "test", words: "x" } }];
   const alarms = {
-    report: async (findings: unknown[]) => {
-      if (away) {
-        away = false;
-        throw new CarillonError("STORE_UNREACHABLE", "away");
-      }
-      reported.push(...findings);
-    },
     look: async (looked: unknown) => void looks.push(looked),
     take: async () => waiting.splice(0),
     sent: async () => undefined,
@@ -48,22 +36,8 @@ function stage(answer: () => Promise<void>, rules: AlarmOptions["rules"] = { lat
     await new Promise(setImmediate);
     await new Promise(setImmediate);
   };
-  const start = (lateMs: number) =>
-    own.notice({ kind: "started", attempt: 1, startedMs: lateMs, dueMs: 0, task: "a", runId: 7 } as RunNotice);
-  return { own, look, start, reported, unsent, looks, sent };
+  return { own, look, unsent, looks, sent };
 }
-
-test("late starts that could not be told are told with the next ones", async () => {
-  const { own, look, start, reported } = stage(async () => undefined);
-  start(100_000);
-  start(200_000);
-  await look();
-  expect(reported).toEqual([]);
-  start(150_000);
-  await look();
-  expect(reported).toMatchObject([{ subject: "a", count: 3, text: "started up to 200 s late" }]);
-  await own.stop();
-});
 
 test("what a receiver answers is kept as the store can keep it", async () => {
   const { own, look, unsent } = stage(async () => {

@@ -12,7 +12,6 @@ import { isCarillonError, messageOf } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import type { Membership } from "../../cluster/membership.ts";
 import type { Pulse } from "../../cluster/session-store.ts";
-import type { RunNotice } from "../../run/handler.ts";
 import type { AlarmSettings } from "../../settings/alarms.ts";
 import type { Store } from "../../store/store.ts";
 import type { StoreClock } from "../../store/store-clock.ts";
@@ -48,9 +47,6 @@ const takenForMs = 60_000;
 /** The limit for delivering one message; less than `takenForMs`. */
 const deliverWithinMs = 40_000;
 const takenAtOnce = 20;
-const lateTasks = 100;
-
-type Late = Finding & { worstMs: number };
 
 /**
  * Guarantees that each problem is reported once on each of its channels, and once more when it is over, even if a process dies meanwhile.
@@ -60,7 +56,6 @@ type Late = Finding & { worstMs: number };
 export class Alarms {
   readonly #options: AlarmsOptions;
   readonly #stopping = new AbortController();
-  readonly #late = new Map<string, Late>();
   #lookedAt = Number.NEGATIVE_INFINITY;
   #leaderlessAt: number | null = null;
   /** The number of the store's clock at the last look. */
@@ -81,30 +76,6 @@ export class Alarms {
    */
   tellBy(channels: Record<string, Deliver>): void {
     this.#options.channels = channels;
-  }
-
-  /** Called with each notice of a run in this process; keeps a finding if a run's first attempt started too late. */
-  notice({ kind, attempt, startedMs, dueMs, task, runId }: RunNotice): void {
-    const lateMs = startedMs - dueMs;
-    const { settings } = this.#options;
-    if (
-      this.#stopping.signal.aborted ||
-      kind !== "started" ||
-      attempt !== 1 ||
-      lateMs <= settings.lateMs ||
-      settings.rules.late.length === 0
-    )
-      return;
-    this.#keep({ subject: task, count: 1, runId, worstMs: lateMs });
-  }
-
-  #keep({ subject, count, runId, worstMs: lateMs }: Pick<Late, "subject" | "count" | "runId" | "worstMs">): void {
-    const before = this.#late.get(subject);
-    // Ten thousand late starts of one task are one finding; beyond `lateTasks` tasks, only the first ones are reported.
-    if (!before && this.#late.size >= lateTasks) return;
-    const worstMs = Math.max(lateMs, before?.worstMs ?? 0);
-    const text = `started up to ${Math.round(worstMs / 1_000)} s late`;
-    this.#late.set(subject, { rule: "late", subject, count: (before?.count ?? 0) + count, text, runId, worstMs });
   }
 
   async stop(): Promise<void> {
@@ -138,17 +109,6 @@ export class Alarms {
 
   async #work(): Promise<void> {
     const { store, storeClock, settings, channels } = this.#options;
-    if (this.#late.size > 0) {
-      const findings = [...this.#late.values()];
-      this.#late.clear();
-      try {
-        await store.alarms.report(findings, storeClock.now());
-      } catch (error) {
-        // Kept for the next look, together with findings until then.
-        for (const one of findings) this.#keep(one);
-        throw error;
-      }
-    }
     const all = this.#rules();
     if (all === null) return;
     const unreadable = this.#options.unreadable();

@@ -5,10 +5,12 @@ import type { Random } from "../../base/random.ts";
 import type { Settlement } from "../../run/claim-store.ts";
 import { definitionFor } from "../../run/enqueue-options.ts";
 import { firstOfEach } from "../../run/first-of-each.ts";
+import { latenessMs, type OnStart } from "../../run/handling/lateness.ts";
 import type { LogLine } from "../../run/run-record.ts";
 import type { Definitions } from "../../store/definitions.ts";
 import type { Store } from "../../store/store.ts";
 import type { StoreClock } from "../../store/store-clock.ts";
+import { handlerTask } from "../../task/schedule-of.ts";
 import {
   claimText,
   inexactRefusal,
@@ -33,6 +35,7 @@ export interface ListeningOptions {
   random: Random;
   flow: FlowCalls;
   settling: Settling;
+  onStart?: OnStart;
 }
 
 const endedBefore = "this poll says before how the claim ended; the first verdict counts, this one is recorded as late";
@@ -178,12 +181,23 @@ export class Listening {
         const { runId, fence, startedAgoMs } = report;
         const claimedMs = session.known(report)?.claimedMs ?? 0;
         const startedMs = Math.max(claimedMs, nowMs - startedAgoMs);
+        this.#started(session.known(report), startedMs);
         const progress = kept(report, "report", report.progress, refused, inexact);
         return { runId, fence, startedMs, progress };
       }),
     );
     for (const report of reports)
       if (!standing.has(report.fence)) refused.push(refusal(report, "report", "FENCE_STALE"));
+  }
+
+  /** Reports how late a first try started, once. */
+  #started(holding: Holding | undefined, startedMs: number | null): void {
+    const { onStart, definitions } = this.#options;
+    if (!onStart || startedMs === null || holding?.readyMs === undefined || holding.isStarted) return;
+    holding.isStarted = true;
+    const task = definitions.get(holding.taskId)?.definition;
+    if (task && holding.attempt === 1)
+      onStart(handlerTask(task), holding.runId, latenessMs({ dueMs: holding.readyMs }, startedMs));
   }
 
   async #writeLogs(
@@ -264,6 +278,7 @@ export class Listening {
         onward: onwards.get(given),
       });
       const settlement = settlementOf(session.id, given, known, verdict, nowMs);
+      this.#started(known, settlement.startedMs);
       settlements.push(settlement);
       if (later.has(given)) tooLate.add(settlement);
     }

@@ -9,6 +9,7 @@ import type { Random } from "../../base/random.ts";
 import { nameHolder } from "../../cluster/name-holder.ts";
 import type { Signal } from "../../cluster/signal-store.ts";
 import type { ClaimedRun } from "../../run/claim-store.ts";
+import type { OnStart } from "../../run/handling/lateness.ts";
 import type { Definitions } from "../../store/definitions.ts";
 import type { Store } from "../../store/store.ts";
 import type { StoreClock } from "../../store/store-clock.ts";
@@ -35,6 +36,8 @@ export interface PollerOptions {
   random: Random;
   log: Log;
   quotas: Quotas;
+  /** Called for each first try that starts in a worker behind this server. */
+  onStart?: OnStart;
 }
 
 const defaultTimeoutMs = 6_000;
@@ -328,6 +331,7 @@ export class Poller {
       attempt,
       dueInMs,
       dueMs,
+      ...(run.readyMs == null ? {} : { readyMs: run.readyMs }),
       slotMs,
       ...overrides,
       ...((run.losses ?? 0) + (run.snoozes ?? 0) > 0 ? { uncounted: (run.losses ?? 0) + (run.snoozes ?? 0) } : {}),

@@ -4,6 +4,7 @@ import { CarillonError, messageOf } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import type { ClaimedRun } from "../../run/claim-store.ts";
 import type { Overrides } from "../../run/enqueue-options.ts";
+import { readyMsOf } from "../../run/handling/lateness.ts";
 import type { Store } from "../../store/store.ts";
 import type { StoreClock } from "../../store/store-clock.ts";
 import type { WaitingPoll } from "./waiting-poll.ts";
@@ -21,6 +22,10 @@ export interface Holding {
   overrides?: Overrides | null | undefined;
   /** By the store's clock. The times that a worker reports are limited to the range from this time to now. */
   claimedMs: number;
+  /** Since when the run waited only for a worker. Absent: this server has not claimed it, and does not know. */
+  readyMs?: number;
+  /** True once the start of the try was counted. */
+  isStarted?: boolean;
 }
 
 /** A remote worker's session with the claims that this server has cached: those in the store when this server last read them. */
@@ -61,7 +66,17 @@ export class Attached {
 
   hold(run: ClaimedRun, nowMs: number): void {
     const { runId, fence, taskId, attempt, losses, snoozes, linked, overrides } = run;
-    this.held.set(fence, { runId, taskId, attempt, losses, snoozes, linked, overrides, claimedMs: nowMs });
+    this.held.set(fence, {
+      runId,
+      taskId,
+      attempt,
+      losses,
+      snoozes,
+      linked,
+      overrides,
+      claimedMs: nowMs,
+      readyMs: readyMsOf(run),
+    });
   }
 
   /** Undefined if the fence belongs to another run. */

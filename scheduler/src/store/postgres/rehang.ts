@@ -36,10 +36,11 @@ export async function rehangAstray(client: SqlClient, s: string, taskIds: number
 /** Runs are locked in the order of their numbers, as by all writers of many runs, so that no two of them can deadlock. */
 const hangSql = (s: string, which: string, placed: string) => `
   with live as materialized (
-    select r.id, t.gate, ${groupSql} as group_id, t.lanes, ${placed} as placed
+    select r.id, t.gate, t.changed_ms, ${groupSql} as group_id, t.lanes, ${placed} as placed
     from ${s}.run r join ${s}.task t on t.id = r.task_id where r.task_id = any($1) and ${which})
   update ${s}.run r set gate = live.gate, group_id = live.group_id,
          limit_key = case when live.lanes then coalesce(r.limit_key, r.key, '') else r.limit_key end,
          state = case when r.state = ${runState.ready} and live.gate > 0 and r.attempt = 0 and live.placed then ${runState.held}
-                      when r.state = ${runState.held} and live.gate = 0 then ${runState.ready} else r.state end
+                      when r.state = ${runState.held} and live.gate = 0 then ${runState.ready} else r.state end,
+         ready_ms = case when r.state = ${runState.held} and live.gate = 0 then live.changed_ms else r.ready_ms end
   from live where r.id = live.id`;

@@ -4,12 +4,12 @@ import type { SqlClient } from "../../../base/change.ts";
 import type { Json } from "../../../base/json.ts";
 import { timeBackMs } from "../../../cluster/clock-votes.ts";
 import { reasonOf } from "../../../run/error-fingerprint.ts";
-import { waitingSql, waitsForWorkerSql } from "../claims/ready.ts";
 import type { Database } from "../database.ts";
 import { timeoutMsSql } from "../enqueue/run-rows.ts";
 import { inDoubtSql } from "../recovery/recovery.ts";
 import { endedSql } from "../schedules/ended.ts";
 import { runOutcome, runState } from "../states.ts";
+import { overdueSql } from "./overdue.ts";
 
 /** The most findings per rule in one look; the next look finds more. */
 const most = 1_000;
@@ -160,15 +160,8 @@ interface Question {
 const utcSql = (ms: string) => `to_char(to_timestamp(${ms} / 1000.0) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')`;
 
 const askedOf = (s: string): Partial<Record<AlarmRule, Question>> => ({
-  // Includes runs that have or need an addressee. It uses the index of claims. Runs of an edited or resumed task count as waiting only
-  // since the edit or the resume.
   overdue: {
-    sql: `select t.name as subject, count(*)::float8 as count, null::float8 as run,
-               'the oldest is due since ' || ${utcSql("min(o.due_ms)")} as text
-        from ${waitingSql(s, "$1", 100)} o join ${s}.task t on t.id = o.task_id
-        where greatest(o.since_ms, t.changed_ms) < $1 and ${waitsForWorkerSql(s)}
-          and not exists (select from ${s}.group_limit l where l.group_id = t.group_id and l.full_ms >= $1)
-        group by t.name order by min(o.due_ms) limit ${most}`,
+    sql: overdueSql(s, utcSql, most),
     valueOf: ({ overdueMs }, now) => [now - overdueMs],
   },
   stuck: {

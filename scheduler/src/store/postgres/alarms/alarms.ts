@@ -19,6 +19,8 @@ const subjectsTold = 10;
 /** Alarms of these rules end when the task has succeeded. */
 const afterSuccess: ReadonlySet<AlarmRule> = new Set(["failed", "exhausted"]);
 const sentKeptMs = 7 * 86_400_000;
+/** How long processes report late starts after the last look for alarms. */
+const lateKnownMs = 300_000;
 /** Longer than the pause between any two tries. */
 const untriedMs = 2 * 3_600_000;
 
@@ -34,6 +36,7 @@ export function alarmStore(database: Database): AlarmStore {
   return {
     look: (rules, thresholds, channels, nowMs, found = []) =>
       look(database, { rules, thresholds, channels, nowMs, found }),
+    lateFrom: (nowMs) => lateFrom(database, nowMs),
     report: (findings, nowMs) => report(database, findings, nowMs),
     take: (channels, nowMs, untilMs, limit) => take(database, channels, nowMs, untilMs, limit),
     sent: (id, nowMs, by) => sent(database, id, nowMs, by),
@@ -53,6 +56,7 @@ interface Look {
 
 async function look(database: Database, { rules, thresholds, channels, nowMs, found: own }: Look): Promise<number> {
   const s = database.schema;
+  await wantLate(database, channels.late?.length ? thresholds.lateMs : null, Math.round(nowMs));
   if (rules.includes("overdue")) await markFull(database, nowMs);
   return database.transaction(async (client) => {
     // A lock, because two concurrent looks would each write the same messages.
@@ -74,6 +78,25 @@ async function look(database: Database, { rules, thresholds, channels, nowMs, fo
     await client.query(`delete from ${s}.alarm_silence where until_ms < $1`, [now - sentKeptMs]);
     return written;
   });
+}
+
+/** Stores from when on a start is late, for every process that starts runs. @param lateMs null: no late starts are looked for */
+async function wantLate(database: Database, lateMs: number | null, now: number): Promise<void> {
+  await database.query(
+    "alarm-want-late",
+    `update ${database.schema}.cluster set late_ms = $1, late_until_ms = $2::bigint + ${lateKnownMs}
+     where late_ms is distinct from $1 or ($1 is not null and late_until_ms < $2::bigint + ${lateKnownMs / 2})`,
+    [lateMs, now],
+  );
+}
+
+async function lateFrom(database: Database, nowMs: number): Promise<number | null> {
+  const [row] = await database.query<{ lateMs: number | null }>(
+    "alarm-late-from",
+    `select late_ms as "lateMs" from ${database.schema}.cluster where late_until_ms > $1`,
+    [Math.round(nowMs)],
+  );
+  return row?.lateMs ?? null;
 }
 
 async function report(database: Database, findings: readonly Finding[], nowMs: number): Promise<void> {

@@ -2,7 +2,7 @@ import type { ClaimAnswer, ClaimedRun, ClaimRequest } from "../../../run/claim-s
 import type { Database } from "../database.ts";
 import { runRecall, runState } from "../states.ts";
 import { type ClaimedColumns, claimedFields, claimedRuns, columnsSql } from "./claimed-columns.ts";
-import { LimitedClaims, unlimitedRunSql, unlimitedSql } from "./group-limits.ts";
+import { groupReadySql, LimitedClaims, unlimitedRunSql, unlimitedSql } from "./group-limits.ts";
 import { nextDueOf } from "./next-due.ts";
 import { earliest, prioritiesSql } from "./ready.ts";
 import { toStart } from "./to-start.ts";
@@ -27,7 +27,7 @@ export function claimingOf(database: Database): Claiming {
     levelsSql: levelsSql(s),
     takeSql: take,
     // In a group with a limit, other runs may wait for the end of each run, so every run of it counts as followed.
-    limited: new LimitedClaims(database, takeSql(s, "true")),
+    limited: new LimitedClaims(database, takeSql(s, "true", groupReadySql(s))),
     askNext: nextDueOf(database),
   };
 }
@@ -36,13 +36,14 @@ export function claimingOf(database: Database): Claiming {
  * Rows are matched by their location (ctid), which stays valid because the rows are locked. Joined by number, the planner read the whole
  * table for 2,000 of 100,000 rows: 40 ms instead of 15. A row that moved between this statement's snapshot and its lock is left for the
  * next claim.
- * `followed`: whether other runs or tasks wait for the run's end.
+ * `followed`: whether other runs or tasks wait for the run's end. `more`: further columns to set.
  */
 const takeSql = (
   s: string,
   followed: string,
+  more = "",
 ) => `update ${s}.run r set state = case when plan.paused then ${runState.paused} else ${runState.claimed} end, version = plan.version, session_id = $1, claimed_ms = $6, recall = ${runRecall.none},
-           started_ms = null, fence = nextval('${s}.fence'), attempt = r.attempt + case when plan.paused then 0 else 1 end
+           started_ms = null, fence = nextval('${s}.fence'), attempt = r.attempt + case when plan.paused then 0 else 1 end${more}
     from ${s}.plan where r.ctid = any (array(select place from picked)) and plan.task_id = r.task_id
     returning ${claimedFields(followed)}, plan.paused`;
 

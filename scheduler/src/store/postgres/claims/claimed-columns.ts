@@ -13,6 +13,7 @@ type More = [
   overrides: Overrides | null,
   expiresMs: number | null,
   labels: RunLabels | null,
+  readyMs: number | null,
 ];
 
 /** The claimed runs in one row: fields that every run has as columns, and fields that few runs have in `more`, keyed by fence. */
@@ -35,6 +36,12 @@ export interface ClaimedColumns {
   more: More[] | null;
 }
 
+/** An enqueue that is later than the due time by less than this is not counted as a wait of its own, ms: the two times are rounded. */
+const madeLateMs = 100;
+
+/** SQL: since when the run `r` waits only for a worker, if that is later than its due time; see run/handling/lateness.ts. A slot is made on time. */
+export const readyMsSql = `nullif(greatest(r.due_ms, r.ready_ms, case when r.slot_ms is null and r.created_ms > r.due_ms + ${madeLateMs} then r.created_ms end), r.due_ms)`;
+
 /**
  * The fields of a run `r` as a worker claims it. `state` is the state saved by an earlier attempt.
  * @param followed SQL condition: another task follows this run's task, which the run's own row does not show
@@ -42,7 +49,7 @@ export interface ClaimedColumns {
 export const claimedFields = (
   followed: string,
 ) => `r.id as "runId", r.task_id as "taskId", r.version, r.fence, r.attempt, r.losses, r.snoozes, r.due_ms as "dueMs", r.slot_ms as "slotMs",
-    r.priority, r.key, r.payload, r.shard, r.checkpoint as state, r.overrides, r.expires_ms as "expiresMs", r.labels, (r.gate > 0 or r.after_end or r.parent_id is not null or ${followed}) as linked`;
+    r.priority, r.key, r.payload, r.shard, r.checkpoint as state, r.overrides, r.expires_ms as "expiresMs", r.labels, ${readyMsSql} as "readyMs", (r.gate > 0 or r.after_end or r.parent_id is not null or ${followed}) as linked`;
 
 /**
  * Returns the claimed runs, `taken`, in one row. A backlog mostly has runs of one task; checking for that is faster than writing and
@@ -65,8 +72,8 @@ export const columnsSql = (now: string, beside = "") => `
          array_agg(priority) filter (where (select yes from various)) as priorities,
          array_agg(fence) filter (where linked) as linked, array_agg(fence) filter (where paused) as paused,
          case when count(payload) > 0 then string_agg(coalesce(payload::text, 'null'), ',') end as payloads,
-         json_agg(json_build_array(fence, key, shard, state, losses, snoozes, overrides, "expiresMs", labels)) filter (where key is not null or shard is not null or state is not null
-           or losses > 0 or snoozes > 0 or overrides is not null or "expiresMs" is not null or labels is not null) as more${beside}
+         json_agg(json_build_array(fence, key, shard, state, losses, snoozes, overrides, "expiresMs", labels, "readyMs")) filter (where key is not null or shard is not null or state is not null
+           or losses > 0 or snoozes > 0 or overrides is not null or "expiresMs" is not null or labels is not null or "readyMs" is not null) as more${beside}
   from taken`;
 
 export function claimedRuns(columns: ClaimedColumns | undefined, nowMs: number): (ClaimedRun & { paused: boolean })[] {
@@ -79,7 +86,7 @@ export function claimedRuns(columns: ClaimedColumns | undefined, nowMs: number):
   const [taskId, version, attempt, priority] = alike ?? [];
   return columns.runIds.map((runId, i) => {
     const fence = fences[i] as number;
-    const [, key, shard, state, losses, snoozes, overrides, expiresMs, labels] =
+    const [, key, shard, state, losses, snoozes, overrides, expiresMs, labels, readyMs] =
       (more.size > 0 && more.get(fence)) || none;
     return {
       runId,
@@ -90,6 +97,7 @@ export function claimedRuns(columns: ClaimedColumns | undefined, nowMs: number):
       losses,
       snoozes,
       dueMs: nowMs + (dueInMs[i] as number),
+      readyMs,
       slotMs: slotMs?.[i] ?? null,
       priority: priority ?? (priorities?.[i] as number),
       key,
@@ -105,13 +113,14 @@ export function claimedRuns(columns: ClaimedColumns | undefined, nowMs: number):
   });
 }
 
-const none: [undefined, null, null, null, 0, 0, null, null, null] = [
+const none: [undefined, null, null, null, 0, 0, null, null, null, null] = [
   undefined,
   null,
   null,
   null,
   0,
   0,
+  null,
   null,
   null,
   null,

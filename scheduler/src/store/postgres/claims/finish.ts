@@ -6,7 +6,7 @@ import { finishing, isUnkept, leaving } from "../runs/dead-letters.ts";
 import { failingToldSql } from "../runs/failing.ts";
 import { runState } from "../states.ts";
 import { lockPlans, settleGates } from "./gates.ts";
-import { roomToldSql } from "./group-limits.ts";
+import { groupFreedSql, roomToldSql } from "./group-limits.ts";
 import { tasksOf } from "./retries.ts";
 import { type Ended, type EndedTogether, endedEachSql, fencesOf } from "./settle.ts";
 
@@ -74,7 +74,10 @@ export async function finishIn(
   );
   await afterEnds(client, s, linkedTasks([...done.values()]), nowMs);
   const roomy = [...done.values()].flatMap(({ makesRoom, task_id }) => (makesRoom ? [task_id] : []));
-  if (roomy.length > 0) await client.query(roomToldSql(s), [roomy, Math.round(nowMs)]);
+  if (roomy.length > 0) {
+    await client.query(groupFreedSql(s, "$1::int[]", "$2::bigint", false), [roomy, Math.round(nowMs)]);
+    await client.query(roomToldSql(s), [roomy, Math.round(nowMs)]);
+  }
   await tellFailing((text, values) => client.query(text, values), s, ended);
   return [...done.keys()];
 }

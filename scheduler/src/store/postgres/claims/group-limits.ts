@@ -55,6 +55,22 @@ export const roomToldSql = (s: string) => `
     and (exists (select from ${s}.run where state = ${runState.ready} and group_id = l.group_id)
          or exists (select from ${s}.run where state = ${runState.ready} and group_id < 0)) limit 1) waiting`;
 
+/**
+ * SQL statement: records for the groups of these runs' tasks that they were at their limits until now. A claim then knows since when a
+ * waiting run waited only for a worker. Rows are only inserted, because a row lock of a caller's own transaction would block the claims.
+ * @param tasks SQL for an array with the task of each run that frees its slot
+ * @param counted whether the statement that counts the claimed runs sees them as claimed still
+ */
+export const groupFreedSql = (s: string, tasks: string, now: string, counted: boolean) => `
+  insert into ${s}.group_freed (group_id, at_ms) select l.group_id, ${now} from ${s}.group_limit l
+  where l.group_id in (select group_id from ${s}.task where id = any (${tasks})) and l.most <=
+    (select count(*) from ${s}.task t join ${s}.run r on r.task_id = t.id and r.state = ${runState.claimed} where t.group_id = l.group_id)
+    ${counted ? "" : `+ (select count(*) from unnest(${tasks}) as e (id) join ${s}.task t on t.id = e.id where t.group_id = l.group_id)`}`;
+
+/** SQL for a claim's update: until when the limit of the group $2 kept the run waiting. `freed`: the rows of the statement above. */
+export const groupReadySql = (s: string) =>
+  `, ready_ms = greatest(r.ready_ms, (select full_ms from ${s}.group_limit where group_id = $2), (select max(at_ms) from freed))`;
+
 export interface LimitedAnswer {
   runs: ClaimedRun[];
   /** The next due time, as in a claim's answer. A group at its limit has none, because the end of each of its runs is signalled. */
@@ -69,7 +85,7 @@ export class LimitedClaims {
   #known: ReadonlySet<number> = new Set();
   #knownMono = Number.NEGATIVE_INFINITY;
 
-  /** @param takeSql claims the `picked` runs by row location: $1 session, $6 time */
+  /** @param takeSql claims the `picked` runs by row location: $1 session, $2 group, $6 time; it reads `freed` */
   constructor(database: Database, takeSql: string) {
     this.#database = database;
     this.#takeSql = takeSql;
@@ -181,9 +197,12 @@ export class LimitedClaims {
                and group_id in ($2, -$1::bigint) order by due_ms limit (select places from room)) x) r
            where l.priority >= $7 and not (l.priority = $7 and member.id = any ($8::int[]))
            order by place limit (select greatest(places, 0) from room)),
+         freed as (
+           delete from ${s}.group_freed where group_id = $2 and exists (select from candidate) returning at_ms),
          turned as (
            update ${s}.group_limit set cursor = (select task_id from candidate order by place desc limit 1),
-                  full_ms = case when (select count(*) from candidate) >= (select free from room) then $6::bigint else full_ms end
+                  full_ms = case when (select count(*) from candidate) >= (select free from room) then $6::bigint
+                                 else greatest(full_ms, (select max(at_ms) from freed)) end
            where group_id = $2 and exists (select from candidate)),
          picked as materialized (
            select r.ctid as place from ${s}.run r where r.id in (select id from candidate) and r.state = ${runState.ready} for update skip locked)

@@ -6,7 +6,7 @@ import { LooseEnds, tieUp } from "../flow/following.ts";
 import { runRecall, runState } from "../states.ts";
 import { finishIn } from "./finish.ts";
 import { lockPlans } from "./gates.ts";
-import { makesRoomSql } from "./group-limits.ts";
+import { groupFreedSql, makesRoomSql } from "./group-limits.ts";
 import { withdraw } from "./withdraw.ts";
 
 /** Gives runs back that have not started. A recalled run is ended or set aside like an unclaimed run of its task. */
@@ -37,9 +37,13 @@ export async function releaseIn(
               group_id = ${unaddressed}
        from unnest((select $1::bigint[]), (select $2::bigint[])) as i (id, fence), ${s}.plan
        where r.id = i.id and r.fence = i.fence and r.state + 0 = ${runState.claimed} and plan.task_id = r.task_id
-       returning r.fence, r.task_id, r.state, plan.paused, r.group_id, case when ${makesRoomSql(s, "r.task_id")} then least(r.due_ms, $3) else r.due_ms end as due_ms`,
+       returning r.fence, r.task_id, r.state, plan.paused, r.group_id, case when ${makesRoomSql(s, "r.task_id")} then least(r.due_ms, $3) else r.due_ms end as due_ms,
+                 ${makesRoomSql(s, "r.task_id")} as "makesRoom"`,
     [released.map(({ runId }) => runId), released.map(({ fence }) => fence), Math.round(nowMs)],
   );
+  const roomy = rows.filter((row) => row.makesRoom && row.state === runState.ready).map((row) => row.task_id);
+  if (roomy.length > 0)
+    await client.query(groupFreedSql(s, "$1::int[]", "$2::bigint", false), [roomy, Math.round(nowMs)]);
   const stopped = new Set(
     rows.filter((row) => row.paused && row.state === runState.ready).map((row) => row.task_id as number),
   );

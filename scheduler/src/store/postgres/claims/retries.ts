@@ -7,7 +7,7 @@ import { recordSql, retriedKind } from "../events/recording.ts";
 import { type Query, queryIn, queryOf } from "../query.ts";
 import { runRecall, runState } from "../states.ts";
 import { settleGates } from "./gates.ts";
-import { unlimitedGroupSql } from "./group-limits.ts";
+import { groupFreedSql, unlimitedGroupSql } from "./group-limits.ts";
 import { bookTokens, rated } from "./retry-tokens.ts";
 import { takeUpLeft } from "./set-aside.ts";
 import type { Ended } from "./settle.ts";
@@ -144,6 +144,8 @@ const retrySql = (s: string) => `
     ${notifyReadySql(s, `back where state = ${runState.ready}`)}
   ), room as (
     select ${notifySql(s, "'ready ' || min(ended_ms)")} from old where not given_up and not (${unlimitedGroupSql(s, "group_id")}) having count(*) > 0
+  ), freed as (
+    ${groupFreedSql(s, "(select array_agg(task_id) from old where not given_up)::int[]", "(select max(ended_ms) from old)", true)}
   ), place as (
     select ${notifySql(s, "'direct ' || min(ended_ms)")} from old where per_worker and not given_up having count(*) > 0
   )

@@ -24,9 +24,9 @@ import { withdraw } from "./withdraw.ts";
 export async function takeUp(client: SqlClient, s: string, taskIds: number[], nowMs: number): Promise<number> {
   const astray = await rehangAstray(client, s, taskIds);
   const { rows } = await client.query(
-    `update ${s}.run r set state = case when r.gate > 0 then ${runState.held} else ${runState.ready} end
+    `update ${s}.run r set state = case when r.gate > 0 then ${runState.held} else ${runState.ready} end, ready_ms = $2
      from ${s}.plan p where r.task_id = any($1) and r.state = ${runState.paused} and p.task_id = r.task_id and not p.paused returning 1`,
-    [taskIds],
+    [taskIds, Math.round(nowMs)],
   );
   await settleGates(client, s, taskIds, nowMs, false);
   await client.query(

@@ -5,6 +5,7 @@ import { inheritedColumns } from "../enqueue/run-rows.ts";
 import { recordSql } from "../events/recording.ts";
 import { heardSql, hearSql } from "../runs/awaited.ts";
 import { runOutcome, runRecall, runState } from "../states.ts";
+import { readyMsSql } from "./claimed-columns.ts";
 import { makesRoomSql } from "./group-limits.ts";
 
 /**
@@ -49,13 +50,13 @@ export const finishSql = (s: string, more = "", answer = endedSql, kept = true) 
                 (select $5::bigint[]), (select $6::jsonb[]), (select $7::jsonb[])) as i (id, fence, outcome, started_in, ended_in, result, error)
   ), gone as (
     delete from ${s}.run r using i where ${standing}${answer === endedSql ? ` and ${unfollowed(s)}` : ""}
-    returning r.id, r.due_ms, r.slot_ms, r.fence, r.session_id, r.claimed_ms, r.created_ms, i.started_ms, i.ended_ms, r.task_id,
+    returning r.id, r.due_ms, ${readyMsSql} as ready_ms, r.slot_ms, r.fence, r.session_id, r.claimed_ms, r.created_ms, i.started_ms, i.ended_ms, r.task_id,
               r.version, r.attempt, i.outcome, r.priority, r.source, r.key, r.payload, r.parent_id, r.inputs, r.limit_key, r.shard, r.origin, r.overrides, r.expires_ms, r.labels, r.again, i.result, i.error,
               r.recall = ${runRecall.cancel} as cancelling, r.gate > 0 or r.after_end as linked
   ), told as (
-    insert into ${s}.run_history (id, due_ms, slot_ms, fence, session_id, claimed_ms, created_ms, started_ms, ended_ms, task_id,
+    insert into ${s}.run_history (id, due_ms, ready_ms, slot_ms, fence, session_id, claimed_ms, created_ms, started_ms, ended_ms, task_id,
                                   version, attempt, outcome, priority, source, key, payload, result, error, ${inheritedColumns})
-    select id, due_ms, slot_ms, fence, session_id, claimed_ms, created_ms, started_ms, ended_ms, task_id, version, attempt, outcome,
+    select id, due_ms, ready_ms, slot_ms, fence, session_id, claimed_ms, created_ms, started_ms, ended_ms, task_id, version, attempt, outcome,
            priority, source, key, payload, result, error, ${inheritedColumns} from gone${kept ? "" : unkept(s)}
   ), counted as (
     insert into ${s}.tally_delta (task_id, succeeded, failed, cancelled)

@@ -1,5 +1,6 @@
 import { liveStates, outcomes } from "../../../run/run.ts";
 import type { RunRecord } from "../../../run/run-record.ts";
+import { readyMsSql } from "../claims/claimed-columns.ts";
 import { runState } from "../states.ts";
 import { sourceOf } from "./sources.ts";
 
@@ -24,7 +25,7 @@ export function runRecordSql(s: string, table: "run" | "run_history", brief = fa
   const of = (has: boolean, column: string) => (has && !brief ? `r.${column}` : "null::jsonb");
   const error = live ? "null::jsonb" : brief ? briefError : "r.error";
   return `select r.id, t.name as task, r.task_id, r.version, ${live ? "r.state" : `r.outcome + ${liveStates.length}`} as state, r.source, r.priority, r.key,
-    r.slot_ms, r.due_ms, r.created_ms, r.claimed_ms, r.started_ms, ${live ? "null::bigint" : "r.ended_ms"} as ended_ms, r.attempt, r.fence,
+    r.slot_ms, r.due_ms, ${live ? readyMsSql : "r.ready_ms"} as ready_ms, r.created_ms, r.claimed_ms, r.started_ms, ${live ? "null::bigint" : "r.ended_ms"} as ended_ms, r.attempt, r.fence,
     o.node, ${of(true, "payload")} as payload, ${of(live, "progress")} as progress, ${of(!live, "result")} as result,
     ${error} as error, r.limit_key, r.shard, r.overrides, r.expires_ms, r.labels,
     ${live ? `case when r.state = ${runState.ready} and r.group_id < 0 then (select a.node from ${s}.session a where a.id = -r.group_id) end` : "null::text"} as addressee
@@ -44,6 +45,7 @@ export interface RunRow {
   key: string | null;
   slot_ms: number | null;
   due_ms: number;
+  ready_ms: number | null;
   created_ms: number;
   claimed_ms: number | null;
   started_ms: number | null;
@@ -75,6 +77,7 @@ export function asRunRecord(row: RunRow): RunRecord {
     key: row.key,
     slotMs: row.slot_ms,
     dueMs: row.due_ms,
+    readyMs: row.ready_ms,
     createdMs: row.created_ms,
     claimedMs: row.claimed_ms,
     startedMs: row.started_ms,

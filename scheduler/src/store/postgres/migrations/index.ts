@@ -64,6 +64,7 @@ import { events } from "./0076-events.ts";
 import { runSnoozes } from "./0079-run-snoozes.ts";
 import { knownKeys } from "./0080-known-keys.ts";
 import { historySize } from "./0082-history-size.ts";
+import { lateness } from "./0083-lateness.ts";
 
 /**
  * The oldest Carillon, told by the newest migration that it knows, that may work beside this one on the schema as it is. Raised by a
@@ -139,4 +140,5 @@ export const migrations: { number: number; name: string; sql: (schema: string) =
   { number: 79, name: "run-snoozes", sql: runSnoozes },
   { number: 80, name: "known-keys", sql: knownKeys },
   { number: 82, name: "history-size", sql: historySize },
+  { number: 83, name: "lateness", sql: lateness },
 ];

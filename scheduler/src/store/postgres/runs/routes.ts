@@ -104,11 +104,14 @@ const addressSql = (s: string) => `
       left join room on room.task_id = given.task_id and room.session_id = given.session_id
     where given.task_id not in (select task_id from overtaken)
   ), picked as materialized (
-    select r.id, x.session_id, x.node, x.turn from ranked x join ${s}.run r on r.id = x.run_id
+    select r.id, x.session_id, x.node, x.turn, x.places from ranked x join ${s}.run r on r.id = x.run_id
     where (x.places is null or x.place <= x.places) and r.state = ${runState.ready} and r.group_id = 0
     order by r.id for update of r skip locked
   ), addressed as (
-    update ${s}.run r set group_id = -picked.session_id from picked
+    update ${s}.run r set group_id = -picked.session_id, ready_ms = case
+      when picked.places is not null and exists (select from ${s}.session o where o.id = picked.session_id and o.started_ms <= r.due_ms)
+      then $6::bigint else r.ready_ms end
+    from picked
     where r.id = picked.id and r.state = ${runState.ready} and r.group_id = 0
     returning r.id, r.task_id, r.due_ms, picked.session_id, picked.node, picked.turn
   ), turns as (
@@ -133,7 +136,7 @@ const told = (s: string, rows: string) => `
 export function routeStore(database: Database): RouteStore {
   return {
     view: (untilMs, limit, exceptTaskIds, goneMs) => view(database, untilMs, limit, exceptTaskIds, goneMs),
-    address: (writes) => address(database, writes),
+    address: (writes, nowMs) => address(database, writes, nowMs),
     split: (runId, total, addressees) => split(database, runId, total, addressees),
     giveUp: (runId, release, nowMs) => giveUp(database, runId, release, nowMs),
     withdraw: (lateMs) => withdraw(database, lateMs),
@@ -158,6 +161,7 @@ async function view(
 async function address(
   database: Database,
   writes: AddressWrite[],
+  nowMs: number,
 ): Promise<{ addressed: Set<number>; overtaken: Set<number> }> {
   const s = database.schema;
   const taskIds = writes.map(({ taskId }) => taskId);
@@ -167,6 +171,7 @@ async function address(
     writes.map(({ sessionId }) => sessionId),
     writes.map(({ node }) => node),
     writes.map(({ turn }) => turn),
+    Math.round(nowMs),
   ];
   return database.transaction(async (client) => {
     // Tasks are locked in the order in which an edit locks them.

@@ -9,6 +9,9 @@ import { runState } from "../states.ts";
 import type { Tasks } from "./read.ts";
 import { inNamespacesSql } from "./task-filter.ts";
 
+/** The most runs whose wait for a removed limit is recorded; the others count as late. */
+const setReadyMost = 10_000;
+
 interface Row extends Omit<GroupRecord, "changed"> {
   atMs: number | null;
   by: string | null;
@@ -54,12 +57,23 @@ export function groupStore(database: Database): GroupStore {
           if (!group) throw unknown(name);
           // Read under the lock that serialises changes of limits; the lock of the limit's own row is used by claims.
           if ((group.most ?? null) === most) return { changed: false };
-          if (most === null) await client.query(`delete from ${s}.group_limit where group_id = $1`, [group.id]);
-          else
+          if (most === null) {
+            for (const table of ["group_freed", "group_limit"])
+              await client.query(`delete from ${s}.${table} where group_id = $1`, [group.id]);
+            // They waited for the limit until now, and their lateness counts from now on.
             await client.query(
-              `insert into ${s}.group_limit (group_id, most) values ($1, $2)
-               on conflict (group_id) do update set most = excluded.most`,
-              [group.id, most],
+              `update ${s}.run r set ready_ms = $2 from (
+                 select id from ${s}.run where state = ${runState.ready} and group_id = $1 and due_ms < $2
+                 order by priority desc, due_ms limit ${setReadyMost} for update skip locked) x
+               where r.id = x.id and r.state = ${runState.ready}`,
+              [group.id, Math.round(change.nowMs)],
+            );
+          } else
+            await client.query(
+              // Runs that waited for the old limit wait for a worker from now on.
+              `insert into ${s}.group_limit as l (group_id, most) values ($1, $2)
+               on conflict (group_id) do update set most = excluded.most, full_ms = case when l.full_ms > 0 then $3::bigint end`,
+              [group.id, most, Math.round(change.nowMs)],
             );
           await client.query(
             `insert into ${s}.group_limit_change (group_id, most, author, reason, changed_ms) values ($1, $2, $3, $4, $5)`,

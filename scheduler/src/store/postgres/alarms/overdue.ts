@@ -1,0 +1,54 @@
+import { waitingSql, waitsForWorkerSql } from "../claims/ready.ts";
+import { runState } from "../states.ts";
+
+/** The most runs of each priority of a group that are looked at. */
+const readyMost = 100;
+/** The most runs of a task that are counted while they wait for its own limit. */
+const heldMost = 1_000;
+/** The most tasks with runs that wait for their own limit, lowest number first: each takes some 20 µs. */
+const heldTasks = 1_000;
+
+/** The limits of the task `t` that can hold its runs back, as words. */
+const ownLimits = `concat_ws(', ', t.gate_limit || ' at once', (t.definition->'limit'->>'perKey') || ' at once per key',
+  (t.definition->'rate'->>'limit') || ' in ' || round((t.definition->'rate'->>'perMs')::numeric / 1000, 3)::float8 || ' s'
+    || case when t.definition->'rate'->>'byKey' = 'true' then ' per key' else '' end)`;
+
+/** Steps through the tasks whose runs wait for their task's own limit, with one probe each. */
+const heldSql = (s: string, before: string) => {
+  const first = (after: string) =>
+    `(select r.task_id from ${s}.run r where r.state = ${runState.held} and r.gate > 0${after} order by r.task_id limit 1)`;
+  return `(
+    with recursive seen (task_id, n) as (
+      select ${first("")}, 1
+      union all
+      select ${first(" and r.task_id > seen.task_id")}, n + 1 from seen where seen.task_id is not null and n < ${heldTasks})
+    select t.id as task_id, x.due_ms, 'own' as cause, x.count from seen join ${s}.task t on t.id = seen.task_id cross join lateral (
+      select count(*), min(due_ms) as due_ms from (
+        select due_ms from ${s}.run r where r.task_id = seen.task_id and r.state = ${runState.held} and r.gate > 0
+        and r.due_ms < ${before} and greatest(r.created_ms, t.changed_ms) < ${before} order by r.due_ms limit ${heldMost}) y) x
+    where x.count > 0)`;
+};
+
+/**
+ * Selects the tasks whose due runs wait since before $1, with what they wait for: a worker, the limit of their group, their task's limit
+ * per worker, or their task's other limits. Includes runs that have or need an addressee. It uses the index of claims. Runs of an edited or
+ * resumed task count as waiting only since the edit or the resume.
+ * @param utc SQL for a time as text @param most the most tasks
+ */
+export const overdueSql = (s: string, utc: (ms: string) => string, most: number): string => `
+  with waiting as (
+    select o.task_id, o.due_ms, case
+        when exists (select from ${s}.group_limit l where l.group_id = t.group_id and l.full_ms >= $1) then 'group'
+        when not ${waitsForWorkerSql(s)} then 'per worker' else 'worker' end as cause, 1 as count
+    from ${waitingSql(s, "$1", readyMost)} o join ${s}.task t on t.id = o.task_id where greatest(o.since_ms, t.changed_ms) < $1
+    union all
+    select * from ${heldSql(s, "$1")} h)
+  select t.name as subject, sum(w.count)::float8 as count, null::float8 as run,
+         format('the oldest is due since %s, and waits for %s', ${utc("min(w.due_ms)")}, case w.cause
+           when 'worker' then format('a worker of group %s: start one, or give the group''s workers more room', g.name)
+           when 'group' then format('the limit of its group %s, %s at once: raise it, or give the group less to do', g.name, l.most)
+           when 'per worker' then format('its task''s limit, %s at once per worker: raise it, or start more workers', t.definition->'limit'->>'perWorker')
+           else format('its task''s own limit, %s: raise it, or enqueue less', ${ownLimits}) end) as text
+  from waiting w join ${s}.task t on t.id = w.task_id join ${s}.worker_group g on g.id = t.group_id
+    left join ${s}.group_limit l on l.group_id = g.id
+  group by t.id, g.name, l.most, w.cause order by min(w.due_ms) limit ${most}`;
