@@ -31,6 +31,8 @@ export interface SessionSettings {
   coordination?: string | null;
   /** True: the process never leads. */
   observer?: boolean;
+  /** Whether the process has channels for alarms. Absent: an older version. */
+  alarms?: boolean;
   /** The release of the definitions that this process brings, if it brings any: see task/release.ts. */
   release?: string;
 }

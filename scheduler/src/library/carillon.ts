@@ -32,6 +32,7 @@ import { StoreClock } from "../store/store-clock.ts";
 import type { TaskDefinition } from "../task/task.ts";
 import { Measuring } from "../telemetry/measuring.ts";
 import type { Worker } from "../worker/worker.ts";
+import { tellAlarmPlaces } from "./acts/alarm-places.ts";
 import type { Health } from "./acts/health.ts";
 import { Nodes } from "./acts/nodes.ts";
 import { type OneLiners, oneLiners } from "./acts/one-liners.ts";
@@ -402,6 +403,7 @@ export class Carillon {
     if (http) this.#listening = await http.start();
     // Registers the tasks last, so that a slot that falls due while tasks are still being stored is planned and run.
     await this.#register();
+    await tellAlarmPlaces(store, settings, this.#log);
     started.isComplete = true;
     return this;
   }

@@ -71,7 +71,7 @@ export function disagreements(elder: Told, other: Told): Disagreement[] {
   return found;
 }
 
-const mayLead = ({ role, settings }: Told) => role === "node" && settings?.observer !== true;
+export const mayLead = ({ role, settings }: Told) => role === "node" && settings?.observer !== true;
 
 function addresses(elder: Told, other: Told): Disagreement[] {
   const [theirs, mine] = [elder.settings?.address, other.settings?.address];

@@ -17,7 +17,7 @@ export function identityOf(
   release: Release | null,
 ): SessionIdentity {
   const { scheduler, worker, labels, concurrency, sessionTimeoutMs } = settings;
-  const { keepMs, horizonMs, claimAheadMs, address, observer } = settings;
+  const { keepMs, horizonMs, claimAheadMs, address, observer, alarms } = settings;
   return {
     node,
     role: scheduler ? "node" : "worker",
@@ -35,6 +35,7 @@ export function identityOf(
       address,
       coordination: coordination === undefined ? null : servicePlace(coordination),
       observer,
+      alarms: alarms !== null,
       ...(release && { release: release.name }),
     },
   };

@@ -65,6 +65,7 @@ export const beginExamples = {
           tasks: null,
           draining: false,
           settings: {
+            alarms: true,
             address: null,
             observer: false,
             horizonMs: 15000,

@@ -21,6 +21,7 @@ import {
   lookingOptions,
 } from "../store-choice.ts";
 import { type CoordinationLook, checkAgreement } from "./agreement-checks.ts";
+import { checkAlarms } from "./alarm-checks.ts";
 import { atStore, type StorePlace } from "./at-store.ts";
 import { type Check, checkCluster, checkEmbedded, checkNode, checkServer, checkWay } from "./checks.ts";
 import { checkProduction } from "./production-checks.ts";
@@ -54,7 +55,9 @@ async function storeChecks(options: DoctorOptions, schema: string): Promise<Chec
       ...checkServer(server, text, schema),
       ...(embedded ? [] : checkWay(url, process.env)),
       ...(embedded ? checkEmbedded({ ...embedded, freeBytes: await freeBytes(embedded.data) }) : []),
-      ...(cluster ? [...checkCluster(cluster), ...checkAgreement(cluster, await lookAtService(options))] : []),
+      ...(cluster
+        ? [...checkCluster(cluster), ...checkAlarms(cluster), ...checkAgreement(cluster, await lookAtService(options))]
+        : []),
       ...(cluster && options.production
         ? checkProduction(await inspectProduction(url, schema), cluster, {
             embedded: embedded !== undefined,

@@ -1,0 +1,30 @@
+import { mayLead, type Told } from "./agreement.ts";
+
+/**
+ * Where alarms are looked for: only a process that leads looks, and only one with channels sends. `told`: every process that may lead has
+ * channels. `partly`: some have none. `elsewhere`: only processes that never lead have some, so nothing is sent. `nobody`: no process has
+ * any.
+ */
+export interface AlarmPlaces {
+  kind: "told" | "partly" | "elsewhere" | "nobody";
+  /** The nodes that this concerns: without channels (`partly`), with useless ones (`elsewhere`), else none. */
+  nodes: string[];
+}
+
+/** @param members the live ones. A process of an older version does not say whether it has channels; it counts as one that has */
+export function alarmPlaces(members: readonly Told[]): AlarmPlaces {
+  const has = ({ settings }: Told) => settings?.alarms !== false;
+  const named = (some: readonly Told[]) => some.map(({ node }) => node).sort();
+  const leaders = members.filter(mayLead);
+  const without = leaders.filter((one) => !has(one));
+  if (leaders.length > without.length)
+    return without.length === 0 ? { kind: "told", nodes: [] } : { kind: "partly", nodes: named(without) };
+  const useless = members.filter((one) => !mayLead(one) && one.settings?.alarms === true);
+  return useless.length > 0 ? { kind: "elsewhere", nodes: named(useless) } : { kind: "nobody", nodes: [] };
+}
+
+export const alarmAdvice = {
+  partly: "Give every process that may lead the same alarms: while one without leads, nothing is sent.",
+  elsewhere: "Give the servers these alarms (--alarms FILE): workers and observers never look for them.",
+  nobody: "Give the servers a file of channels: --alarms FILE; see docs/alarms.md.",
+} as const;
