@@ -22,6 +22,7 @@ const ownOnly: readonly [flag: string, given: (options: RemoteOptions) => boolea
   ["--address", ({ address }) => address !== undefined],
   ["--no-migrate", ({ migrate }) => migrate === false],
   ["--alarms", ({ alarms }) => alarms !== undefined],
+  ["--trusted-proxy", ({ trustedProxy }) => trustedProxy !== undefined],
   ["--allow", ({ allow }) => allow !== undefined],
   ["--allow-env", ({ allowEnv }) => allowEnv !== undefined],
   ["--shell", ({ shell }) => shell !== undefined],
@@ -33,7 +34,7 @@ const ownOnly: readonly [flag: string, given: (options: RemoteOptions) => boolea
  * A remote worker's options: the command line overrides the options in code, and both override the settings. @throws USAGE, CONFIG_INVALID
  */
 export function decidingRemote(options: RemoteOptions, log: Log): (given: RemoteWorkerOptions) => RemoteWorkerOptions {
-  const { server = [], key, name, group, label, concurrency, failFast } = options;
+  const { server = [], key, name, group, label, concurrency, failFast, listen, behindProxy } = options;
   const useless = ownOnly.filter(([, given]) => given(options)).map(([flag]) => flag);
   if (useless.length > 0)
     throw new CarillonError("USAGE", `${useless.join(", ")} cannot go with worker --server`, {
@@ -55,6 +56,8 @@ export function decidingRemote(options: RemoteOptions, log: Log): (given: Remote
     ...(group === undefined ? {} : { groups: group }),
     ...(concurrency === undefined ? {} : { concurrency }),
     ...(failFast === undefined ? {} : { failFast }),
+    ...(listen === undefined ? {} : { listen }),
+    ...(behindProxy === undefined ? {} : { behindProxy }),
     handleSignals: false,
     log,
   });
@@ -94,8 +97,10 @@ export async function serveRemote(
   for (const one of workers) one.onRun((notice) => tell(log, notice));
   const exit = await runUntilStopped(workers, {
     async onStarted() {
-      for (const one of workers)
-        log.info({ version, node: one.node, servers: one.settings.servers }, "worker is ready");
+      for (const one of workers) {
+        const probesAt = one.listening === null ? {} : { listening: one.listening };
+        log.info({ version, node: one.node, servers: one.settings.servers, ...probesAt }, "worker is ready");
+      }
     },
     onStopping: () => log.info({}, "stopping: waiting for what runs"),
     onHangUp: hangUpIgnored(log),

@@ -33,6 +33,7 @@ import { ConsolePages } from "./console-pages.ts";
 import { checkHost, strictHeaders } from "./guard.ts";
 import { InFlight } from "./in-flight.ts";
 import { refuseOddBodies } from "./json-bodies.ts";
+import { listenFailed, listeningAt } from "./probes/listen-failed.ts";
 import { asCarillonError, problemOf } from "./problems.ts";
 import { Quotas } from "./quotas.ts";
 import { BreachedPasswords } from "./sign-in/breached-passwords.ts";
@@ -266,14 +267,9 @@ export class HttpServer {
     try {
       await app.listen({ host, port });
     } catch (error) {
-      throw new CarillonError("LISTEN_FAILED", `cannot listen at ${this.#options.listen}: ${messageOf(error)}`, {
-        cause: error,
-        hint: listenHint((error as { code?: unknown }).code),
-      });
+      throw listenFailed(this.#options.listen, error);
     }
-    const address = app.server.address();
-    const bound = typeof address === "object" && address !== null ? address.port : port;
-    return `${host.includes(":") ? `[${host}]` : host}:${bound}`;
+    return listeningAt(host, port, app.server.address());
   }
 
   /** For process managers and load balancers. The answer gives only the state, and costs no query of the store. */
@@ -364,11 +360,4 @@ function checked(body: unknown): PollRequest {
   throw new CarillonError("REQUEST_INVALID", `the request is not what the contract says: ${told}`, {
     hint: `See docs/worker-protocol.md, or GET ${pollPath}/contract.`,
   });
-}
-
-function listenHint(code: unknown): string {
-  if (code === "EADDRINUSE")
-    return "Another process listens there, perhaps another Carillon. End it, or give another port; port 0 takes a free one.";
-  if (code === "EACCES") return "This user may not use that port. Give one from 1024 on.";
-  return "The address may not be this machine's. 127.0.0.1 always is.";
 }

@@ -12,6 +12,7 @@ import { isTraced } from "../base/trace-text.ts";
 import { version } from "../base/version.ts";
 import type { StandIn } from "../cluster/stand-in.ts";
 import { type Isolate, Isolates } from "../executors/isolate/isolates.ts";
+import type { ProbeServer } from "../http/probes/probe-server.ts";
 import { Line } from "../remote/line.ts";
 import { RemoteClaims } from "../remote/remote-claims.ts";
 import { RemoteFlow } from "../remote/remote-flow.ts";
@@ -27,6 +28,7 @@ import {
 import { Definitions } from "../store/definitions.ts";
 import { StoreClock } from "../store/store-clock.ts";
 import { handlerTask } from "../task/schedule-of.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
 import { openTracing } from "../telemetry/tracing.ts";
 import { batched } from "../worker/running/batches.ts";
 import { Worker } from "../worker/worker.ts";
@@ -87,6 +89,8 @@ export class RemoteWorker {
   #stopped: Promise<void> | undefined;
   /** Set once the servers refuse the key: this worker then stops by itself. */
   #keyGone: CarillonError | undefined;
+  #probes: ProbeServer | undefined;
+  #listening: string | null = null;
   readonly #over = new AbortController();
 
   /** @throws OPTION_INVALID, DURATION_INVALID, KEY_UNKNOWN */
@@ -143,6 +147,11 @@ export class RemoteWorker {
     return this.#started?.session.node ?? null;
   }
 
+  /** The address at which the probes and the metrics are answered; null: nowhere. */
+  get listening(): string | null {
+    return this.#listening;
+  }
+
   /** Calls the listener when a run starts or ends here. */
   onRun(listener: (notice: RunNotice) => void): void {
     this.#listeners.push(listener);
@@ -153,6 +162,7 @@ export class RemoteWorker {
     if (this.#stopped) return Promise.reject(new CarillonError("STOPPED", "this worker has been stopped"));
     this.#starting ??= this.#start().catch((error) => {
       this.#starting = undefined;
+      this.#unlisten();
       this.#isolates.close();
       throw error;
     });
@@ -184,6 +194,7 @@ export class RemoteWorker {
         hint: 'Give it one: .task("name", handler).',
       });
     }
+    const metrics = await this.#listen();
     const storeClock = new StoreClock(systemClock);
     const shared = {
       clock: systemClock,
@@ -234,6 +245,7 @@ export class RemoteWorker {
       concurrency,
       claimAheadMs,
       listeners: this.#listeners,
+      ...(metrics && { onStart: (_task: string, _runId: number, lateMs: number) => metrics.started(lateMs) }),
     });
     session.onRecall(() => worker.onSignal({ kind: "recall" }));
     session.onKeyGone((error) => {
@@ -246,12 +258,37 @@ export class RemoteWorker {
     return this;
   }
 
+  /** Answers probes from now on, also while no server answers. @returns the metrics; undefined: this worker does not listen */
+  async #listen(): Promise<Metrics | undefined> {
+    const { listen, behindProxy } = this.settings;
+    if (listen === null) return undefined;
+    const [{ Metrics }, { ProbeServer }] = await Promise.all([
+      import("../telemetry/metrics.ts"),
+      import("../http/probes/probe-server.ts"),
+    ]);
+    const metrics = new Metrics(systemClock);
+    this.onRun((notice) => metrics.notice(notice));
+    const unready = () => {
+      if (this.#stopping.signal.aborted) return "stopping";
+      return this.#started ? (this.#started.session.trusted() ? null : "server") : "starting";
+    };
+    const readMetrics = async () => ({ contentType: metrics.contentType, text: await metrics.ownText() });
+    this.#probes = new ProbeServer({ listen, behindProxy, unready, readMetrics, log: this.#log });
+    this.#listening = await this.#probes.start();
+    return metrics;
+  }
+
+  #unlisten(): void {
+    this.#probes?.stop();
+    this.#listening = null;
+  }
+
   async #stop(): Promise<void> {
     this.#stopping.abort();
     const ending = new Ending({ clock: systemClock, log: this.#log, drainMs: this.settings.drainMs });
     // Waits until a start under way has ended; the caller of `start` gets its error.
     await ending.step("the start under way", () => Promise.allSettled([this.#starting]));
-    if (!this.#started) return;
+    if (!this.#started) return this.#unlisten();
     const { line, session, standIn, claims, worker } = this.#started;
     const work = () => worker.stop(ending.drainMs, closingMs / 2);
     await Promise.all([
@@ -264,6 +301,7 @@ export class RemoteWorker {
     await ending.step("leaving the cluster", (abandoned) => session.leave("stopped", abandoned));
     await ending.step("the thread that stands in", () => standIn.close());
     line.close();
+    this.#unlisten();
     ending.done();
   }
 

@@ -6,6 +6,7 @@ import { shownValue } from "../base/json.ts";
 import { limits } from "../base/limits.ts";
 import type { Log } from "../base/log.ts";
 import { checkName } from "../task/names.ts";
+import { checkListen } from "./listen.ts";
 import { checkKinds, type OptionKind } from "./option-kinds.ts";
 import { checkCodec, type PayloadCodec } from "./payload-codec.ts";
 import { type PayloadOptions, type PayloadSettings, payloadSettings } from "./payload-store.ts";
@@ -49,6 +50,13 @@ export interface RemoteWorkerOptions {
   codec?: PayloadCodec;
   /** Keeps large payloads and results outside the store; see docs/runs.md. Default: none. */
   payloads?: PayloadOptions;
+  /**
+   * host:port at which GET /livez, /readyz and /metrics are answered, without a sign-in; default: nowhere. Only this machine's own addresses,
+   * unless `behindProxy`.
+   */
+  listen?: string;
+  /** True if a proxy in front of `listen` terminates TLS and decides who may ask; default false. */
+  behindProxy?: boolean;
   /** Default: warnings and errors to standard error. */
   log?: Log;
 }
@@ -68,6 +76,8 @@ export interface RemoteWorkerSettings {
   failFast: boolean;
   codec: PayloadCodec | null;
   payloads: PayloadSettings | null;
+  listen: string | null;
+  behindProxy: boolean;
 }
 
 /** The preset for every HTTP worker. */
@@ -89,6 +99,8 @@ const optionKinds: Record<keyof RemoteWorkerOptions, OptionKind> = {
   failFast: "flag",
   codec: "object",
   payloads: "object",
+  listen: "text",
+  behindProxy: "flag",
   log: "object",
 };
 
@@ -127,6 +139,8 @@ export function workerSettingsOf(options: RemoteWorkerOptions): RemoteWorkerSett
       `sessionTimeout cannot be ${sessionTimeoutMs} ms`,
       `Of a worker by HTTP give at most ${limits.workerTimeoutMs} ms.`,
     );
+  const { listen = null, behindProxy = false } = options;
+  if (listen !== null) checkListen(listen, behindProxy);
   if (options.name !== undefined) checkName("a worker's name", options.name, 100);
   return {
     servers,
@@ -143,5 +157,7 @@ export function workerSettingsOf(options: RemoteWorkerOptions): RemoteWorkerSett
     failFast: options.failFast ?? false,
     codec: checkCodec(options.codec),
     payloads: payloadSettings(options.payloads),
+    listen,
+    behindProxy,
   };
 }

@@ -123,13 +123,25 @@ export class Metrics {
       );
   }
 
+  /** The text of a process without a store, which knows nothing of the cluster and plans no slots. */
+  async ownText(): Promise<string> {
+    this.#begin();
+    // Without a value: 0 would say that no process leads, and that the store is away.
+    for (const metric of [this.#up, this.#term, this.#led, this.#leader, this.#unreadable]) metric.remove();
+    this.#slots.reset();
+    return this.#registry.metrics();
+  }
+
+  /** Metrics of memory, handles, garbage collection and event-loop lag: registered at the first scrape, because they cost a timer. */
+  #begin(): void {
+    if (this.#started) return;
+    this.#started = true;
+    collectDefaultMetrics({ register: this.#registry });
+  }
+
   /** The text for Prometheus. While the store is unreachable, it has only this process's own figures. */
   async text({ store, nowMs, term, unreadable }: Scraped): Promise<string> {
-    if (!this.#started) {
-      this.#started = true;
-      // Metrics of memory, handles, garbage collection and event-loop lag: registered at the first scrape, because they cost a timer.
-      collectDefaultMetrics({ register: this.#registry });
-    }
+    this.#begin();
     this.#leader.set(term === null ? 0 : 1);
     this.#unreadable.set(unreadable);
     try {

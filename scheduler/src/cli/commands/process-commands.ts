@@ -17,18 +17,22 @@ const nodeOptions = (command: Command, { scheduler, worker }: { scheduler: boole
     .option("--name <NAME>", "this process's name in the cluster (default: a made one)")
     .option("--address <HOST:PORT>", "where the others reach this process (else CARILLON_ADDRESS, or nowhere)")
     .option("--label <NAME=TEXT>", "what to know this process by in carillon nodes; may be repeated", collectLabel);
-  if (scheduler) {
-    command
-      .option("--observer", "never lead, only step in where the leader left something out")
-      .option("--listen <HOST:PORT>", "serve the HTTP API, and workers with a key, here (default: nowhere)")
-      .option("--behind-proxy", "a proxy before it ends TLS, so it may listen where others reach it")
-      .option(
-        "--trusted-proxy <ADDRESS>",
-        "believe X-Forwarded-For from this address or network; may be repeated",
-        collect,
-      )
-      .option("--provider <FILE>", "let an OpenID Connect provider sign people in, as this YAML file says");
-  }
+  if (scheduler) command.option("--observer", "never lead, only step in where the leader left something out");
+  command
+    .option(
+      "--listen <HOST:PORT>",
+      scheduler
+        ? "serve the HTTP API, and workers with a key, here (default: nowhere)"
+        : "serve metrics and probes here; with a store, all that a server does (default: nowhere)",
+    )
+    .option("--behind-proxy", "a proxy before it ends TLS, so it may listen where others reach it")
+    .option(
+      "--trusted-proxy <ADDRESS>",
+      "believe X-Forwarded-For from this address or network; may be repeated",
+      collect,
+    );
+  if (scheduler)
+    command.option("--provider <FILE>", "let an OpenID Connect provider sign people in, as this YAML file says");
   command.option("--no-migrate", "refuse an older schema instead of migrating it: see carillon migrate");
   command.option("--alarms <FILE>", "tell of what goes wrong by webhook and mail, as this YAML file says");
   if (worker) {

@@ -1,0 +1,91 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { CarillonError, messageOf } from "../../base/errors.ts";
+import type { Log } from "../../base/log.ts";
+import { parseListen } from "../../settings/listen.ts";
+import { checkHost } from "../guard.ts";
+import { problemOf } from "../problems.ts";
+import { listenFailed, listeningAt } from "./listen-failed.ts";
+
+export interface ProbeOptions {
+  /** host:port; port 0 takes a free one. */
+  listen: string;
+  /** True if a proxy in front of it terminates TLS and decides who may ask. */
+  behindProxy: boolean;
+  /** Why the process is not ready; null: it is. `server`: no server answers, and its claims are in doubt. */
+  unready: () => "starting" | "stopping" | "server" | null;
+  readMetrics: () => Promise<{ contentType: string; text: string }>;
+  log: Log;
+}
+
+const requestMs = 10_000;
+const connectionsMost = 50;
+
+/**
+ * Answers the probes and the metrics of a worker without a store. Nobody signs in here, because such a worker knows no users: its figures
+ * are of this process alone, and it listens only at this machine's own addresses, or behind a proxy.
+ */
+export class ProbeServer {
+  readonly #options: ProbeOptions;
+  readonly #server: Server;
+
+  constructor(options: ProbeOptions) {
+    this.#options = options;
+    this.#server = createServer({ requestTimeout: requestMs, headersTimeout: requestMs }, (request, response) => {
+      this.#answer(request).then(
+        ({ status = 200, contentType = "application/json", text }) => send(response, status, contentType, text),
+        (error: unknown) => {
+          const problem = problemOf(error);
+          if (problem.status === 500)
+            options.log.error({ error: messageOf(error), path: request.url }, "a probe failed by a bug");
+          send(response, problem.status, "application/problem+json", JSON.stringify(problem));
+        },
+      );
+    });
+    this.#server.maxConnections = connectionsMost;
+  }
+
+  /** @returns the address that it listens on, as text @throws LISTEN_FAILED */
+  async start(): Promise<string> {
+    const { host, port } = parseListen(this.#options.listen);
+    await new Promise<void>((resolve, reject) => {
+      this.#server.once("error", reject);
+      this.#server.listen(port, host, resolve);
+    }).catch((error) => {
+      throw listenFailed(this.#options.listen, error);
+    });
+    return listeningAt(host, port, this.#server.address());
+  }
+
+  stop(): void {
+    this.#server.close();
+    this.#server.closeAllConnections();
+  }
+
+  async #answer({ method, url = "", headers }: IncomingMessage): Promise<Answer> {
+    const { behindProxy, unready, readMetrics } = this.#options;
+    if (!behindProxy) checkHost(headers.host ?? "");
+    const [path = ""] = url.split("?");
+    const known = ["/livez", "/readyz", "/healthz", "/metrics"].includes(path);
+    if (!known || method !== "GET")
+      throw new CarillonError(known ? "METHOD_UNKNOWN" : "ROUTE_UNKNOWN", `there is no ${method} ${path} of a worker`);
+    if (path === "/livez") return { text: JSON.stringify({ live: true }) };
+    if (path === "/metrics") return readMetrics();
+    const why = unready();
+    return { status: why === null ? 200 : 503, text: JSON.stringify({ ready: why === null, why }) };
+  }
+}
+
+interface Answer {
+  status?: number;
+  contentType?: string;
+  text: string;
+}
+
+function send(response: ServerResponse, status: number, contentType: string, text: string): void {
+  response.writeHead(status, {
+    "content-type": contentType,
+    "cache-control": "no-store",
+    "x-content-type-options": "nosniff",
+  });
+  response.end(text);
+}
