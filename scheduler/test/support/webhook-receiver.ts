@@ -12,7 +12,7 @@ export interface Posted {
     total: number;
     news: number;
     text: string;
-    subjects: { task: string; count: number }[];
+    subjects: { task: string; count: number; text: string }[];
     moreSubjects: number;
   };
 }
