@@ -18,7 +18,7 @@ import { Away } from "../parts/value/moment.tsx";
 import { plain } from "../parts/value/plain.ts";
 import css from "./alarms.module.css";
 import { Messages } from "./messages.tsx";
-import type { Alarm, Rule } from "./rule.ts";
+import { type Alarm, isGiven, type Rule, ruleName } from "./rule.ts";
 import { Rules } from "./rules.tsx";
 import { SilenceDialog, Silences } from "./silences.tsx";
 
@@ -155,15 +155,14 @@ function One({ alarm, may, onAsk }: { alarm: Alarm; may: boolean; onAsk: (asked:
   const { t } = words;
   const { rule, task, acknowledged, silencedUntil } = alarm;
   const isQuiet = acknowledged !== null || silencedUntil !== null;
-  // A newer server may have a rule that this page does not know.
-  const { to, state }: Place = (places as Partial<typeof places>)[rule] ?? { to: "/nodes" };
+  const { to, state }: Place = isGiven(rule) ? places[rule] : { to: "/runs" };
   const search = to === "/runs" ? { ...(state ? { state } : {}), ...(task === null ? {} : { task }) } : {};
   const about = task ?? t("alarms.cluster");
   return (
-    <article className={css.alarm} data-quiet={isQuiet || undefined} aria-label={`${t(`alarm.${rule}`)}: ${about}`}>
+    <article className={css.alarm} data-quiet={isQuiet || undefined} aria-label={`${ruleName(rule, words)}: ${about}`}>
       <div className={css.top}>
         <h2>
-          <span className={css.rule}>{t(`alarm.${rule}`)}</span>
+          <span className={css.rule}>{ruleName(rule, words)}</span>
           {task === null ? <span>{t("alarms.cluster")}</span> : <TaskLink task={task} />}
         </h2>
         {acknowledged && <Tag tone="wait">{t("alarms.known", { by: acknowledged.by })}</Tag>}
@@ -195,7 +194,7 @@ function One({ alarm, may, onAsk }: { alarm: Alarm; may: boolean; onAsk: (asked:
       </p>
       <div className={css.todo}>
         <p>
-          <b>{t("alarms.todo")}</b> {t(`alarm.${rule}.todo`)}{" "}
+          <b>{t("alarms.todo")}</b> {t(isGiven(rule) ? `alarm.${rule}.todo` : "alarms.storedTodo")}{" "}
           <Link to={to} search={search}>
             {t(to === "/runs" ? "screen.runs" : to === "/nodes" ? "screen.nodes" : "screen.workers")}
           </Link>
@@ -230,10 +229,11 @@ function One({ alarm, may, onAsk }: { alarm: Alarm; may: boolean; onAsk: (asked:
 }
 
 function Acknowledge({ alarm: { rule, task }, onClose }: { alarm: Alarm; onClose: () => void }) {
-  const { t } = useWords();
+  const words = useWords();
+  const { t } = words;
   return (
     <Confirm
-      title={t("alarms.acknowledgeTitle", { what: `${t(`alarm.${rule}`)}, ${task ?? t("alarms.cluster")}` })}
+      title={t("alarms.acknowledgeTitle", { what: `${ruleName(rule, words)}, ${task ?? t("alarms.cluster")}` })}
       consequence={t("alarms.acknowledgeTold")}
       act={t("alarms.acknowledge")}
       onDo={async ({ reason, key }) => {

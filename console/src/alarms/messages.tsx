@@ -13,6 +13,7 @@ import { Table } from "../parts/table/table.tsx";
 import { Away, Moment } from "../parts/value/moment.tsx";
 import { plain } from "../parts/value/plain.ts";
 import css from "./alarms.module.css";
+import { ruleName } from "./rule.ts";
 
 type Message = Answer<"listAlarmMessages">["items"][number];
 
@@ -25,7 +26,8 @@ const outcomes: Record<Message["state"], [Tone, "alarms.sent" | "alarms.waiting"
 
 /** The messages that were sent: the text, the receiver, and the result. */
 export function Messages() {
-  const { t } = useWords();
+  const words = useWords();
+  const { t } = words;
   const messages = usePages("listAlarmMessages", { limit: 20 }, { everyMs });
   const [opened, setOpened] = useState<number>();
   return (
@@ -51,7 +53,7 @@ export function Messages() {
                   <tr key={one.message}>
                     <td>
                       <button type="button" className={css.opens} onClick={() => setOpened(one.message)}>
-                        {t(`alarm.${one.rule}`)}
+                        {ruleName(one.rule, words)}
                       </button>{" "}
                       <span className="soft">{t(`alarms.kind.${one.kind}`)}</span>
                     </td>

@@ -1,9 +1,10 @@
 import type { Answer } from "../api/call.ts";
+import type { Words } from "../messages/words.ts";
+import { plain } from "../parts/value/plain.ts";
 
 export type Alarm = Answer<"listAlarms">["items"][number];
-export type Rule = Alarm["rule"];
 
-export const rules: Rule[] = [
+export const rules = [
   "failed",
   "exhausted",
   "late",
@@ -17,4 +18,11 @@ export const rules: Rule[] = [
   "paused",
   "ended",
   "recovery",
-];
+] as const;
+/** A rule of the nodes' settings; any other rule is stored, and has a name that its author chose. */
+export type Rule = (typeof rules)[number];
+
+export const isGiven = (rule: string): rule is Rule => (rules as readonly string[]).includes(rule);
+
+export const ruleName = (rule: string, { t }: Pick<Words, "t">): string =>
+  isGiven(rule) || rule === "test" ? t(`alarm.${rule}`) : plain(rule);

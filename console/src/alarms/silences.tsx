@@ -13,7 +13,7 @@ import { Moment } from "../parts/value/moment.tsx";
 import { plain } from "../parts/value/plain.ts";
 import { TaskField } from "../tasks/task-field.tsx";
 import css from "./alarms.module.css";
-import { type Rule, rules } from "./rule.ts";
+import { isGiven, ruleName, rules } from "./rule.ts";
 
 type Silence = Answer<"listSilences">["silences"][number];
 
@@ -42,7 +42,8 @@ export function Silences() {
 }
 
 function One({ one, may }: { one: Silence; may: boolean }) {
-  const { t } = useWords();
+  const words = useWords();
+  const { t } = words;
   const [isEnding, setEnding] = useState(false);
   const end = async () => {
     setEnding(true);
@@ -58,7 +59,7 @@ function One({ one, may }: { one: Silence; may: boolean }) {
   return (
     <li>
       <span className={css.what}>
-        <b>{one.rule === null ? t("alarms.anyRule") : t(`alarm.${one.rule}`)}</b> ·{" "}
+        <b>{one.rule === null ? t("alarms.anyRule") : ruleName(one.rule, words)}</b> ·{" "}
         {one.task === null ? t("alarms.anyTask") : <TaskLink task={one.task} />}
       </span>
       <span>
@@ -82,13 +83,13 @@ export function SilenceDialog({
   task = null,
   onClose,
 }: {
-  rule?: Rule | null;
+  rule?: string | null;
   task?: string | null;
   onClose: () => void;
 }) {
   const words = useWords();
   const { t, span } = words;
-  const [aboutRule, setAboutRule] = useState<Rule | null>(rule);
+  const [aboutRule, setAboutRule] = useState<string | null>(rule);
   const [aboutTask, setAboutTask] = useState(task ?? "");
   const reach = useReach("operator");
   const about = aboutTask.trim();
@@ -125,9 +126,12 @@ export function SilenceDialog({
         <Select
           label={t("alarms.silenceRule")}
           placeholder={t("alarms.anyRule")}
-          data={rules.map((one) => ({ value: one, label: t(`alarm.${one}`) }))}
+          data={[...rules, ...(rule === null || isGiven(rule) ? [] : [rule])].map((one) => ({
+            value: one,
+            label: ruleName(one, words),
+          }))}
           value={aboutRule}
-          onChange={(chosen) => setAboutRule(chosen as Rule | null)}
+          onChange={(chosen) => setAboutRule(chosen)}
           clearable
           clearButtonProps={{ "aria-label": t("filter.clear") }}
         />

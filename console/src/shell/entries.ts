@@ -10,6 +10,7 @@ import {
   IconStack2,
 } from "@tabler/icons-react";
 import { useNavigate } from "@tanstack/react-router";
+import { ruleName } from "../alarms/rule.ts";
 import { useAnswer } from "../api/answers.ts";
 import { useSees } from "../api/may.ts";
 import { useWords } from "../messages/words.ts";
@@ -26,7 +27,8 @@ export interface Entry {
 
 /** Finds the entries that match a text. @param asked the text after a pause in typing: the server searches for it */
 export function useEntries(text: string, asked: string, onKeys: () => void): { entries: Entry[]; isLooking: boolean } {
-  const { t } = useWords();
+  const words = useWords();
+  const { t } = words;
   const navigate = useNavigate();
   const found = useAnswer("search", { q: asked.slice(0, 200) || " " }, { enabled: asked !== "", keep: true });
   const operation = useOperation(asked);
@@ -64,7 +66,7 @@ export function useEntries(text: string, asked: string, onKeys: () => void): { e
             .map(({ rule, task }) => ({
               id: `alarm ${rule} ${task}`,
               icon: IconAlertTriangle,
-              text: t(`alarm.${rule}`),
+              text: ruleName(rule, words),
               more: task ?? t("alarms.cluster"),
               go: () => void navigate({ to: "/alarms" }),
             }))
@@ -101,7 +103,8 @@ function useOperation(asked: string) {
 }
 
 function useFixed(onKeys: () => void): Entry[] {
-  const { t } = useWords();
+  const words = useWords();
+  const { t } = words;
   const navigate = useNavigate();
   const { scheme, language } = usePreferences();
   const isAdmin = useSees("admin", true);

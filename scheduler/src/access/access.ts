@@ -18,7 +18,7 @@ export type Policy = "anyone" | "signed-in" | "worker" | Role;
 /**
  * The namespaces that a route concerns. `nothing`: none; the route returns or changes what belongs to the caller alone or to no namespace.
  * `cluster`: all of them, so the route requires the role everywhere. `listed`: the answer omits items that the caller may not see. `task`,
- * `calendar`, `group`, `key`: the namespace of the name in the path. `run`, `operation`, `silence`: the namespace of the object whose
+ * `calendar`, `group`, `key`, `alarmRule`: the namespace of the name in the path. `run`, `operation`, `silence`: the namespace of the object whose
  * number is in the path; a caller who may not see it gets "not found". `body`: the namespaces of the names in the body.
  */
 export const touches = [
@@ -33,6 +33,7 @@ export const touches = [
     "run",
     "operation",
     "silence",
+    "alarmRule",
     "body",
   ] as const),
 ];

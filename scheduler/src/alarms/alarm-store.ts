@@ -1,5 +1,6 @@
 import type { Change } from "../base/change.ts";
 import type { AlarmMessage, AlarmRule, Finding } from "./alarms.ts";
+import type { RuleContent, StoredRule } from "./stored-rules.ts";
 
 export interface Thresholds {
   /** A first try that waited longer than this for a worker or for the scheduler has started late. */
@@ -16,7 +17,8 @@ export interface Thresholds {
 }
 
 export interface AlarmRecord {
-  rule: AlarmRule;
+  /** A rule of the settings, or the name of a stored rule. */
+  rule: string;
   subject: string;
   openedMs: number;
   lastMs: number;
@@ -42,7 +44,7 @@ export interface Said {
 export interface Silence {
   silenceId: number;
   /** null: every rule. */
-  rule: AlarmRule | null;
+  rule: string | null;
   task: string | null;
   fromMs: number;
   untilMs: number;
@@ -55,7 +57,7 @@ export interface OutboxRow {
   channel: string;
   attempts: number;
   createdMs: number;
-  rule: AlarmRule | "test";
+  rule: string;
   kind: string;
   sentMs: number | null;
   /** The error of the last attempt. */
@@ -98,6 +100,11 @@ export interface AlarmStore {
    * report of them would never be read.
    */
   lateFrom(nowMs: number): Promise<number | null>;
+  /**
+   * Evaluates the stored rules that are enabled, in the same way. The leader calls it, whether or not it has channels itself: the messages
+   * wait for a node that has them. @returns how many messages were written
+   */
+  follow(summaryMs: number, nowMs: number): Promise<number>;
   /** Stores a process's own findings; the next `look` includes them. */
   report(findings: readonly Finding[], nowMs: number): Promise<void>;
   /**
@@ -118,13 +125,26 @@ export interface AlarmStore {
   /** Writes a test message, which says that nothing is wrong. @returns its number */
   test(channel: string, change: Change): Promise<number>;
   /** Acknowledges the rule's open alarms, of one task or of all. @returns how many @throws ALARM_UNKNOWN if none is open */
-  see(rule: AlarmRule, task: string | null, change: Change): Promise<number>;
-  /** @throws TASK_UNKNOWN if the task does not exist, because a silence with a mistyped name would have no effect */
+  see(rule: string, task: string | null, change: Change): Promise<number>;
+  /** @throws TASK_UNKNOWN, ALARM_UNKNOWN if there is no such task or rule, because a silence with a mistyped name would have no effect */
   silence(what: Pick<Silence, "rule" | "task" | "untilMs">, change: Change): Promise<Silence>;
   /** Ends the silence. @throws ALARM_UNKNOWN */
   unsilence(silenceId: number, change: Change): Promise<void>;
   /** The silences in force. */
   silences(nowMs: number): Promise<Silence[]>;
+  /** The stored rules, by name. */
+  rules(): Promise<StoredRule[]>;
+  /** @throws ALARM_UNKNOWN */
+  rule(name: string): Promise<StoredRule>;
+  /** @param content checked @throws ALARM_RULE_EXISTS; OPTION_INVALID if there are too many */
+  createRule(name: string, content: RuleContent, change: Change): Promise<StoredRule>;
+  /**
+   * Replaces a rule. The open alarms of a rule that is turned off end without a message.
+   * @param expectedVersion null: any @throws ALARM_UNKNOWN, ALARM_RULE_STALE
+   */
+  replaceRule(name: string, content: RuleContent, change: Change, expectedVersion: number | null): Promise<StoredRule>;
+  /** Removes a rule; its open alarms end without a message. @throws ALARM_UNKNOWN, ALARM_RULE_STALE */
+  removeRule(name: string, change: Change, expectedVersion: number | null): Promise<void>;
 }
 
 /** One attempt to send a message: its number, its time, and the node that made it. */

@@ -20,7 +20,10 @@ export const alarmRules = [
   "ended",
   "recovery",
 ] as const;
+/** A rule of a node's settings. A stored rule has a name of its own: see stored-rules.ts. */
 export type AlarmRule = (typeof alarmRules)[number];
+
+const isGiven = (rule: string): rule is AlarmRule => (alarmRules as readonly string[]).includes(rule);
 
 /** The rules that are conditions, which hold or do not hold. All other rules are events, which are counted. */
 export const conditions: ReadonlySet<AlarmRule> = new Set([
@@ -49,6 +52,9 @@ export const ruleWords: Record<AlarmRule, string> = {
   ended: "a schedule is over",
   recovery: "the store was recovered",
 };
+
+/** What a rule finds, in words; for a stored rule, its name. */
+export const wordsOfRule = (rule: string): string => (isGiven(rule) ? ruleWords[rule] : rule);
 
 const longestSilenceMs = 30 * 86_400_000;
 
@@ -91,7 +97,8 @@ export type MessageKind = "raised" | "summary" | "cleared" | "test";
 
 export interface AlarmMessage {
   kind: MessageKind;
-  rule: AlarmRule | "test";
+  /** A rule's name; "test". */
+  rule: string;
   words: string;
   atMs: number;
   sinceMs: number;

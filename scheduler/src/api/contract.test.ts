@@ -34,7 +34,7 @@ describe("the contract", () => {
   });
 
   test("says of each route which namespaces it is about: of what its path names, that one's", () => {
-    const named = ["task", "calendar", "group", "key", "run", "operation", "silence"];
+    const named = ["task", "calendar", "group", "key", "run", "operation", "silence", "alarmRule"];
     for (const routeId of routeIds) {
       const { touches: about, params, policy } = shapeOf(routeId);
       const place = Object.keys(params?.shape ?? {}).find((one) => named.includes(one));

@@ -9,6 +9,9 @@ export const limits = {
   nodeNameLength: 100,
   calendarNameLength: 100,
   secretNameLength: 100,
+  /** The name of a stored alarm rule; and how many of them the store keeps, since each check evaluates all. */
+  alarmRuleNameLength: 100,
+  alarmRules: 200,
   /** The length of the reason for a change. */
   reasonLength: 1_000,
   /** The length of a fingerprint, which identifies the reason of dead letters. */

@@ -39,6 +39,8 @@ const notFound = new Set<ErrorCode>([
 ]);
 const failed = new Set<ErrorCode>([
   "TASK_STALE",
+  "ALARM_RULE_EXISTS",
+  "ALARM_RULE_STALE",
   "PLAN_REFUSED",
   "CONFIRMATION_REFUSED",
   "RUN_STATE",

@@ -22,6 +22,7 @@ const looking: ReadonlySet<string> = new Set([
   "completion",
   "alarms",
   "silences",
+  "rules",
   "profiles",
 ]);
 

@@ -400,7 +400,7 @@ export class Api {
 type Events = AsyncIterable<{ data: unknown; id?: string }>;
 
 const isNamed = (touches: RouteShape["touches"]): boolean =>
-  touches === "task" || touches === "calendar" || touches === "group" || touches === "key";
+  ["task", "calendar", "group", "key", "alarmRule"].includes(touches);
 
 /** The reach of a caller on a route that is open to anyone: no namespace. */
 const noReach = new Reach({ role: null, grants: [], user: "nobody", token: null }, "viewer");

@@ -70,14 +70,19 @@ export function alarmSettings(options: AlarmOptions): AlarmSettings {
     const unknown = Array.isArray(to) ? to.find((name) => !known.includes(name)) : rule;
     if (unknown !== undefined) throw wrong(`alarms.rules.${rule} must list channels`, `They are ${known.join(", ")}.`);
   }
+  return { ...spansOf(options), channels: Object.fromEntries(channels), rules: channelsByRule(options.rules, known) };
+}
+
+/** The settings of a process without alarms of its own: it evaluates the stored rules, if it leads. */
+export const noAlarms = (): AlarmSettings => ({ ...spansOf({}), channels: {}, rules: channelsByRule({}, []) });
+
+const channelsByRule = (given: AlarmOptions["rules"], usual: string[]) =>
+  Object.fromEntries(alarmRules.map((rule) => [rule, given?.[rule] ?? usual])) as Record<AlarmRule, string[]>;
+
+function spansOf(options: Omit<AlarmOptions, "channels">): Omit<AlarmSettings, "channels" | "rules"> {
   const duration = (name: "late" | "overdue" | "unfired" | "stuck" | "leaderless" | "summary", usual: string) =>
     parseDuration(options[name] ?? usual, `alarms.${name}`, 100);
   return {
-    channels: Object.fromEntries(channels),
-    rules: Object.fromEntries(alarmRules.map((rule) => [rule, options.rules?.[rule] ?? known])) as Record<
-      AlarmRule,
-      string[]
-    >,
     lateMs: duration("late", "10s"),
     overdueMs: duration("overdue", "1m"),
     unfiredMs: duration("unfired", "1m"),

@@ -3,6 +3,8 @@
  * arguments and options. The tests fail for a command without a line here, and for a line of a command that no longer exists.
  */
 
+import { alarmLines } from "./alarm-lines.ts";
+
 /** Commands that cannot use a server, because they query no cluster or only the store; each with the reason. */
 export const ofNoServer: Readonly<Record<string, string>> = {
   dev: "it is a process of the cluster",
@@ -428,23 +430,7 @@ export const lines: Readonly<Record<string, readonly string[]>> = {
   "secrets rewrap": ["", "--reason yearly"],
   "audit export": [""],
   "audit verify": ["{folder}/no-such.jsonl", "", "{folder}/days.ics", "--head 1"],
-  alarms: [""],
-  "alarms list": [""],
-  "alarms acknowledge": ["late --task order", "late", "late --task no-such", "stuck", "no-such"],
-  "alarms silence": [
-    "late --for 2h",
-    "late --task order --for 2h --reason migration",
-    "--task mail --for 1h",
-    "--for 1h",
-    "late --for 31d",
-    "late --for never",
-    "late --for 0s",
-    "late",
-    "no-such --for 1h",
-    "late --task no-such --for 1h",
-  ],
-  "alarms silences": [""],
-  "alarms unsilence": ["{silence}", "{silence}", "999999", "0", "x"],
+  ...alarmLines,
   apply: [
     "{folder}/tasks.yaml --plan",
     "{folder}/tasks.yaml --reason begin",

@@ -34,6 +34,9 @@ tasks:
   "wrong.yaml": "bundle: wrong\ntasks:\n  w-1: { timeout: never }\n  w-2: { retry: { attempts: 0 } }\n",
   "proto.yaml":
     'bundle: proto\ntasks:\n  p-1: { slotPayload: { "__proto__": { x: 1 }, y: 2 }, schedule: "0 2 * * *" }\n',
+  "rule.yaml":
+    "kind: deadline\nby: '05:30'\nzone: Asia/Shanghai\nenabled: false\nscope: { tasks: [nightly] }\nchannels: [ops]\nescalate: { after: 15m, channels: [boss] }\n",
+  "wrong-rule.yaml": "kind: deadline\nby: 24:30\nzone: Asia/Shanghai\n",
   "loose.yaml": "tasks:\n  loose: {}\n",
   "days.ics":
     "BEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\nUID:1\r\nDTSTART;VALUE=DATE:20301224\r\nSUMMARY:Eve\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n",
@@ -80,6 +83,12 @@ export async function prepared(stage: ApiStage): Promise<Known> {
   await store.alarms.report([{ rule: "late", subject: "order", count: 1, text: "order was late", runId: null }], t);
   const thresholds = { lateMs: 1e9, overdueMs: 1e9, unfiredMs: 1e9, stuckMs: 1e9, leaderlessMs: 1e9, summaryMs: 1e9 };
   await store.alarms.look(["late"], thresholds, { late: ["nobody"] }, t);
+  // It is off, because only the server would evaluate it.
+  await store.alarms.createRule(
+    "by-six",
+    { kind: "deadline", by: "06:00", zone: "Asia/Shanghai", enabled: false },
+    change,
+  );
   const { silenceId } = await store.alarms.silence({ rule: "stuck", task: null, untilMs: t + 86_400_000 }, change);
   await new Secrets(store.secrets, readSecretKeys(undefined)).set(
     "mail-password",

@@ -94,7 +94,7 @@ describe("alarms by the API", () => {
       afterMs: 30_000,
       channels: ["ops", "mail"],
     });
-    expect(await stage.client("viewer").listAlarmRules()).toEqual({ summaryMs: null, rules: [] });
+    expect(await stage.client("viewer").listAlarmRules()).toEqual({ summaryMs: null, rules: [], stored: [] });
     expect(await stage.client("viewer").listAlarmChannels()).toEqual({ channels: [] });
     await expect(stage.client("operator").testAlarmChannel({ channel: "ops" })).rejects.toMatchObject({
       code: "ALARM_UNKNOWN",

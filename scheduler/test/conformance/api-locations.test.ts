@@ -49,6 +49,7 @@ const requests = (): Partial<Record<RouteId, Request>> => ({
   createToken: { path: "/v1/tokens", body: { name: "a:b" } },
   createWorkerKey: { path: "/v1/worker-keys", body: { name: "theirs/key" } },
   silenceAlarms: { path: "/v1/alarm-silences", body: { rule: "late", for: "1h" } },
+  createAlarmRule: { path: "/v1/alarm-rules", body: { name: "theirs/ended", kind: "ended" } },
   testAlarmChannel: { path: "/v1/alarm-channels/ops/test", body: {} },
   beginSecondFactor: { path: "/v1/me/second-factor", body: { password }, by: "cookie" },
 });

@@ -28,6 +28,7 @@ beforeAll(async () => {
   await admin.cancelRun({ run: ended });
   const { operation } = await admin.beginOperation({ kind: "resume", filter: { task: "ours/settle" } });
   const { silence } = await admin.silenceAlarms({ task: "ours/settle", for: "1h" });
+  await admin.createAlarmRule({ name: "ours/failed", kind: "failed", failures: 1 });
   const [{ id: signIn }] = (await stage.rows(
     `insert into $s.sign_in (hash, user_id, created_ms, expires_ms)
      select 'ours', id, $1::bigint, $1::bigint + 86400000 from $s.user_account where name = 'ours-ann' returning id`,
@@ -69,6 +70,8 @@ const bodies: Partial<Record<RouteId, unknown>> = {
   },
   acknowledgeAlarm: { task: "ours/settle" },
   silenceAlarms: { task: "ours/settle", for: "1h" },
+  createAlarmRule: { name: "ours/other", kind: "ended" },
+  setAlarmRule: { kind: "ended" },
   setSecret: { value: "a value of a secret" },
   compareCalendar: { zone: "UTC", weekend: [], holidays: [] },
   setCalendar: { zone: "UTC", weekend: [], holidays: [] },
@@ -86,6 +89,7 @@ type Place =
   | "channel"
   | "message"
   | "silence"
+  | "alarmRule"
   | "secret"
   | "bundle"
   | "task"
@@ -106,6 +110,7 @@ const names: Record<Place, [there: string | number, absent: string | number]> = 
   message: [888_888_881, nobody],
   silence: [0, nobody],
   secret: ["ours-token", "ours-none"],
+  alarmRule: ["ours/failed", "ours/absent"],
   bundle: ["ours-files", "ours-none"],
   task: ["ours/settle", "ours/absent"],
   calendar: ["ours/bank", "ours/absent"],

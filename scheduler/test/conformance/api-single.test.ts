@@ -86,6 +86,7 @@ describe("what a caller has already", () => {
     getTask: "/v1/tasks/kept",
     getCalendar: "/v1/calendars/bank",
     getUser: "/v1/users/kim",
+    getAlarmRule: "/v1/alarm-rules/kept",
   };
   const tagged = routeIds.filter((routeId) => shapeOf(routeId).etag !== undefined && !writes(shapeOf(routeId)));
   const read = (path: string, held?: string, token = stage.tokens.admin) =>
@@ -94,6 +95,7 @@ describe("what a caller has already", () => {
   beforeAll(async () => {
     await admin.setCalendar({ calendar: "bank", zone: "UTC", weekend: [], holidays: [] }, { ifVersion: 0 });
     await admin.createUser({ name: "kim", password, role: "viewer" });
+    await admin.createAlarmRule({ name: "kept", kind: "ended" });
     await admin.createTask({ task: "kept", options: { command: { argv: ["/usr/bin/true"] } } });
   });
 

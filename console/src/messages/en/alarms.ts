@@ -13,6 +13,7 @@ export const alarmsEn = {
   "alarms.times": "{n} time|{n} times",
   "alarms.run": "Last run",
   "alarms.todo": "What to do",
+  "alarms.storedTodo": "A stored rule found it: the text says what. Rules below has what it looks for.",
   "alarms.openCount": "{n} alarm is open|{n} alarms are open",
   "alarms.untold": "{n} of them is neither known nor silenced|{n} of them are neither known nor silenced",
   "alarms.allKnown": "All of them are known or silenced.",

@@ -14,6 +14,7 @@ export const alarmsZh: Record<keyof typeof alarmsEn, string> = {
   "alarms.times": "{n} 次",
   "alarms.run": "最近一次运行",
   "alarms.todo": "如何处理",
+  "alarms.storedTodo": "由自定义告警规则发现，详情见告警文字；规则内容见下方“规则”。",
   "alarms.openCount": "{n} 个告警未解除",
   "alarms.untold": "其中 {n} 个尚未确认或静默",
   "alarms.allKnown": "均已确认或静默。",

@@ -1,8 +1,12 @@
 import { z } from "zod";
 import { alarmRules } from "../../alarms/alarms.ts";
-import { duration, id, maybeTime, name, page, paged, reason, route, spanMs, taskName, time } from "./route.ts";
+import { limits } from "../../base/limits.ts";
+import { alarmRuleRoutes } from "./alarm-rules.ts";
+import { duration, id, maybeTime, name, page, paged, reason, route, taskName, time } from "./route.ts";
 
-const rule = z.enum(alarmRules);
+const rule = name(limits.alarmRuleNameLength).describe(
+  `A rule of the nodes' settings (${alarmRules.join(", ")}), or the name of a stored rule.`,
+);
 const noun = "alarms" as const;
 
 const alarm = z
@@ -24,7 +28,7 @@ const silenceNumber = id.describe("The silence's number.");
 const silence = z
   .strictObject({
     silence: id,
-    rule: rule.nullable().describe("null: any."),
+    rule: z.string().nullable().describe("null: any."),
     task: taskName.nullable().describe("null: any."),
     from: time,
     until: time,
@@ -37,7 +41,7 @@ const message = z
   .strictObject({
     message: id,
     channel: z.string(),
-    rule: z.enum([...alarmRules, "test"]),
+    rule: z.string().describe("A rule's name; test."),
     kind: z.enum(["raised", "summary", "cleared", "test"]),
     created: time,
     state: z.enum(["waiting", "sent", "given up"]),
@@ -49,6 +53,7 @@ const message = z
   .meta({ id: "AlarmNotice" });
 
 export const alarmRoutes = {
+  ...alarmRuleRoutes,
   listAlarms: route({
     touches: "listed",
     method: "GET",
@@ -58,7 +63,7 @@ export const alarmRoutes = {
     summary: "What is wrong now, the latest first",
     query: z.strictObject({
       ...paged,
-      rule: rule.optional().describe("Only alarms of this rule."),
+      rule: name(limits.alarmRuleNameLength).optional().describe("Only alarms of this rule."),
       task: taskName.optional().describe("Only alarms about this task."),
     }),
     answer: page(alarm),
@@ -71,30 +76,10 @@ export const alarmRoutes = {
     noun,
     policy: "operator",
     summary: "Say that open alarms of a rule are known: they are told of no more until they are over and come again",
-    params: z.strictObject({ rule: rule.describe("The rule whose alarms are meant.") }),
+    params: z.strictObject({ rule: name(limits.alarmRuleNameLength).describe("The rule whose alarms are meant.") }),
     body: z.strictObject({ task: taskName.optional().describe("Default: all that are open."), reason }),
     answer: z.strictObject({ acknowledged: z.int() }),
     errors: ["ALARM_UNKNOWN"],
-  }),
-  listAlarmRules: route({
-    touches: "cluster",
-    method: "GET",
-    path: "/v1/alarm-rules",
-    noun,
-    policy: "viewer",
-    summary: "By which rules the node that answers looks, and whom each tells",
-    answer: z.strictObject({
-      summaryMs: spanMs.nullable().describe("null: this node has no alarms."),
-      rules: z.array(
-        z.strictObject({
-          rule,
-          words: z.string(),
-          afterMs: spanMs.nullable().describe("How long it lasts before it is an alarm; null: at once."),
-          channels: z.array(z.string()),
-        }),
-      ),
-    }),
-    errors: [],
   }),
   listAlarmChannels: route({
     touches: "cluster",
@@ -110,7 +95,7 @@ export const alarmRoutes = {
           kind: z.enum(["webhook", "mail"]),
           to: z.string().describe("A host, or addresses."),
           signed: z.boolean(),
-          rules: z.array(rule),
+          rules: z.array(z.enum(alarmRules)),
         }),
       ),
     }),
@@ -187,13 +172,13 @@ export const alarmRoutes = {
     makes: { readBy: "getSilence", places: { silence: "silence" } },
     summary: "Tell nothing of a rule, a task or all for a while; what is open then is told afterwards",
     body: z.strictObject({
-      rule: rule.optional().describe("Default: any."),
+      rule: name(limits.alarmRuleNameLength).optional().describe("Default: any."),
       task: taskName.optional().describe("Default: any, and the cluster."),
       for: duration.describe("At most 30 days."),
       reason,
     }),
     answer: silence,
-    errors: ["OPTION_INVALID", "DURATION_INVALID", "TASK_UNKNOWN"],
+    errors: ["OPTION_INVALID", "DURATION_INVALID", "TASK_UNKNOWN", "ALARM_UNKNOWN"],
   }),
   endSilence: route({
     touches: "silence",

@@ -1,5 +1,22 @@
 import type { Examples } from "./example.ts";
 
+const byRule = {
+  kind: "deadline" as const,
+  by: "06:00",
+  zone: "Asia/Shanghai",
+  scope: { tasks: ["settle"] },
+  channels: ["ops"],
+};
+const settled = {
+  name: "settled-by-six",
+  version: 1,
+  ...byRule,
+  finds: "not done by 06:00 Asia/Shanghai",
+  author: "admin",
+  reason: "the bank closes at six",
+  changed: "2026-11-30T01:06:00.000Z",
+};
+
 export const alarmExamples = {
   listAlarms: {
     given: { rule: "late" },
@@ -64,9 +81,30 @@ export const alarmExamples = {
     },
   },
   endSilence: { given: { silence: 1, reason: "it has moved" } },
-  listAlarmRules: {
-    answer: { summaryMs: 60000, rules: [{ rule: "failed", words: "runs failed", afterMs: null, channels: [] }] },
+  createAlarmRule: {
+    given: { name: "settled-by-six", ...byRule, reason: "the bank closes at six" },
+    answer: settled,
   },
+  getAlarmRule: { given: { alarmRule: "settled-by-six" }, answer: settled },
+  listAlarmRules: {
+    answer: {
+      summaryMs: 60000,
+      rules: [{ rule: "failed", words: "runs failed", afterMs: null, channels: [] }],
+      stored: [settled],
+    },
+  },
+  setAlarmRule: {
+    given: { alarmRule: "settled-by-six", ...byRule, by: "05:30", reason: "half an hour to spare" },
+    ifVersion: 1,
+    answer: {
+      ...settled,
+      version: 2,
+      by: "05:30",
+      finds: "not done by 05:30 Asia/Shanghai",
+      reason: "half an hour to spare",
+    },
+  },
+  removeAlarmRule: { given: { alarmRule: "settled-by-six", reason: "the bank has gone" }, ifVersion: 2 },
   listAlarmChannels: {
     answer: { channels: [{ name: "ops", kind: "webhook", to: "hooks.example", signed: false, rules: [] }] },
   },

@@ -1,5 +1,5 @@
 import type { AlarmRecord, OutboxRow } from "../../alarms/alarm-store.ts";
-import { ruleWords } from "../../alarms/alarms.ts";
+import { wordsOfRule } from "../../alarms/alarms.ts";
 import { iso, isoTime } from "../../api/run-json.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { withCluster } from "../reach.ts";
@@ -53,7 +53,7 @@ export function listAlarms(options: CommonOptions, terminal: Terminal): Promise<
         open.map((alarm) => {
           const { rule, subject, count, openedMs, lastMs, text } = alarm;
           return [
-            { text: ruleWords[rule] ?? plain(rule), paint: terminal.style.bad },
+            { text: plain(wordsOfRule(rule)), paint: terminal.style.bad },
             plain(subject),
             count === 0 ? "" : String(count),
             ageText(openedMs, now),

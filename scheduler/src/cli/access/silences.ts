@@ -1,5 +1,5 @@
 import type { Silence } from "../../alarms/alarm-store.ts";
-import { type AlarmRule, ruleWords } from "../../alarms/alarms.ts";
+import { wordsOfRule } from "../../alarms/alarms.ts";
 import { isoTime } from "../../api/run-json.ts";
 import { CarillonError } from "../../base/errors.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
@@ -22,21 +22,23 @@ const silenceObject = ({ silenceId, fromMs, untilMs, author, ...rest }: Silence)
   until: isoTime(untilMs),
 });
 
-const aboutText = ({ rule, task }: { rule: AlarmRule | null; task: string | null }): string =>
-  `${rule === null ? "every rule" : ruleWords[rule]}${task === null ? "" : `, task ${plain(task)}`}`;
+const aboutText = ({ rule, task }: { rule: string | null; task: string | null }): string =>
+  `${rule === null ? "every rule" : plain(wordsOfRule(rule))}${task === null ? "" : `, task ${plain(task)}`}`;
 
-export function acknowledge(rule: AlarmRule, options: AboutOptions, terminal: Terminal): Promise<ExitCode> {
+export function acknowledge(rule: string, options: AboutOptions, terminal: Terminal): Promise<ExitCode> {
   return withCluster(options, async ({ cluster }) => {
     const acknowledged = await cluster.alarms.acknowledge(rule, options.task ?? null, options.reason ?? "");
     if (terminal.json) terminal.object({ rule, task: options.task ?? null, acknowledged });
     else
-      terminal.line(`${acknowledged} open ${acknowledged === 1 ? "alarm is" : "alarms are"} known: ${ruleWords[rule]}`);
+      terminal.line(
+        `${acknowledged} open ${acknowledged === 1 ? "alarm is" : "alarms are"} known: ${plain(wordsOfRule(rule))}`,
+      );
     return exitCodes.ok;
   });
 }
 
 export function silence(
-  rule: AlarmRule | undefined,
+  rule: string | undefined,
   options: AboutOptions & { for: string },
   terminal: Terminal,
 ): Promise<ExitCode> {
@@ -71,7 +73,7 @@ export function listSilences(options: CommonOptions, terminal: Terminal): Promis
         ],
         silences.map(({ silenceId, rule, task, untilMs, author, reason }) => [
           String(silenceId),
-          rule === null ? "any" : ruleWords[rule],
+          rule === null ? "any" : plain(wordsOfRule(rule)),
           task === null ? "any" : plain(task),
           ageText(untilMs, now),
           plain(author),

@@ -17,6 +17,7 @@ import type {
   ClusterSecrets,
   ClusterTasks,
 } from "../nodes/cluster.ts";
+import { serverRules } from "./alarm-rules.ts";
 import { serverAudit } from "./audits.ts";
 import { each, firstAnswerMs, pages, patientClient, type ServerChoice, unlessDenied, why } from "./calls.ts";
 import {
@@ -413,5 +414,6 @@ function serverAlarms(api: Client): ClusterAlarms {
       return silenceRecord(await api.silenceAlarms({ ...about, for: span, ...why(reason) }));
     },
     unsilence: async (silence, reason) => void (await api.endSilence({ silence, ...why(reason) })),
+    ...serverRules(api),
   };
 }

@@ -36,6 +36,7 @@ import type {
 } from "../nodes/cluster.ts";
 import { operator } from "../operator.ts";
 import { relativesShown } from "../runs/run-relatives.ts";
+import { storeRules } from "./alarm-rules.ts";
 import { storeAudit } from "./audits.ts";
 
 /** The most users, and the most secrets, that a list shows. */
@@ -314,5 +315,6 @@ function storeAlarms({ alarms }: Store, change: MakeChange, nowMs: () => number)
     silence: (rule, task, span, reason) =>
       alarms.silence({ rule, task, untilMs: nowMs() + silenceSpanMs(span) }, change(reason)),
     unsilence: (silenceId, reason) => alarms.unsilence(silenceId, change(reason)),
+    ...storeRules(alarms, change),
   };
 }

@@ -167,6 +167,7 @@ const looks: Readonly<Record<string, string>> = {
   "secrets-rewrap": "carillon secrets list",
   alarms: "carillon alarms",
   "alarm-silences": "carillon alarms silences",
+  "alarm-rules": "carillon alarms rules list",
 };
 
 function lookAt({ path, secret }: RouteShape): string {

@@ -1,6 +1,7 @@
 import { checkGrants } from "../../access/access.ts";
 import { checkSecret } from "../../access/secrets/secrets.ts";
 import { silenceSpanMs } from "../../alarms/alarms.ts";
+import { checkRule, checkRuleName } from "../../alarms/stored-rules.ts";
 import { systemClock } from "../../base/clock.ts";
 import { CarillonError } from "../../base/errors.ts";
 import { jsonText } from "../../base/json.ts";
@@ -30,6 +31,9 @@ const checkTask = (name: string | null | undefined): void => {
 const checkGroup = (name: string): void => checkFindable("a group", name, limits.groupNameLength);
 const checkNode = (name: string): void => checkFindable("a node's name", name, limits.nodeNameLength);
 const checkUser = (name: string): void => checkFindable("a user's name", name, userNameLength);
+const checkRuleFindable = (name: string): void => {
+  if (isNowhere(name, limits.alarmRuleNameLength)) checkRuleName(name);
+};
 const checkCalendar = (name: string): void => {
   if (isNowhere(name, limits.calendarNameLength)) checkCalendarName(name);
 };
@@ -172,13 +176,26 @@ export function checked(cluster: Cluster): Cluster {
     alarms: {
       ...alarms,
       async acknowledge(rule, task, reason) {
+        checkRuleFindable(rule);
         checkTask(task);
         return alarms.acknowledge(rule, task, reason);
       },
       async silence(rule, task, span, reason) {
+        if (rule !== null) checkRuleFindable(rule);
         checkTask(task);
         silenceSpanMs(span);
         return alarms.silence(rule, task, span, reason);
+      },
+      async rule(name) {
+        checkRuleFindable(name);
+        return alarms.rule(name);
+      },
+      async setRule(name, content, reason) {
+        return alarms.setRule(checkRuleName(name), checkRule(content), reason);
+      },
+      async removeRule(name, reason) {
+        checkRuleFindable(name);
+        return alarms.removeRule(name, reason);
       },
     },
   };

@@ -5,8 +5,9 @@ import type { Quota, QuotaKind, QuotaLimits } from "../../access/quota-store.ts"
 import type { SecretRecord } from "../../access/secrets/secret-store.ts";
 import type { WorkerKey } from "../../access/worker-store.ts";
 import type { AlarmRecord, OutboxRow, Silence } from "../../alarms/alarm-store.ts";
-import type { AlarmRule } from "../../alarms/alarms.ts";
+import type { RuleContent, StoredRule } from "../../alarms/stored-rules.ts";
 import type { comparisonObject } from "../../api/calendar-json.ts";
+import type { Answer } from "../../api/contract.ts";
 import type { taskObject } from "../../api/task-json.ts";
 import type { Applied } from "../../apply/apply.ts";
 import type { ApplyPlan, PlanOptions } from "../../apply/apply-plan.ts";
@@ -275,9 +276,17 @@ export interface ClusterAlarms {
   /** The open alarms, and the last messages about them. */
   look(messages: number): Promise<{ open: AlarmRecord[]; messages: OutboxRow[] }>;
   /** @param task null: all open alarms of the rule @returns how many were acknowledged */
-  acknowledge(rule: AlarmRule, task: string | null, reason: string): Promise<number>;
+  acknowledge(rule: string, task: string | null, reason: string): Promise<number>;
   /** The silences in force, newest first. */
   silences(): Promise<Silence[]>;
-  silence(rule: AlarmRule | null, task: string | null, span: string, reason: string): Promise<Silence>;
+  silence(rule: string | null, task: string | null, span: string, reason: string): Promise<Silence>;
   unsilence(silenceId: number, reason: string): Promise<void>;
+  /** The stored rules; `given`: those of the settings of the server that answers, which only these settings change. */
+  rules(): Promise<{ given: Answer<"listAlarmRules">["rules"]; stored: StoredRule[] }>;
+  /** @throws ALARM_UNKNOWN */
+  rule(name: string): Promise<StoredRule>;
+  /** Stores a new rule, or the next version of the rule of this name. @throws ALARM_RULE_STALE, OPTION_INVALID */
+  setRule(name: string, content: RuleContent, reason: string): Promise<StoredRule>;
+  /** @throws ALARM_UNKNOWN */
+  removeRule(name: string, reason: string): Promise<void>;
 }

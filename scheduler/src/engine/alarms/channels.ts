@@ -1,20 +1,20 @@
 import type { Clock } from "../../base/clock.ts";
-import type { AlarmSettings, WebhookChannel } from "../../settings/alarms.ts";
+import { type AlarmSettings, noAlarms, type WebhookChannel } from "../../settings/alarms.ts";
 import { Alarms, type AlarmsOptions, type Deliver } from "./watch.ts";
 
 type Post = (id: string, content: unknown, signal: AbortSignal) => Promise<void>;
 type PosterOf = (channel: WebhookChannel, clock: Clock) => Post;
 
 /**
- * Starts watching for alarms.
+ * Starts watching for alarms. A process without alarms of its own evaluates the stored rules while it leads, and nothing else.
  * @param posterOf returns the function that posts through the guard of HTTP tasks
  */
 export async function watchAlarms(
   shared: Omit<AlarmsOptions, "settings" | "channels">,
   settings: AlarmSettings | null,
   posterOf: PosterOf,
-): Promise<Alarms | undefined> {
-  if (settings === null) return undefined;
+): Promise<Alarms> {
+  if (settings === null) return new Alarms({ ...shared, settings: noAlarms(), channels: {} });
   return new Alarms({ ...shared, settings, channels: await channelsOf(settings, posterOf, shared.clock) });
 }
 

@@ -1,18 +1,25 @@
 import { expect, test } from "vitest";
 import { alarmRules } from "../../alarms/alarms.ts";
 import { systemClock } from "../../base/clock.ts";
-import { type AlarmOptions, alarmSettings } from "../../settings/alarms.ts";
+import { type AlarmOptions, alarmSettings, noAlarms } from "../../settings/alarms.ts";
 import { Alarms, type AlarmsOptions } from "./watch.ts";
 
 const quiet = () => undefined;
 
 /** An alarm watch with one waiting message. */
-function stage(answer: () => Promise<void>, rules: AlarmOptions["rules"] = { late: ["ops"] }, term: number | null = 1) {
+function stage(
+  answer: () => Promise<void>,
+  rules: AlarmOptions["rules"] = { late: ["ops"] },
+  term: number | null = 1,
+  settings = alarmSettings({ channels: { ops: { webhook: "https://x.example/" } }, rules }),
+) {
   const [unsent, looks, sent] = [[], [], []] as [unknown[], unknown[], unknown[]];
+  const followed: unknown[] = [];
   let pulse: (pulse: { led: boolean; clock: { number: number } }) => void = quiet;
   const waiting = [{ id: 1, channel: "ops", attempts: 1, createdMs: 0, message: { kind: "test", words: "x" } }];
   const alarms = {
     look: async (looked: unknown) => void looks.push(looked),
+    follow: async (summaryMs: unknown) => void followed.push(summaryMs),
     take: async () => waiting.splice(0),
     sent: async () => undefined,
     unsent: async (...told: unknown[]) => void unsent.push(told),
@@ -28,7 +35,7 @@ function stage(answer: () => Promise<void>, rules: AlarmOptions["rules"] = { lat
     channels: { ops: (id: string) => answer().then(() => sent.push(id)) },
     membership: { onPulse: (told: typeof pulse) => (pulse = told), term: () => term },
     log: { debug: quiet, info: quiet, warn: quiet, error: quiet },
-    settings: alarmSettings({ channels: { ops: { webhook: "https://x.example/" } }, rules }),
+    settings,
   } as unknown as AlarmsOptions);
   const look = async (passesMs = 10_000, number = 0) => {
     mono += passesMs;
@@ -36,8 +43,20 @@ function stage(answer: () => Promise<void>, rules: AlarmOptions["rules"] = { lat
     await new Promise(setImmediate);
     await new Promise(setImmediate);
   };
-  return { own, look, unsent, looks, sent };
+  return { own, look, unsent, looks, sent, followed };
 }
+
+test.each([
+  ["a leader without alarms of its own evaluates the stored rules alone", noAlarms(), 1, 0, 1],
+  ["a leader with alarms evaluates both", undefined, 1, 1, 1],
+  ["another process evaluates neither, and sends what waits for its channels", undefined, null, 0, 0],
+])("%s", async (_, settings, term, looked, followed) => {
+  const stageOf = stage(async () => undefined, { late: ["ops"] }, term, settings);
+  await stageOf.look();
+  expect([stageOf.looks.length, stageOf.followed.length]).toEqual([looked, followed]);
+  expect(stageOf.sent.length).toBe(1);
+  await stageOf.own.stop();
+});
 
 test("what a receiver answers is kept as the store can keep it", async () => {
   const { own, look, unsent } = stage(async () => {

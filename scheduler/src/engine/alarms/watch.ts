@@ -50,8 +50,8 @@ const takenAtOnce = 20;
 
 /**
  * Guarantees that each problem is reported once on each of its channels, and once more when it is over, even if a process dies meanwhile.
- * The leader looks for alarms. While there is no leader, each node that notices this looks only for the alarms `leaderless` and `recovery`.
- * Messages wait in the store.
+ * The leader looks for alarms, and evaluates the stored rules. While there is no leader, each node that notices this looks only for the
+ * alarms `leaderless` and `recovery`. Messages wait in the store, and each process sends those of its own channels.
  */
 export class Alarms {
   readonly #options: AlarmsOptions;
@@ -108,12 +108,16 @@ export class Alarms {
   }
 
   async #work(): Promise<void> {
-    const { store, storeClock, settings, channels } = this.#options;
-    const all = this.#rules();
-    if (all === null) return;
-    const unreadable = this.#options.unreadable();
-    const rules = unreadable === null ? all.filter((rule) => rule !== "unreadable") : all;
-    await store.alarms.look(rules, settings, settings.rules, storeClock.now(), unreadable ?? []);
+    const { store, storeClock, settings, channels, membership } = this.#options;
+    // A process without channels has no rules of its own: a look by none would end the alarms of those that other processes have.
+    const all = Object.keys(settings.channels).length > 0 ? this.#rules() : null;
+    if (all !== null) {
+      const unreadable = this.#options.unreadable();
+      const rules = unreadable === null ? all.filter((rule) => rule !== "unreadable") : all;
+      await store.alarms.look(rules, settings, settings.rules, storeClock.now(), unreadable ?? []);
+    }
+    if (membership.term() !== null) await store.alarms.follow(settings.summaryMs, storeClock.now());
+    // Also where another process leads, because that one may have no channels.
     for (const channel of Object.keys(channels)) this.#fly(channel, () => this.#deliver(channel));
   }
 

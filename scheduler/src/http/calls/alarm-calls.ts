@@ -1,5 +1,5 @@
 import { Reach } from "../../access/access.ts";
-import type { AlarmRecord, OutboxRow, Silence } from "../../alarms/alarm-store.ts";
+import type { AlarmRecord, AlarmStore, OutboxRow, Silence } from "../../alarms/alarm-store.ts";
 import {
   type AlarmRule,
   alarmRules,
@@ -8,10 +8,13 @@ import {
   silenceSpanMs,
   silenceUnknown,
 } from "../../alarms/alarms.ts";
+import { checkRule, checkRuleName, type RuleContent, ruleObject } from "../../alarms/stored-rules.ts";
+import type { alarmRuleRoutes } from "../../api/contract/alarm-rules.ts";
 import type { alarmRoutes } from "../../api/contract/alarms.ts";
 import type { Answer } from "../../api/contract.ts";
 import { iso, isoTime } from "../../api/run-json.ts";
 import { CarillonError } from "../../base/errors.ts";
+import { meant } from "../../base/nearest.ts";
 import type { AlarmSettings, ChannelOptions } from "../../settings/alarms.ts";
 import type { Store } from "../../store/store.ts";
 import type { Call, Some } from "../call.ts";
@@ -62,23 +65,6 @@ const asChannel = (name: string, channel: ChannelOptions, rules: AlarmSettings["
   rules: alarmRules.filter((rule) => rules[rule].includes(name)),
 });
 
-const afterMs = (rule: AlarmRule, settings: AlarmSettings): number | null =>
-  ({
-    failed: null,
-    exhausted: null,
-    late: settings.lateMs,
-    overdue: settings.overdueMs,
-    unfired: settings.unfiredMs,
-    stuck: settings.stuckMs,
-    leaderless: settings.leaderlessMs,
-    clock: null,
-    rewound: null,
-    unreadable: null,
-    paused: null,
-    ended: null,
-    recovery: null,
-  })[rule];
-
 type AlarmPlace = [openedMs: number, rule: string, subject: string];
 
 /** The alarm's place in the list consists of fields that never change while the alarm is open. */
@@ -109,6 +95,7 @@ export function alarmCalls({ alarms }: Store, settings: AlarmSettings | null): S
     checkAbout(reach, found.task ?? undefined);
   };
   return {
+    ...alarmRuleCalls(alarms, settings),
     async listAlarms({ cursor, limit, rule, task }, { nowMs, reach }) {
       if (task !== undefined) reach.check(task);
       // The number of open alarms is bounded by the rules and the failing tasks, so all are read and one page is cut out.
@@ -128,17 +115,6 @@ export function alarmCalls({ alarms }: Store, settings: AlarmSettings | null): S
       checkAbout(call.reach, task);
       return { acknowledged: await alarms.see(rule, task ?? null, changeOf(call, reason)) };
     },
-    listAlarmRules: async () => ({
-      summaryMs: settings?.summaryMs ?? null,
-      rules: settings
-        ? alarmRules.map((rule) => ({
-            rule,
-            words: ruleWords[rule],
-            afterMs: afterMs(rule, settings),
-            channels: settings.rules[rule],
-          }))
-        : [],
-    }),
     listAlarmChannels: async () => ({
       channels: settings
         ? Object.entries(settings.channels).map(([name, channel]) => asChannel(name, channel, settings.rules))
@@ -176,6 +152,91 @@ export function alarmCalls({ alarms }: Store, settings: AlarmSettings | null): S
     async endSilence({ silence, reason }, call) {
       await checkSilence(silence, call);
       await alarms.unsilence(silence, changeOf(call, reason));
+      return undefined;
+    },
+  };
+}
+
+const afterMs = (rule: AlarmRule, settings: AlarmSettings): number | null =>
+  ({
+    failed: null,
+    exhausted: null,
+    late: settings.lateMs,
+    overdue: settings.overdueMs,
+    unfired: settings.unfiredMs,
+    stuck: settings.stuckMs,
+    leaderless: settings.leaderlessMs,
+    clock: null,
+    rewound: null,
+    unreadable: null,
+    paused: null,
+    ended: null,
+    recovery: null,
+  })[rule];
+
+/** A rule whose scope has tasks of every namespace is for those only who have the right everywhere. @throws ACCESS_DENIED */
+function checkRuleReach({ scope }: Pick<RuleContent, "scope">, reach: Reach): void {
+  if (scope?.everywhere && reach.namespaces !== null) throw reach.refusal("everywhere, as the rule's scope is");
+}
+
+/**
+ * A node with channels refuses a rule that names another one, because all nodes are given the same channels, and nobody would be told.
+ * @throws OPTION_INVALID
+ */
+function checkChannels({ channels = [], escalate }: RuleContent, settings: AlarmSettings | null): void {
+  if (settings === null) return;
+  const known = Object.keys(settings.channels);
+  const named = [
+    ...channels.map((channel, at) => [`channels[${at}]`, channel] as const),
+    ...(escalate?.channels ?? []).map((channel, at) => [`escalate.channels[${at}]`, channel] as const),
+  ];
+  const wrong = named.find(([, channel]) => !known.includes(channel));
+  if (wrong === undefined) return;
+  const [path, channel] = wrong;
+  throw new CarillonError("OPTION_INVALID", `no channel is called ${channel}${meant(channel, known)}`, {
+    path,
+    hint: `The nodes' settings have ${known.join(", ")}.`,
+  });
+}
+
+function alarmRuleCalls(alarms: AlarmStore, settings: AlarmSettings | null): Some<keyof typeof alarmRuleRoutes> {
+  const checked = (content: RuleContent, reach: Reach): RuleContent => {
+    checkRuleReach(content, reach);
+    checkChannels(checkRule(content), settings);
+    return content;
+  };
+  return {
+    async listAlarmRules(_, { reach }) {
+      const isSeen = settings !== null && reach.namespaces === null;
+      return {
+        summaryMs: settings?.summaryMs ?? null,
+        rules: isSeen
+          ? alarmRules.map((rule) => ({
+              rule,
+              words: ruleWords[rule],
+              afterMs: afterMs(rule, settings),
+              channels: settings.rules[rule],
+            }))
+          : [],
+        stored: (await alarms.rules()).filter(({ name }) => reach.has(name)).map(ruleObject),
+      };
+    },
+    getAlarmRule: async ({ alarmRule }) => ruleObject(await alarms.rule(alarmRule)),
+    async createAlarmRule({ name, reason, ...content }, call) {
+      call.reach.check(name);
+      const rule = checked(content as RuleContent, call.reach);
+      return ruleObject(await alarms.createRule(checkRuleName(name), rule, changeOf(call, reason)));
+    },
+    async setAlarmRule({ alarmRule, reason, ...content }, call) {
+      const { reach, ifVersion } = call;
+      const rule = checked(content as RuleContent, reach);
+      if (reach.namespaces !== null) checkRuleReach((await alarms.rule(alarmRule)).content, reach);
+      return ruleObject(await alarms.replaceRule(alarmRule, rule, changeOf(call, reason), ifVersion));
+    },
+    async removeAlarmRule({ alarmRule, reason }, call) {
+      const { reach, ifVersion } = call;
+      if (reach.namespaces !== null) checkRuleReach((await alarms.rule(alarmRule)).content, reach);
+      await alarms.removeRule(alarmRule, changeOf(call, reason), ifVersion);
       return undefined;
     },
   };

@@ -12,7 +12,7 @@ import { runOutcome, runState } from "../states.ts";
 import { overdueSql } from "./overdue.ts";
 
 /** The most findings per rule in one look; the next look finds more. */
-const most = 1_000;
+export const most = 1_000;
 /** The most tasks for whose alarm message the newest failure is read. */
 const worded = 100;
 const longestText = 300;
@@ -40,9 +40,15 @@ const totals = (
 export const succeededOf = (s: string, subject: string) =>
   totals(s, "succeeded", `(select id from ${s}.task where name = ${subject})`);
 
-async function counted(client: SqlClient, s: string, now: number): Promise<Finding[]> {
+/** @param seen the table with the counters as of the last look */
+export async function counted(
+  client: SqlClient,
+  s: string,
+  now: number,
+  seen: "alarm_seen" | "alarm_rule_seen" = "alarm_seen",
+): Promise<Finding[]> {
   const { rows: first } = await client.query(
-    `insert into ${s}.alarm_seen (task_id, failed, missed) values (0, 0, 0) on conflict do nothing returning task_id`,
+    `insert into ${s}.${seen} (task_id, failed, missed) values (0, 0, 0) on conflict do nothing returning task_id`,
   );
   const { rows } = await client.query(
     `with totals as (
@@ -51,10 +57,10 @@ async function counted(client: SqlClient, s: string, now: number): Promise<Findi
              union all select task_id, failed, missed from ${s}.tally_delta where failed > 0 or missed > 0) x group by task_id),
      news as materialized (
        select t.task_id, t.failed, t.missed, t.failed - coalesce(k.failed, 0) as more_failed, t.missed - coalesce(k.missed, 0) as more_missed
-       from totals t left join ${s}.alarm_seen k using (task_id)
+       from totals t left join ${s}.${seen} k using (task_id)
        where t.failed > coalesce(k.failed, 0) or t.missed > coalesce(k.missed, 0)),
      kept as (
-       insert into ${s}.alarm_seen (task_id, failed, missed) select task_id, failed, missed from news
+       insert into ${s}.${seen} (task_id, failed, missed) select task_id, failed, missed from news
        on conflict (task_id) do update set failed = excluded.failed, missed = excluded.missed)
      select n.task_id as "taskId", t.name, n.more_failed::float8 as failed, n.more_missed::float8 as missed
      from news n join ${s}.task t on t.id = n.task_id order by n.more_failed desc, t.name`,
@@ -159,7 +165,7 @@ interface Question {
 /** @param ms an SQL expression for epoch milliseconds */
 const utcSql = (ms: string) => `to_char(to_timestamp(${ms} / 1000.0) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')`;
 
-const askedOf = (s: string): Partial<Record<AlarmRule, Question>> => ({
+export const askedOf = (s: string): Partial<Record<AlarmRule, Question>> => ({
   overdue: {
     sql: overdueSql(s, utcSql, most),
     valueOf: ({ overdueMs }, now) => [now - overdueMs],
@@ -244,7 +250,7 @@ const recoveryText = (s: string) => `case when r.ended_ms is null
                else format('; what these nodes did last is not known, for they did not come: %s; %s runs at most may have run twice',
                            array_to_string(r.missing, ', '), ${inDoubtSql(s, "r")}) end end`;
 
-const findingOf = (rule: AlarmRule, { subject, count, text, run }: Record<string, unknown>): Finding => ({
+export const findingOf = (rule: AlarmRule, { subject, count, text, run }: Record<string, unknown>): Finding => ({
   rule,
   subject: String(subject),
   count: Number(count),

@@ -6,6 +6,7 @@ import type { Json } from "../../../base/json.ts";
 import { audited } from "../access/audit.ts";
 import type { Database } from "../database.ts";
 import { checkTask } from "../tasks/read.ts";
+import { checkRuleThere } from "./rule-store.ts";
 
 /** SQL: true if a silence covers a rule's subject; the last three arguments are SQL too. */
 export const silencedSql = (s: string, rule: string, subject: string, now: string): string =>
@@ -92,6 +93,7 @@ export function saidStore(database: Database): Said {
     silence: ({ rule, task, untilMs }, change) =>
       database.transaction(async (client) => {
         if (task !== null) await checkTask(client, s, task);
+        if (rule !== null) await checkRuleThere(client, s, rule);
         const { rows } = await client.query(
           `insert into ${s}.alarm_silence (rule, subject, from_ms, until_ms, author, reason) values ($1, $2, $3, $4, $5, $6)
            returning ${silenceFields}`,

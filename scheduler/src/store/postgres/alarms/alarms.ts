@@ -7,13 +7,16 @@ import {
   type Finding,
   giveUpAfterMs,
   type Incident,
+  type MessageKind,
   ruleWords,
   stepIncident,
 } from "../../../alarms/alarms.ts";
-import type { SqlClient } from "../../../base/change.ts";
 import type { Database } from "../database.ts";
 import { findAll, markFull, recoveryShownMs, succeededAtFailure, succeededOf } from "./alarm-findings.ts";
 import { saidStore, silencedSql } from "./alarms-said.ts";
+import { followRules } from "./follow-rules.ts";
+import { ruleStore } from "./rule-store.ts";
+import { type Found, type Looking, lookLock, type Watched } from "./watched.ts";
 
 const subjectsTold = 10;
 /** Alarms of these rules end when the task has succeeded. */
@@ -24,24 +27,18 @@ const lateKnownMs = 300_000;
 /** Longer than the pause between any two tries. */
 const untriedMs = 2 * 3_600_000;
 
-/** The transaction and time of one look. */
-interface Looking {
-  client: SqlClient;
-  s: string;
-  now: number;
-  summaryMs: number;
-}
-
 export function alarmStore(database: Database): AlarmStore {
   return {
     look: (rules, thresholds, channels, nowMs, found = []) =>
       look(database, { rules, thresholds, channels, nowMs, found }),
     lateFrom: (nowMs) => lateFrom(database, nowMs),
+    follow: (summaryMs, nowMs) => followRules(database, summaryMs, nowMs, follow),
     report: (findings, nowMs) => report(database, findings, nowMs),
     take: (channels, nowMs, untilMs, limit) => take(database, channels, nowMs, untilMs, limit),
     sent: (id, nowMs, by) => sent(database, id, nowMs, by),
     unsent: (id, error, nextMs, by) => unsent(database, id, error, nextMs, by),
     ...saidStore(database),
+    ...ruleStore(database),
   };
 }
 
@@ -60,18 +57,19 @@ async function look(database: Database, { rules, thresholds, channels, nowMs, fo
   if (rules.includes("overdue")) await markFull(database, nowMs);
   return database.transaction(async (client) => {
     // A lock, because two concurrent looks would each write the same messages.
-    const { rows } = await client.query("select pg_try_advisory_xact_lock(hashtext($1)) as mine", [`${s} alarms`]);
+    const { rows } = await client.query("select pg_try_advisory_xact_lock(hashtext($1)) as mine", [lookLock(s)]);
     if (!rows[0]?.mine) return 0;
     const now = Math.round(nowMs);
     const looking: Looking = { client, s, now, summaryMs: thresholds.summaryMs };
     const all = [...(await findAll(client, s, rules, thresholds, now)), ...own];
     let written = 0;
     for (const rule of rules) {
-      const findings = all.filter((finding) => finding.rule === rule);
-      const found = await raise(looking, rule, findings);
-      await close(looking, rule, findings);
-      const news = found + (await free(looking, rule));
-      written += await tell(looking, rule, news, channels[rule] ?? []);
+      const watched = watchedOf(rule, channels[rule] ?? [], looking.summaryMs);
+      written += await follow(
+        looking,
+        watched,
+        all.filter((finding) => finding.rule === rule),
+      );
     }
     await endUntold(looking, channels);
     await forget(looking);
@@ -97,6 +95,24 @@ async function lateFrom(database: Database, nowMs: number): Promise<number | nul
     [Math.round(nowMs)],
   );
   return row?.lateMs ?? null;
+}
+
+const watchedOf = (rule: AlarmRule, channels: readonly string[], summaryMs: number): Watched => ({
+  rule,
+  words: ruleWords[rule],
+  channels,
+  isCondition: conditions.has(rule),
+  endsBySuccess: afterSuccess.has(rule),
+  lastsMs: rule === "recovery" ? recoveryShownMs : summaryMs,
+});
+
+/** Brings a rule's alarms and its incident up to what was found. @returns how many messages were written */
+async function follow(looking: Looking, watched: Watched, findings: readonly Found[]): Promise<number> {
+  const found = await raise(looking, watched, findings);
+  await close(looking, watched, findings);
+  // In quiet hours what is found is held back, as by a silence, and the incident stays as it is.
+  if (watched.isQuiet) return 0;
+  return tell(looking, watched, found + (await free(looking, watched)));
 }
 
 async function report(database: Database, findings: readonly Finding[], nowMs: number): Promise<void> {
@@ -190,24 +206,28 @@ async function tried(
 /**
  * Writes a rule's findings to its alarms. @returns the number of new findings. A condition that goes on and an acknowledged alarm add none.
  * A silenced alarm adds none yet: its count is stored separately. A subject that had no open alarm adds at least one, even if it was found
- * without a count
+ * without a count. A condition that was found without a count, and now has one, has become worse, which is new
  */
-async function raise({ client, s, now }: Looking, rule: AlarmRule, findings: readonly Finding[]): Promise<number> {
+async function raise(
+  { client, s, now }: Looking,
+  { rule, isCondition, endsBySuccess, isQuiet }: Watched,
+  findings: readonly Found[],
+): Promise<number> {
   if (findings.length === 0) return 0;
   // One row per subject, because a rule may find a subject in two ways.
-  const bySubject = new Map<string, Finding>();
+  const bySubject = new Map<string, Found>();
   for (const finding of findings) {
     const before = bySubject.get(finding.subject);
     bySubject.set(finding.subject, before ? { ...before, count: before.count + finding.count } : finding);
   }
   const some = [...bySubject.values()].sort((a, b) => (a.subject < b.subject ? -1 : 1));
-  const succeeded = afterSuccess.has(rule) ? succeededAtFailure(s, "f.subject", "$6 - 3600000") : "0";
+  const succeeded = endsBySuccess ? succeededAtFailure(s, "f.subject", "$6 - 3600000") : "0";
   const { rows } = await client.query(
     `with before as (
-       select subject, seen_ms from ${s}.alarm where rule = $1 and cleared_ms is null),
+       select subject, seen_ms, count from ${s}.alarm where rule = $1 and cleared_ms is null),
      found as materialized (
-       select f.*, case when b.seen_ms is not null or ($7 and b.subject is not null) then 0 else greatest(f.count, (b.subject is null)::int) end as news,
-              ${silencedSql(s, "$1", "f.subject", "$6")} as silenced
+       select f.*, case when b.seen_ms is not null or ($7 and b.subject is not null and (b.count > 0 or f.count = 0)) then 0 else greatest(f.count, (b.subject is null)::int) end as news,
+              ${isQuiet ? "true" : silencedSql(s, "$1", "f.subject", "$6")} as silenced
        from unnest($2::text[], $3::bigint[], $4::text[], $5::bigint[]) as f (subject, count, text, run_id) left join before b using (subject)),
      kept as (
        insert into ${s}.alarm as a (rule, subject, opened_ms, last_ms, count, text, run_id, succeeded, held)
@@ -215,7 +235,7 @@ async function raise({ client, s, now }: Looking, rule: AlarmRule, findings: rea
        from found f order by f.subject
        on conflict (rule, subject) do update set
          opened_ms = case when a.cleared_ms is null then a.opened_ms else excluded.opened_ms end,
-         count = case when a.cleared_ms is null then a.count + case when $7 then 0 else excluded.count end else excluded.count end,
+         count = case when a.cleared_ms is null then a.count + case when $7 and a.count > 0 then 0 else excluded.count end else excluded.count end,
          last_ms = excluded.last_ms, text = excluded.text, run_id = excluded.run_id, succeeded = excluded.succeeded,
          held = case when a.cleared_ms is null then a.held else 0 end + excluded.held,
          seen_ms = case when a.cleared_ms is null then a.seen_ms end, cleared_ms = null)
@@ -227,7 +247,7 @@ async function raise({ client, s, now }: Looking, rule: AlarmRule, findings: rea
       some.map(({ text }) => text),
       some.map(({ runId }) => runId),
       now,
-      conditions.has(rule),
+      isCondition,
     ],
   );
   return Number(rows[0]?.news ?? 0);
@@ -238,16 +258,16 @@ async function raise({ client, s, now }: Looking, rule: AlarmRule, findings: rea
  * recurred for a while; a recovery a day later.
  */
 async function close(
-  { client, s, now, summaryMs }: Looking,
-  rule: AlarmRule,
-  findings: readonly Finding[],
+  { client, s, now }: Looking,
+  { rule, isCondition, endsBySuccess, lastsMs }: Watched,
+  findings: readonly Found[],
 ): Promise<void> {
-  const over = conditions.has(rule)
+  const over = isCondition
     ? "not (a.subject = any($3))"
-    : afterSuccess.has(rule)
+    : endsBySuccess
       ? `not (a.subject = any($3)) and (${succeededOf(s, "a.subject")} > a.succeeded
            or not exists (select from ${s}.task t where t.name = a.subject and t.deleted_ms is null and t.paused_ms is null))`
-      : `not (a.subject = any($3)) and a.last_ms < $2::bigint - ${rule === "recovery" ? recoveryShownMs : Math.round(summaryMs)}`;
+      : `not (a.subject = any($3)) and a.last_ms < $2::bigint - ${Math.round(lastsMs)}`;
   await client.query(
     `update ${s}.alarm a set cleared_ms = $2::bigint where a.rule = $1 and a.cleared_ms is null and ${over}`,
     [rule, now, findings.map(({ subject }) => subject)],
@@ -267,7 +287,7 @@ async function endUntold({ client, s, now }: Looking, channels: Partial<Record<A
  * Frees silenced alarms for sending once no silence covers them: findings that a silence held back and, if no incident is on, also alarms
  * that were sent before the silence and went on during it. @returns how many
  */
-async function free({ client, s, now }: Looking, rule: AlarmRule): Promise<number> {
+async function free({ client, s, now }: Looking, { rule, isCondition }: Watched): Promise<number> {
   const { rows } = await client.query(
     `with was as materialized (
        select a.subject, a.held from ${s}.alarm a where a.rule = $1 and a.cleared_ms is null and a.seen_ms is null
@@ -277,39 +297,86 @@ async function free({ client, s, now }: Looking, rule: AlarmRule): Promise<numbe
      freed as (
        update ${s}.alarm a set held = 0, freed_ms = $2::bigint from was where a.rule = $1 and a.subject = was.subject)
      select coalesce(sum(greatest(held, 1)), 0)::float8 as news from was`,
-    [rule, now, conditions.has(rule)],
+    [rule, now, isCondition],
   );
   return Number(rows[0]?.news ?? 0);
 }
 
 async function tell(
   { client, s, now, summaryMs }: Looking,
-  rule: AlarmRule,
+  { rule, words, channels, escalate }: Watched,
   news: number,
-  channels: readonly string[],
 ): Promise<number> {
+  const silenced = silencedSql(s, "$1", "a.subject", "$2");
   const { rows } = await client.query(
     `select (select count(*) from ${s}.alarm a where rule = $1 and cleared_ms is null and (i.rule is not null or seen_ms is null)
-               and not ${silencedSql(s, "$1", "a.subject", "$2")})::int as open,
+               and not ${silenced})::int as open,
+            (select count(*) from ${s}.alarm a where rule = $1 and cleared_ms is null and seen_ms is null and not ${silenced})::int as unseen,
             (select count(*) from ${s}.alarm a where rule = $1 and cleared_ms is null
-               and ${silencedSql(s, "$1", "a.subject", "$2")})::int as silenced, i.opened_ms::float8 as "openedMs",
+               and ${silenced})::int as silenced, i.opened_ms::float8 as "openedMs",
             i.told_ms::float8 as "toldMs", i.window_ms::float8 as "windowMs", i.total::float8 as total, i.told::float8 as told,
-            i.quiet_ms::float8 as "quietMs"
+            i.quiet_ms::float8 as "quietMs", i.escalated_ms::float8 as "escalatedMs"
      from (select 1) one left join ${s}.alarm_incident i on i.rule = $1`,
     [rule, now],
   );
-  const { open, silenced, ...row } = rows[0] as unknown as Incident & { open: number; silenced: number };
-  const before = (row.openedMs as number | null) === null ? null : row;
-  const { incident, message } = stepIncident(before, news, open, now, summaryMs);
+  const state = rows[0] as unknown as Incident & Told;
+  const before = (state.openedMs as number | null) === null ? null : state;
+  const { incident, message } = stepIncident(before, news, state.open, now, summaryMs);
+  const escalated = before !== null && before.escalatedMs !== null;
+  const escalates =
+    escalate !== undefined &&
+    !escalated &&
+    incident !== null &&
+    state.unseen > 0 &&
+    now - incident.openedMs >= escalate.afterMs;
   if (incident === null) {
     if (before) await client.query(`delete from ${s}.alarm_incident where rule = $1`, [rule]);
-  } else
+  } else {
+    const { openedMs, toldMs, windowMs, total, told, quietMs } = incident;
     await client.query(
-      `insert into ${s}.alarm_incident (rule, opened_ms, told_ms, window_ms, total, told, quiet_ms) values ($1, $2, $3, $4, $5, $6, $7)
-       on conflict (rule) do update set told_ms = $3, window_ms = $4, total = $5, told = $6, quiet_ms = $7`,
-      [rule, incident.openedMs, incident.toldMs, incident.windowMs, incident.total, incident.told, incident.quietMs],
+      `insert into ${s}.alarm_incident (rule, opened_ms, told_ms, window_ms, total, told, quiet_ms, escalated_ms)
+       values ($1, $2, $3, $4, $5, $6, $7, $8)
+       on conflict (rule) do update set told_ms = $3, window_ms = $4, total = $5, told = $6, quiet_ms = $7, escalated_ms = $8`,
+      [rule, openedMs, toldMs, windowMs, total, told, quietMs, escalates ? now : (before?.escalatedMs ?? null)],
     );
-  if (message === null || channels.length === 0) return 0;
+  }
+  // Each channel receives "raised" first, and the last message of the incident last.
+  const above = escalate?.channels.filter((channel) => !channels.includes(channel)) ?? [];
+  const sends: [MessageKind, readonly string[]][] = [];
+  if (message !== null) sends.push([message, escalated ? [...channels, ...above] : channels]);
+  if (escalates) sends.push(["raised", above]);
+  const wanted = sends.filter(([, to]) => to.length > 0);
+  if (wanted.length === 0) return 0;
+  const body = await bodyOf({ client, s, now }, { rule, words, news, before, silenced: state.silenced });
+  for (const [kind, to] of wanted)
+    await client.query(
+      `insert into ${s}.alarm_outbox (channel, rule, kind, body, created_ms, next_ms) select c, $2, $3, $4, $5, $5 from unnest($1::text[]) c`,
+      [to, rule, kind, JSON.stringify({ kind, ...body }), now],
+    );
+  return wanted.reduce((count, [, to]) => count + to.length, 0);
+}
+
+/** What a message needs beyond its incident. */
+interface Told {
+  open: number;
+  /** The open alarms that are neither acknowledged nor silenced. */
+  unseen: number;
+  silenced: number;
+  escalatedMs: number | null;
+}
+
+interface Telling {
+  rule: string;
+  words: string;
+  news: number;
+  before: Incident | null;
+  silenced: number;
+}
+
+async function bodyOf(
+  { client, s, now }: Pick<Looking, "client" | "s" | "now">,
+  { rule, words, news, before, silenced }: Telling,
+): Promise<Omit<AlarmMessage, "kind">> {
   const since = before?.openedMs ?? now;
   const { rows: subjects } = await client.query(
     `select subject as task, count::float8 as count, text, run_id::float8 as run, count(*) over ()::int as "all"
@@ -317,10 +384,9 @@ async function tell(
     [rule, since, now],
   );
   const total = before ? before.total + news : Math.max(1, news);
-  const body: AlarmMessage = {
-    kind: message,
+  return {
     rule,
-    words: ruleWords[rule],
+    words,
     atMs: now,
     sinceMs: since,
     total,
@@ -329,9 +395,4 @@ async function tell(
     moreSubjects: Math.max(0, Number(subjects[0]?.all ?? 0) - subjects.length),
     ...(silenced > 0 ? { silenced } : {}),
   };
-  await client.query(
-    `insert into ${s}.alarm_outbox (channel, rule, kind, body, created_ms, next_ms) select c, $2, $3, $4, $5, $5 from unnest($1::text[]) c`,
-    [channels, rule, message, JSON.stringify(body), now],
-  );
-  return channels.length;
 }

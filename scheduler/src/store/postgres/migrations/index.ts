@@ -65,6 +65,7 @@ import { runSnoozes } from "./0079-run-snoozes.ts";
 import { knownKeys } from "./0080-known-keys.ts";
 import { historySize } from "./0082-history-size.ts";
 import { lateness } from "./0083-lateness.ts";
+import { storedAlarmRules } from "./0084-alarm-rules.ts";
 
 /**
  * The oldest Carillon, told by the newest migration that it knows, that may work beside this one on the schema as it is. Raised by a
@@ -141,4 +142,5 @@ export const migrations: { number: number; name: string; sql: (schema: string) =
   { number: 80, name: "known-keys", sql: knownKeys },
   { number: 82, name: "history-size", sql: historySize },
   { number: 83, name: "lateness", sql: lateness },
+  { number: 84, name: "alarm-rules", sql: storedAlarmRules },
 ];

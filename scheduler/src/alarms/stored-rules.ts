@@ -1,0 +1,324 @@
+/**
+ * Alarm rules that the store keeps, in addition to the rules of a node's settings: their form, their check, and their times of day. Pure;
+ * docs/alarm-rules.md has what each kind finds.
+ */
+import { type Duration, formatDuration, parseDuration } from "../base/duration.ts";
+import { CarillonError, within } from "../base/errors.ts";
+import { limits } from "../base/limits.ts";
+import { meant } from "../base/nearest.ts";
+import { type Zone, zoneOf } from "../schedule/zone.ts";
+import { alarmRules } from "./alarms.ts";
+
+export const ruleKinds = [
+  "failed",
+  "slow",
+  "deadline",
+  "unfired",
+  "overdue",
+  "stuck",
+  "paused",
+  "ended",
+  "unserved",
+  "queue",
+] as const;
+export type RuleKind = (typeof ruleKinds)[number];
+
+/** The thresholds of all kinds; `kindParts` has those of each kind. */
+interface Thresholds {
+  /** This number of … */
+  failures?: number;
+  /** … the last `of` runs failed; default: `failures`. */
+  of?: number;
+  /** A run takes longer than this. */
+  longer?: Duration;
+  /** A run takes longer than `times` what 90 % of the task's last successful runs took. Default 3, or none if `longer` is given. */
+  times?: number;
+  /** Runs shorter than this are never too long by `times`. Default 1 min. */
+  least?: Duration;
+  /** A time of day, such as "06:00". */
+  by?: string;
+  zone?: string;
+  /** The days that have a deadline; 0 is Sunday. Default: each day. */
+  days?: number[];
+  /** Raise the alarm before the deadline, if the task's usual duration says that it will be missed. Default true. */
+  forecast?: boolean;
+  /** How long the condition lasts before it is an alarm. Default 1 min. */
+  after?: Duration;
+  /** More due runs of one task than this wait. */
+  more?: number;
+}
+
+export interface RuleScope {
+  /** Names, in which `*` stands for any text. Default: every task. */
+  tasks?: string[];
+  groups?: string[];
+  /** Only tasks whose `runLabels` have all of these. */
+  labels?: Record<string, string>;
+  /** Tasks of every namespace. Default: of the namespace that the rule's name begins with. */
+  everywhere?: boolean;
+}
+
+export interface QuietHours {
+  from: string;
+  to: string;
+  zone: string;
+}
+
+/** An alarm rule, as it is written. */
+export interface RuleContent extends Thresholds {
+  kind: RuleKind;
+  description?: string;
+  scope?: RuleScope;
+  /** The channels of its messages. Default: none, so that its alarms are only listed. */
+  channels?: string[];
+  /** In these hours it sends nothing. What is open at their end is sent then. */
+  quiet?: QuietHours;
+  /** An incident that has lasted for `after`, and has an alarm that no user has acknowledged, is also sent to these channels. */
+  escalate?: { after: Duration; channels: string[] };
+  enabled?: boolean;
+}
+
+export interface StoredRule {
+  name: string;
+  version: number;
+  content: RuleContent;
+  author: string;
+  reason: string;
+  changedMs: number;
+}
+
+const kindParts: Record<RuleKind, readonly (keyof Thresholds)[]> = {
+  failed: ["failures", "of"],
+  slow: ["longer", "times", "least"],
+  deadline: ["by", "zone", "days", "forecast"],
+  unfired: ["after"],
+  overdue: ["after"],
+  stuck: ["after"],
+  paused: [],
+  ended: [],
+  unserved: ["after"],
+  queue: ["more"],
+};
+const needed: Partial<Record<RuleKind, readonly (keyof Thresholds)[]>> = {
+  failed: ["failures"],
+  deadline: ["by", "zone"],
+  queue: ["more"],
+};
+const commonParts = ["kind", "description", "scope", "channels", "quiet", "escalate", "enabled"] as const;
+
+const mostListed = 100;
+const nameShape = /^[\p{L}\p{N}][\p{L}\p{N}._:@/-]*$/u;
+const timeOfDay = /^(?:[01]\d|2[0-3]):[0-5]\d$/;
+
+/** @throws OPTION_INVALID */
+export function checkRuleName(name: string): string {
+  if (name.length > limits.alarmRuleNameLength || !nameShape.test(name))
+    throw wrong("name", `an alarm rule cannot be called ${JSON.stringify(name.slice(0, limits.alarmRuleNameLength))}`);
+  if ((alarmRules as readonly string[]).includes(name) || name === "test")
+    throw wrong("name", `${name} is a rule of every node's settings, so no other rule can be called so`);
+  return name;
+}
+
+/** The checked content of a rule, whose parts are as given. @throws OPTION_INVALID, DURATION_INVALID, ZONE_UNKNOWN, each with a path */
+export function checkRule(given: RuleContent): RuleContent {
+  if (!isObject(given)) throw wrong("", "an alarm rule must be an object");
+  const { kind } = given;
+  if (!ruleKinds.includes(kind))
+    throw wrong("kind", `an alarm rule has no kind ${JSON.stringify(kind)}${meant(String(kind), ruleKinds)}`);
+  const own = kindParts[kind];
+  refuseOthers(given, [...commonParts, ...own], `a rule of kind ${kind}`, "");
+  const missing = needed[kind]?.find((part) => given[part] === undefined);
+  if (missing !== undefined) throw wrong(missing, `a rule of kind ${kind} needs ${missing}`);
+  for (const [part, value] of Object.entries(given)) checks[part as keyof RuleContent](value, part);
+  const { failures, of = failures, quiet } = given;
+  if (failures !== undefined && of !== undefined && of < failures)
+    throw wrong("of", `of must be at least ${failures}, the number of failures`);
+  if (quiet && quiet.from === quiet.to) throw wrong("quiet.to", "quiet hours must end at another time than they begin");
+  return given;
+}
+
+type Check = (value: unknown, path: string) => void;
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+function refuseOthers(given: object, known: readonly string[], what: string, path: string): void {
+  const other = Object.keys(given).find((part) => !known.includes(part));
+  if (other !== undefined)
+    throw wrong(`${path}${other}`, `${what} has no ${JSON.stringify(other)}${meant(other, known)}`, known);
+}
+
+const whole =
+  (least: number, most: number): Check =>
+  (value, path) => {
+    if (typeof value !== "number" || !Number.isInteger(value) || value < least || value > most)
+      throw wrong(path, `${path} must be a whole number from ${least} to ${most}`);
+  };
+const flag: Check = (value, path) => {
+  if (typeof value !== "boolean") throw wrong(path, `${path} must be true or false`);
+};
+const span: Check = (value, path) => void within(path, () => parseDuration(value as Duration, path, 1_000));
+const clock: Check = (value, path) => {
+  if (typeof value !== "string" || !timeOfDay.test(value)) throw wrong(path, `${path} must be a time such as "06:00"`);
+};
+const zone: Check = (value, path) => void within(path, () => zoneOf(value));
+const text =
+  (longest: number): Check =>
+  (value, path) => {
+    if (typeof value !== "string" || value.length > longest || value.includes("\0"))
+      throw wrong(path, `${path} must be a text of at most ${longest} characters`);
+  };
+const listed =
+  (one: Check, least: number): Check =>
+  (value, path) => {
+    if (!Array.isArray(value) || value.length < least || value.length > mostListed)
+      throw wrong(path, `${path} must be a list of ${least} to ${mostListed}`);
+    value.forEach((item, at) => {
+      one(item, `${path}[${at}]`);
+    });
+  };
+const named: Check = (value, path) => {
+  text(limits.taskNameLength)(value, path);
+  if (value === "") throw wrong(path, `${path} must not be empty`);
+};
+const object =
+  (parts: Record<string, Check>, must: readonly string[] = []): Check =>
+  (value, path) => {
+    if (!isObject(value)) throw wrong(path, `${path} must be an object`);
+    refuseOthers(value, Object.keys(parts), path, `${path}.`);
+    for (const part of must) if (value[part] === undefined) throw wrong(`${path}.${part}`, `${path} needs ${part}`);
+    for (const [part, given] of Object.entries(value)) parts[part]?.(given, `${path}.${part}`);
+  };
+const labels: Check = (value, path) => {
+  if (!isObject(value) || Object.keys(value).length > limits.runLabels) throw wrong(path, `${path} must hold texts`);
+  for (const [label, given] of Object.entries(value)) text(limits.taskNameLength)(given, `${path}.${label}`);
+};
+
+const checks: Record<keyof RuleContent, Check> = {
+  kind: () => undefined,
+  description: text(1_000),
+  failures: whole(1, mostListed),
+  of: whole(1, mostListed),
+  longer: span,
+  times: (value, path) => {
+    if (typeof value !== "number" || !(value > 1 && value <= 1_000)) throw wrong(path, `${path} must be above 1`);
+  },
+  least: span,
+  by: clock,
+  zone,
+  days: listed(whole(0, 6), 1),
+  forecast: flag,
+  after: span,
+  more: whole(0, 1_000_000),
+  scope: object({ tasks: listed(named, 1), groups: listed(named, 1), labels, everywhere: flag }),
+  channels: listed(named, 0),
+  quiet: object({ from: clock, to: clock, zone }, ["from", "to", "zone"]),
+  escalate: object({ after: span, channels: listed(named, 1) }, ["after", "channels"]),
+  enabled: flag,
+};
+
+const wrong = (path: string, what: string, known: readonly string[] = []) =>
+  new CarillonError("OPTION_INVALID", what, {
+    path,
+    hint: known.length > 0 ? `It has ${known.join(", ")}.` : "See docs/alarm-rules.md.",
+  });
+
+/** The thresholds as milliseconds and numbers, with the defaults. */
+export const thresholdsOf = ({
+  failures = 1,
+  of = failures,
+  longer,
+  times,
+  least = "1m",
+  after = "1m",
+  more = 0,
+}: RuleContent) => ({
+  failures,
+  of,
+  longerMs: longer === undefined ? null : parseDuration(longer),
+  times: times ?? (longer === undefined ? 3 : null),
+  leastMs: parseDuration(least),
+  afterMs: parseDuration(after),
+  more,
+});
+
+/** What a rule finds, in words. */
+export function ruleText(content: RuleContent): string {
+  const { failures, of, longerMs, times, afterMs, more } = thresholdsOf(content);
+  const lasting = formatDuration(afterMs);
+  switch (content.kind) {
+    case "failed":
+      return of === 1 ? "the last run failed" : `${failures} of the last ${of} runs failed`;
+    case "slow":
+      return [
+        ...(longerMs === null ? [] : [`a run takes longer than ${formatDuration(longerMs)}`]),
+        ...(times === null ? [] : [`a run takes longer than ${times} times the usual`]),
+      ].join(", or ");
+    case "deadline":
+      return `not done by ${content.by} ${content.zone}`;
+    case "unfired":
+      return `a slot did not fire for ${lasting}`;
+    case "overdue":
+      return `due runs wait for a worker for ${lasting}`;
+    case "stuck":
+      return `runs are stuck for ${lasting}`;
+    case "paused":
+      return "paused by its failures";
+    case "ended":
+      return "the schedule has no slot left";
+    case "unserved":
+      return `no worker takes its runs for ${lasting}`;
+    case "queue":
+      return `more than ${more} due runs of a task wait`;
+    default:
+      // A kind of a newer version.
+      return content.kind satisfies never;
+  }
+}
+
+const dayMs = 86_400_000;
+const ofDayMs = (time: string): number => Number(time.slice(0, 2)) * 3_600_000 + Number(time.slice(3)) * 60_000;
+const localOf = (at: Zone, ms: number): number => ms + at.at(ms).offset;
+/** A local time that a change of the clocks skips counts as the one an hour later. */
+const instantOf = (at: Zone, local: number): number => local - at.at(local - at.at(local).offset).offset;
+
+export interface Deadline {
+  /** Only runs that were due after this, a day before the deadline, meet it. */
+  fromMs: number;
+  byMs: number;
+}
+
+/** The last deadline at or before `nowMs`, and the next one. */
+export function deadlinesAround(
+  { by, zone: name, days }: Pick<RuleContent, "by" | "zone" | "days">,
+  nowMs: number,
+): { last: Deadline; next: Deadline } {
+  const at = zoneOf(name);
+  const time = ofDayMs(by as string);
+  const today = Math.floor(localOf(at, nowMs) / dayMs);
+  // 1970-01-01 was a Thursday. A week and a day to each side has a deadline, if only one day of the week has one.
+  const some = Array.from({ length: 17 }, (_, n) => today - 8 + n)
+    .filter((day) => days === undefined || days.includes((((day + 4) % 7) + 7) % 7))
+    .map((day) => ({ fromMs: instantOf(at, (day - 1) * dayMs + time), byMs: instantOf(at, day * dayMs + time) }));
+  const last = some.findLast(({ byMs }) => byMs <= nowMs) as Deadline;
+  return { last, next: some.find(({ byMs }) => byMs > nowMs) as Deadline };
+}
+
+/** True if it is quiet hours. Hours that end before they begin go over midnight. */
+export function isQuiet(quiet: QuietHours | undefined, nowMs: number): boolean {
+  if (quiet === undefined) return false;
+  const local = localOf(zoneOf(quiet.zone), nowMs);
+  const time = ((local % dayMs) + dayMs) % dayMs;
+  const [from, to] = [ofDayMs(quiet.from), ofDayMs(quiet.to)];
+  return from < to ? time >= from && time < to : time >= from || time < to;
+}
+
+/** A stored rule as the API and the commands show it. */
+export const ruleObject = ({ content, author, reason, changedMs, ...rest }: StoredRule) => ({
+  ...rest,
+  ...content,
+  finds: ruleText(content),
+  author,
+  reason,
+  changed: new Date(changedMs).toISOString(),
+});

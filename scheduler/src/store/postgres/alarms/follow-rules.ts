@@ -1,0 +1,138 @@
+import type { Finding } from "../../../alarms/alarms.ts";
+import {
+  checkRule,
+  isQuiet,
+  type RuleContent,
+  type RuleKind,
+  ruleText,
+  type StoredRule,
+  thresholdsOf,
+} from "../../../alarms/stored-rules.ts";
+import { parseDuration } from "../../../base/duration.ts";
+import { isCarillonError } from "../../../base/errors.ts";
+import { defaultNamespace, namespaceOf } from "../../../base/namespace.ts";
+import type { Database } from "../database.ts";
+import { askedOf, counted, findingOf, markFull, most } from "./alarm-findings.ts";
+import { finders } from "./rule-findings.ts";
+import { countedKinds, enabledSql } from "./rule-store.ts";
+import { type Found, type Looking, lookLock, type Watched } from "./watched.ts";
+
+type Follow = (looking: Looking, watched: Watched, findings: readonly Found[]) => Promise<number>;
+type Rule = Pick<StoredRule, "name" | "content">;
+
+/** @see AlarmStore.follow */
+export async function followRules(
+  database: Database,
+  summaryMs: number,
+  nowMs: number,
+  follow: Follow,
+): Promise<number> {
+  const s = database.schema;
+  const enabled = `select name, content from ${s}.alarm_rule where ${enabledSql} order by name collate "C"`;
+  const seen = await database.query<Rule>("alarm-rules-enabled", enabled);
+  if (seen.length === 0) return 0;
+  if (seen.some(({ content }) => content.kind === "overdue")) await markFull(database, nowMs);
+  return database.transaction(async (client) => {
+    const { rows: locked } = await client.query("select pg_try_advisory_xact_lock(hashtext($1)) as mine", [
+      lookLock(s),
+    ]);
+    if (!locked[0]?.mine) return 0;
+    // Read again under the lock, because a rule that was turned off in the meantime must not raise an alarm.
+    const { rows } = await client.query(enabled);
+    const rules = rows as unknown as Rule[];
+    const looking: Looking = { client, s, now: Math.round(nowMs), summaryMs };
+    const isCounted = rules.some(({ content }) => countedKinds.includes(content.kind));
+    const news = isCounted ? await counted(client, s, looking.now, "alarm_rule_seen") : [];
+    let written = 0;
+    for (const rule of rules) {
+      const problem = problemOf(rule.content);
+      written +=
+        problem === null
+          ? await follow(looking, watchedOf(rule, looking), await findingsOf(looking, rule, news))
+          : await follow(looking, unreadable(rule, looking), [{ subject: "", count: 1, text: problem, runId: null }]);
+    }
+    return written;
+  });
+}
+
+/** Why this node cannot evaluate the rule: a newer node, or one with newer time zones, stored it. null: it can. */
+function problemOf(content: RuleContent): string | null {
+  try {
+    checkRule(content);
+    return null;
+  } catch (error) {
+    if (!isCarillonError(error)) throw error;
+    return error.message;
+  }
+}
+
+/** The rule itself raises an alarm, so that it is not silent, and the other rules are evaluated all the same. */
+const unreadable = ({ name, content }: Rule, { summaryMs }: Looking): Watched => ({
+  rule: name,
+  words: `${name}: the leading node cannot evaluate this rule`,
+  channels: content.channels ?? [],
+  isCondition: true,
+  lastsMs: summaryMs,
+});
+
+const watchedOf = ({ name, content }: Rule, { now, summaryMs }: Looking): Watched => {
+  const { channels = [], quiet, escalate } = content;
+  return {
+    rule: name,
+    words: `${name}: ${ruleText(content)}`,
+    channels,
+    isCondition: content.kind !== "unfired",
+    lastsMs: summaryMs,
+    isQuiet: isQuiet(quiet, now),
+    ...(escalate && { escalate: { afterMs: parseDuration(escalate.after), channels: escalate.channels } }),
+  };
+};
+
+/**
+ * SQL condition: a task `t` is in a rule's scope, whose parts are $1 to $4 (`scopeValues`). One text for all rules, so that the database
+ * prepares few statements.
+ */
+const scopeSql = (s: string): string => `t.deleted_ms is null
+  and ($1::text is null or case when $1 = '${defaultNamespace}' then position('/' in t.name) = 0 else starts_with(t.name, $1 || '/') end)
+  and ($2::text[] is null or t.name like any ($2))
+  and ($3::text[] is null or t.group_id in (select id from ${s}.worker_group where name = any ($3)))
+  and ($4::jsonb is null or t.run_labels @> $4)`;
+
+function scopeValues({ name, content: { scope = {} } }: Rule): unknown[] {
+  const { tasks, groups, labels, everywhere = false } = scope;
+  return [
+    everywhere ? null : namespaceOf(name),
+    tasks?.map((one) => one.replaceAll(/[\\%_]/g, "\\$&").replaceAll("*", "%")) ?? null,
+    groups ?? null,
+    labels === undefined ? null : JSON.stringify(labels),
+  ];
+}
+
+/** Kinds for which a rule of the settings has the statement; the rule's own duration takes the place of the settings' duration. */
+const given = ["overdue", "stuck", "unfired", "paused"] as const;
+const isGiven = (kind: RuleKind): kind is (typeof given)[number] => given.some((one) => one === kind);
+
+async function findingsOf(looking: Looking, rule: Rule, news: readonly Finding[]): Promise<Found[]> {
+  const { client, s, now } = looking;
+  const { kind } = rule.content;
+  const values = scopeValues(rule);
+  if (!isGiven(kind)) return finders[kind]({ ...looking, rule, scope: scopeSql(s), values, news });
+  const question = askedOf(s)[kind];
+  const { rows } = question
+    ? await client.query(question.sql, question.valueOf(spansOf(rule.content), now))
+    : { rows: [] };
+  const found = rows.map((row) => findingOf(kind, row));
+  if (kind === "unfired") found.push(...news.filter((finding) => finding.rule === "unfired"));
+  if (found.length === 0) return [];
+  const { rows: inside } = await client.query(
+    `select t.name from ${s}.task t where ${scopeSql(s)} and t.name = any ($5) limit ${most}`,
+    [...values, found.map(({ subject }) => subject)],
+  );
+  const names = new Set(inside.map(({ name }) => name));
+  return found.filter(({ subject }) => names.has(subject));
+}
+
+function spansOf(content: RuleContent) {
+  const { afterMs } = thresholdsOf(content);
+  return { lateMs: afterMs, overdueMs: afterMs, unfiredMs: afterMs, stuckMs: afterMs, leaderlessMs: afterMs, summaryMs: afterMs };
+}

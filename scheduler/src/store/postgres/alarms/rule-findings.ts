@@ -1,0 +1,217 @@
+import type { Finding } from "../../../alarms/alarms.ts";
+import {
+  type Deadline,
+  deadlinesAround,
+  type RuleKind,
+  type StoredRule,
+  thresholdsOf,
+} from "../../../alarms/stored-rules.ts";
+import { formatDuration } from "../../../base/duration.ts";
+import { runOutcome, runState, takesRuns } from "../states.ts";
+import { most } from "./alarm-findings.ts";
+import type { Found, Looking } from "./watched.ts";
+
+interface Finder extends Looking {
+  rule: Pick<StoredRule, "name" | "content">;
+  /** SQL condition: a task `t` is in the rule's scope. */
+  scope: string;
+  /** The values of `scope`, $1 to $4. */
+  values: readonly unknown[];
+  /** What the tasks' counters show as new. */
+  news: readonly Finding[];
+}
+
+type Find = (finder: Finder) => Promise<Found[]>;
+
+/** Older runs say nothing about how a task does now; the bound also limits how many partitions of the history are read. */
+const lookedBackMs = 30 * 86_400_000;
+/** The successful runs by which a task's usual duration is measured, and the fewest that say anything. */
+const usualOf = 50;
+const usualLeast = 5;
+
+/** A task that keeps no row of its successful runs. */
+const keepsNoneSql = "t.definition->>'history' = 'failures'";
+
+/**
+ * SQL: what a share of the last successful runs of the task `t` took at most, from start to end, as `usual` (null: too few of them).
+ * @param share such as 0.9 @param since the parameter before whose time no run is read
+ */
+const usualSql = (s: string, share: number, since: string): string =>
+  `(select case when count(*) >= ${usualLeast} then percentile_cont(${share}) within group (order by h.took) end::float8 as usual
+    from (select ended_ms - started_ms as took from ${s}.run_history
+          where task_id = t.id and outcome = ${runOutcome.succeeded} and started_ms is not null and ended_ms > ${since}
+          order by ended_ms desc, id desc limit ${usualOf}) h)`;
+
+const spanText = (ms: number): string => formatDuration(ms < 1_000 ? Math.round(ms) : Math.round(ms / 1_000) * 1_000);
+
+/**
+ * The last runs of the tasks that have just failed, and of those with an open alarm: no other task can have come into this state, or out of
+ * it.
+ */
+const failed: Find = async ({ client, s, now, rule, scope, values, news }) => {
+  const { failures, of } = thresholdsOf(rule.content);
+  const { rows: open } = await client.query(
+    `select subject from ${s}.alarm where rule = $1 and cleared_ms is null limit ${most}`,
+    [rule.name],
+  );
+  const tasks = new Set(open.map(({ subject }) => String(subject)));
+  for (const { rule: found, subject } of news) if (found !== "unfired" && tasks.size < 2 * most) tasks.add(subject);
+  if (tasks.size === 0) return [];
+  const last = (outcome: number) => `(select id, outcome, ended_ms from ${s}.run_history
+      where task_id = t.id and outcome = ${outcome} and ended_ms > $6 order by ended_ms desc, id desc limit $7)`;
+  const { rows } = await client.query(
+    `select t.name as subject, x.failed, x.runs, x.run::float8 as run
+     from ${s}.task t cross join lateral (
+       select count(*) filter (where outcome = ${runOutcome.failed})::int as failed, count(*)::int as runs,
+              max(id) filter (where outcome = ${runOutcome.failed}) as run
+       from (select * from (${last(runOutcome.succeeded)} union all ${last(runOutcome.failed)}) e
+             order by ended_ms desc, id desc limit $7) l) x
+     where ${scope} and t.name = any ($5) and x.failed >= $8 and not coalesce(${keepsNoneSql}, false)
+     order by x.failed desc, t.name limit ${most}`,
+    [...values, [...tasks], now - lookedBackMs, of, failures],
+  );
+  return rows.map(({ subject, failed, runs, run }) => ({
+    subject: String(subject),
+    count: Number(failed),
+    text: runs === 1 ? "the last run failed" : `${failed} of the last ${runs} runs failed`,
+    runId: Number(run),
+  }));
+};
+
+/** Looks at the runs that have been under way for a while only. */
+const slow: Find = async ({ client, s, now, rule, scope, values }) => {
+  const { longerMs, times, leastMs } = thresholdsOf(rule.content);
+  const least = Math.min(longerMs ?? Number.POSITIVE_INFINITY, times === null ? Number.POSITIVE_INFINITY : leastMs);
+  const { rows } = await client.query(
+    `select t.name as subject, r.run::float8 as run, ($5::bigint - r.started_ms)::float8 as "forMs", u.usual
+     from (select task_id, min(started_ms) as started_ms, (array_agg(id order by started_ms, id))[1] as run from ${s}.run
+           where state = ${runState.claimed} and started_ms < $5::bigint - $6::bigint group by task_id) r
+     join ${s}.task t on t.id = r.task_id cross join lateral ${usualSql(s, 0.9, "$7")} u
+     where ${scope} order by t.name limit ${most}`,
+    [...values, now, least, now - lookedBackMs],
+  );
+  return rows.flatMap(({ subject, run, forMs, usual }): Found[] => {
+    const took = Number(forMs);
+    const isUnusual = times !== null && usual !== null && took > leastMs && took > times * Number(usual);
+    if (!isUnusual && (longerMs === null || took <= longerMs)) return [];
+    const usually = usual === null ? "" : `; 90 % of its runs take at most ${spanText(Number(usual))}`;
+    return [
+      {
+        subject: String(subject),
+        count: 1,
+        text: `a run has been under way for ${spanText(took)}${usually}`,
+        runId: Number(run),
+      },
+    ];
+  });
+};
+
+interface DeadlineRow {
+  subject: string;
+  wasDone: boolean;
+  isDone: boolean;
+  bornMs: number | null;
+  startedMs: number | null;
+  waitsMs: number | null;
+  slotMs: number | null;
+  usual: number | null;
+}
+
+const deadline: Find = async ({ client, s, now, rule, scope, values }) => {
+  const { last, next } = deadlinesAround(rule.content, now);
+  const done = (since: string) => `exists (select from ${s}.run_history h
+    where h.task_id = t.id and h.outcome = ${runOutcome.succeeded} and h.ended_ms > ${since} and h.due_ms > ${since})`;
+  const { rows } = await client.query(
+    `select t.name as subject, ${done("$5::bigint")} as "wasDone", ${done("$6::bigint")} as "isDone",
+       (select v.changed_ms from ${s}.task_version v where v.task_id = t.id and v.version = 1)::float8 as "bornMs",
+       (select min(r.started_ms) from ${s}.run r where r.task_id = t.id and r.state = ${runState.claimed})::float8 as "startedMs",
+       (select min(r.due_ms) from ${s}.run r where r.task_id = t.id and r.state <> ${runState.claimed})::float8 as "waitsMs",
+       (select p.next_slot_ms from ${s}.plan p where p.task_id = t.id)::float8 as "slotMs", u.usual
+     from ${s}.task t cross join lateral ${usualSql(s, 0.5, "$7")} u
+     where ${scope} and t.paused_ms is null and not coalesce(${keepsNoneSql}, false) order by t.name limit ${most}`,
+    [...values, last.fromMs, next.fromMs, now - lookedBackMs],
+  );
+  const by = `${rule.content.by} ${rule.content.zone}`;
+  return (rows as unknown as DeadlineRow[]).flatMap((row): Found[] => {
+    const found = { subject: row.subject, runId: null };
+    if (!row.wasDone && (row.bornMs === null || row.bornMs < last.byMs))
+      return [{ ...found, count: 1, text: `not done by ${by}${row.startedMs === null ? "" : "; a run is under way"}` }];
+    const why = (rule.content.forecast ?? true) && !row.isDone ? missedBy(row, next, now) : null;
+    // A forecast has no count, so that the missed deadline after it is found as worse, and told.
+    return why === null ? [] : [{ ...found, count: 0, text: `will probably not be done by ${by}: ${why}` }];
+  });
+};
+
+/** Why the next deadline will probably be missed; null: it will not, or the day before it has not begun. */
+function missedBy(row: DeadlineRow, { fromMs, byMs }: Deadline, now: number): string | null {
+  if (now < fromMs) return null;
+  const usually = row.usual === null ? "" : `, and usually takes ${spanText(row.usual)}`;
+  const took = row.usual ?? 0;
+  if (row.startedMs !== null)
+    return row.startedMs + took > byMs ? `it has been under way for ${spanText(now - row.startedMs)}${usually}` : null;
+  const starts = [row.waitsMs, row.slotMs].filter((ms) => ms !== null);
+  // A task that other code enqueues: nothing says when.
+  if (starts.length === 0) return null;
+  const startMs = Math.max(now, Math.min(...starts));
+  if (startMs + took <= byMs) return null;
+  return startMs > byMs ? "its next run is due later" : `it has not begun${usually}`;
+}
+
+const ended: Find = async ({ client, s, scope, values }) => {
+  const { rows } = await client.query(
+    `select t.name as subject from ${s}.plan p join ${s}.task t on t.id = p.task_id
+     where ${scope} and p.next_slot_ms is null and not p.paused and t.definition->'schedule'->>'type' <> 'manual'
+       and not exists (select from ${s}.run r where r.task_id = t.id) order by t.name limit ${most}`,
+    [...values],
+  );
+  const text = "no slot is left: give it another schedule, or remove it";
+  return rows.map(({ subject }) => ({ subject: String(subject), count: 1, text, runId: null }));
+};
+
+const unserved: Find = async ({ client, s, now, rule, scope, values }) => {
+  const { rows } = await client.query(
+    `with alive as materialized (
+       select groups, tasks, labels from ${s}.session
+       where ((${takesRuns}) or ended_ms > $5::bigint) and coalesce(capacity, 1) > 0)
+     select t.name as subject, g.name as "group" from ${s}.task t join ${s}.worker_group g on g.id = t.group_id
+     where ${scope} and t.paused_ms is null and not exists (
+       select from alive o where g.name = any (o.groups) and (o.tasks is null or coalesce(t.of_name, t.name) = any (o.tasks))
+         and o.labels @> coalesce(t.definition->'labels', '{}')) order by t.name limit ${most}`,
+    [...values, now - thresholdsOf(rule.content).afterMs],
+  );
+  return rows.map(({ subject, group }) => ({
+    subject: String(subject),
+    count: 1,
+    text: `no live worker of the group ${group} takes its runs`,
+    runId: null,
+  }));
+};
+
+/** Counts each task's due runs up to the threshold, by the index of a task's runs. */
+const queue: Find = async ({ client, s, now, rule, scope, values }) => {
+  const { more } = thresholdsOf(rule.content);
+  const { rows } = await client.query(
+    `select t.name as subject from ${s}.task t cross join lateral (
+       select count(*) as waiting from (
+         select from ${s}.run r where r.task_id = t.id and r.due_ms <= $5 and r.state in (${runState.held}, ${runState.ready})
+         limit $6::int + 1) w) q
+     where ${scope} and q.waiting > $6 order by t.name limit ${most}`,
+    [...values, now, more],
+  );
+  return rows.map(({ subject }) => ({
+    subject: String(subject),
+    count: 1,
+    text: `more than ${more} due runs wait`,
+    runId: null,
+  }));
+};
+
+/** By kind; of the other kinds, a rule of the settings has the statement. */
+export const finders: Record<Exclude<RuleKind, "overdue" | "stuck" | "unfired" | "paused">, Find> = {
+  failed,
+  slow,
+  deadline,
+  ended,
+  unserved,
+  queue,
+};

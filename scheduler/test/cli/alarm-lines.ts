@@ -1,0 +1,33 @@
+/** The part of `lines` about alarms. */
+export const alarmLines: Readonly<Record<string, readonly string[]>> = {
+  alarms: [""],
+  "alarms list": [""],
+  "alarms acknowledge": ["late --task order", "late", "late --task no-such", "stuck", "no-such"],
+  "alarms silence": [
+    "late --for 2h",
+    "late --task order --for 2h --reason migration",
+    "--task mail --for 1h",
+    "--for 1h",
+    "late --for 31d",
+    "late --for never",
+    "late --for 0s",
+    "late",
+    "no-such --for 1h",
+    "late --task no-such --for 1h",
+  ],
+  "alarms silences": [""],
+  "alarms rules": [""],
+  "alarms rules list": [""],
+  "alarms rules show": ["by-six", "no-such", "failed"],
+  "alarms rules set": [
+    "by-six {folder}/rule.yaml --reason spare",
+    "by-six {folder}/rule.yaml",
+    "new {folder}/rule.yaml",
+    "new {folder}/wrong-rule.yaml",
+    "failed {folder}/rule.yaml",
+    "new {folder}/no-such.yaml",
+    "new",
+  ],
+  "alarms rules delete": ["by-six --reason gone", "by-six", "no-such"],
+  "alarms unsilence": ["{silence}", "{silence}", "999999", "0", "x"],
+};
