@@ -49,14 +49,18 @@ type Part<Shape, Name extends string, Side extends "input" | "output"> = Shape e
   : Record<never, never>;
 
 /** The fields that a caller gives: those of the path, the query and the body, in one object. */
-export type Given<Id extends RouteId> = Part<Routes[Id], "params", "input"> &
-  Part<Routes[Id], "query", "input"> &
-  Part<Routes[Id], "body", "input">;
+export type Given<Id extends RouteId> = Fields<"input">[Id];
 
 /** The same fields as the server receives them, checked and with defaults. */
-export type Read<Id extends RouteId> = Part<Routes[Id], "params", "output"> &
-  Part<Routes[Id], "query", "output"> &
-  Part<Routes[Id], "body", "output">;
+export type Read<Id extends RouteId> = Fields<"output">[Id];
+
+/**
+ * The fields of each route, looked up by its id: of an id that is not known yet, the compiler would else combine the path of any route with
+ * the query of any and the body of any, which are too many types for it.
+ */
+type Fields<Side extends "input" | "output"> = {
+  [Id in RouteId]: Part<Routes[Id], "params", Side> & Part<Routes[Id], "query", Side> & Part<Routes[Id], "body", Side>;
+};
 
 export type Answer<Id extends RouteId> = Routes[Id] extends { answer: infer Schema }
   ? Schema extends z.ZodType
