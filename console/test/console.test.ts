@@ -5,6 +5,7 @@
 import { describe, expect, test } from "vitest";
 import { postgres } from "../../scheduler/test/support/servers.ts";
 import { completionsAndUndo } from "./acts.ts";
+import { waysOfAlarmRules } from "./alarm-rules.ts";
 import { servingAndSignIn } from "./entering.ts";
 import { formsAmongOthers } from "./forms.ts";
 import { calendarsAndAccess } from "./keeping.ts";
@@ -80,6 +81,7 @@ describe.each([
 });
 
 waysOfAnOperator(house);
+waysOfAlarmRules(house);
 deadLettersAndAudit(house);
 calendarsAndAccess(house);
 completionsAndUndo(house);

@@ -21,6 +21,7 @@ import { Messages } from "./messages.tsx";
 import { type Alarm, isGiven, type Rule, ruleName } from "./rule.ts";
 import { Rules } from "./rules.tsx";
 import { SilenceDialog, Silences } from "./silences.tsx";
+import { StoredRules } from "./stored.tsx";
 
 /** The open dialog and its alarm, which may end before the user answers. A silence need not belong to an alarm. */
 type Asked = { act: "acknowledge"; alarm: Alarm } | { act: "silence"; alarm?: Alarm };
@@ -34,8 +35,9 @@ export function Alarms() {
   const reach = useReach("operator");
   const seesAll = useSees("viewer", true);
   const alarms = usePages("listAlarms", { limit: 100 }, { everyMs });
-  const rules = useAnswer("listAlarmRules", {}, { enabled: seesAll });
-  const isOff = rules.data !== undefined && rules.data.summaryMs === null;
+  const rules = useAnswer("listAlarmRules", {});
+  const given = seesAll && rules.data?.summaryMs !== null;
+  const isOff = rules.data !== undefined && rules.data.summaryMs === null && rules.data.stored.length === 0;
   const [asked, setAsked] = useState<Asked>();
   const close = () => setAsked(undefined);
   return (
@@ -89,12 +91,9 @@ export function Alarms() {
         }
       </Shown>
       <Silences />
-      {seesAll && !isOff && (
-        <>
-          <Messages />
-          <Rules rules={rules} may={reach.everywhere} />
-        </>
-      )}
+      {seesAll && !isOff && <Messages />}
+      <StoredRules rules={rules} />
+      {given && <Rules rules={rules} may={reach.everywhere} />}
       {asked?.act === "acknowledge" && <Acknowledge alarm={asked.alarm} onClose={close} />}
       {asked?.act === "silence" && (
         <SilenceDialog rule={asked.alarm?.rule ?? null} task={asked.alarm?.task ?? null} onClose={close} />

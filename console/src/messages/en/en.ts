@@ -1,4 +1,5 @@
 import { accessEn } from "./access.ts";
+import { alarmRulesEn } from "./alarm-rules.ts";
 import { alarmsEn } from "./alarms.ts";
 import { auditEn } from "./audit.ts";
 import { calendarsEn } from "./calendars.ts";
@@ -19,6 +20,7 @@ export const en = {
   ...clusterEn,
   ...operationsEn,
   ...alarmsEn,
+  ...alarmRulesEn,
   ...payloadEn,
   ...timelineEn,
   ...signInEn,

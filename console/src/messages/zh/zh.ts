@@ -1,5 +1,6 @@
 import type { en } from "../en/en.ts";
 import { accessZh } from "./access.ts";
+import { alarmRulesZh } from "./alarm-rules.ts";
 import { alarmsZh } from "./alarms.ts";
 import { auditZh } from "./audit.ts";
 import { calendarsZh } from "./calendars.ts";
@@ -19,6 +20,7 @@ export const zh: Record<keyof typeof en, string> = {
   ...clusterZh,
   ...operationsZh,
   ...alarmsZh,
+  ...alarmRulesZh,
   ...payloadZh,
   ...timelineZh,
   ...signInZh,

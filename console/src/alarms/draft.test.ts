@@ -1,0 +1,45 @@
+import { expect, test } from "vitest";
+import { contentOf, contentOfDraft, draftOf, isIncomplete, type Stored } from "./draft.ts";
+
+const stored = {
+  name: "settled-by-six",
+  version: 3,
+  kind: "deadline",
+  description: "the bank closes",
+  by: "06:00",
+  zone: "Asia/Shanghai",
+  days: [1, 2],
+  scope: { tasks: ["settle"], labels: { team: "pay=now" } },
+  channels: ["ops"],
+  quiet: { from: "22:00", to: "07:00", zone: "UTC" },
+  escalate: { after: "15m", channels: ["boss"] },
+  enabled: false,
+  finds: "not done by 06:00 Asia/Shanghai",
+  author: "ann",
+  reason: "",
+  changed: "2026-11-30T01:06:00.000Z",
+} satisfies Stored;
+
+test("a rule goes through the fields as it was, also what they do not show", () => {
+  expect(contentOfDraft(draftOf(stored, "UTC"), stored)).toEqual(contentOf(stored));
+  expect(contentOf(stored)).not.toHaveProperty("version");
+});
+
+test("another kind takes its own thresholds alone, and numbers as numbers", () => {
+  const draft = { ...draftOf(stored, "UTC"), kind: "failed" as const, parts: { failures: "3", of: "", by: "06:00" } };
+  expect(contentOfDraft(draft, stored)).toMatchObject({ kind: "failed", failures: 3 });
+  expect(contentOfDraft(draft, stored)).not.toHaveProperty("by");
+  expect(contentOfDraft(draft, stored)).not.toHaveProperty("of");
+  expect(contentOfDraft(draft, stored)).not.toHaveProperty("days");
+});
+
+test.each([
+  [{ name: "" }, true],
+  [{ name: "a" }, false],
+  [{ name: "a", parts: {} }, true],
+  [{ name: "a", quietFrom: "22:00" }, true],
+  [{ name: "a", escalateAfter: "15m" }, true],
+  [{ name: "a", escalateAfter: "15m", escalateChannels: ["boss"] }, false],
+])("a new rule with %j lacks something: %s", (given, lacks) => {
+  expect(isIncomplete({ ...draftOf(null, "UTC"), ...given })).toBe(lacks);
+});

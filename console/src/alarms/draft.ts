@@ -1,0 +1,115 @@
+/** An alarm rule in the form of the dialog's fields: all texts, and lists of texts. */
+import type { Answer, Given } from "carillon/contract";
+
+export type Stored = Answer<"listAlarmRules">["stored"][number];
+export type Kind = Stored["kind"];
+type Content = Omit<Given<"createAlarmRule">, "name" | "reason">;
+export type Part = "failures" | "of" | "longer" | "times" | "least" | "by" | "zone" | "after" | "more";
+
+/** The thresholds of each kind, in the order of the fields. */
+export const partsOf: Record<Kind, readonly Part[]> = {
+  failed: ["failures", "of"],
+  slow: ["times", "least", "longer"],
+  deadline: ["by", "zone"],
+  unfired: ["after"],
+  overdue: ["after"],
+  stuck: ["after"],
+  paused: [],
+  ended: [],
+  unserved: ["after"],
+  queue: ["more"],
+};
+export const kinds = Object.keys(partsOf) as Kind[];
+const needed: Part[] = ["failures", "by", "zone", "more"];
+const numbers: readonly Part[] = ["failures", "of", "times", "more"];
+
+export interface Draft {
+  name: string;
+  kind: Kind;
+  parts: Partial<Record<Part, string>>;
+  forecast: boolean;
+  tasks: string[];
+  groups: string[];
+  /** Each as "team=pay". */
+  labels: string[];
+  everywhere: boolean;
+  channels: string[];
+  quietFrom: string;
+  quietTo: string;
+  quietZone: string;
+  escalateAfter: string;
+  escalateChannels: string[];
+}
+
+export function draftOf(rule: Stored | null, zone: string): Draft {
+  const { kind = "failed", scope = {}, quiet, escalate, ...rest }: Partial<Stored> = rule ?? {};
+  const given = Object.fromEntries(
+    partsOf[kind].flatMap((part) => (rest[part] === undefined ? [] : [[part, String(rest[part])]])),
+  );
+  return {
+    name: rule?.name ?? "",
+    kind,
+    parts: rule ? given : { failures: "1", zone },
+    forecast: rest.forecast ?? true,
+    tasks: scope.tasks ?? [],
+    groups: scope.groups ?? [],
+    labels: Object.entries(scope.labels ?? {}).map(([label, value]) => `${label}=${value}`),
+    everywhere: scope.everywhere ?? false,
+    channels: rest.channels ?? [],
+    quietFrom: quiet?.from ?? "",
+    quietTo: quiet?.to ?? "",
+    quietZone: quiet?.zone ?? zone,
+    escalateAfter: escalate ? String(escalate.after) : "",
+    escalateChannels: escalate?.channels ?? [],
+  };
+}
+
+/** True while required input is missing. */
+export const isIncomplete = (draft: Draft): boolean =>
+  draft.name.trim() === "" ||
+  partsOf[draft.kind].some((part) => needed.includes(part) && !draft.parts[part]) ||
+  (draft.quietFrom === "") !== (draft.quietTo === "") ||
+  (draft.escalateAfter === "") !== (draft.escalateChannels.length === 0);
+
+/** The rule's content without what the API adds, which is what a change sends. */
+export const contentOf = ({
+  name: _,
+  version: __,
+  finds: ___,
+  author: ____,
+  reason: _____,
+  changed: ______,
+  ...content
+}: Stored): Content => content;
+
+/** @param before what the dialog has no field for stays as it was */
+export function contentOfDraft(draft: Draft, before: Stored | null): Content {
+  const { kind, tasks, groups, labels, everywhere, channels } = draft;
+  const parts = partsOf[kind].flatMap((part) => {
+    const text = draft.parts[part]?.trim() ?? "";
+    return text === "" ? [] : [[part, numbers.includes(part) ? Number(text) : text] as const];
+  });
+  const pairs = labels.map((label) => {
+    const at = label.indexOf("=");
+    return at < 0 ? ([label, ""] as const) : ([label.slice(0, at), label.slice(at + 1)] as const);
+  });
+  const scope = {
+    ...(tasks.length > 0 && { tasks }),
+    ...(groups.length > 0 && { groups }),
+    ...(pairs.length > 0 && { labels: Object.fromEntries(pairs) }),
+    ...(everywhere && { everywhere }),
+  };
+  const { quietFrom: from, quietTo: to, quietZone: zone, escalateAfter: after } = draft;
+  return {
+    kind,
+    ...Object.fromEntries(parts),
+    ...(before?.description !== undefined && { description: before.description }),
+    ...(before?.enabled !== undefined && { enabled: before.enabled }),
+    ...(kind === "deadline" && before?.kind === kind && before.days && { days: before.days }),
+    ...(kind === "deadline" && !draft.forecast && { forecast: false }),
+    ...(Object.keys(scope).length > 0 && { scope }),
+    ...(channels.length > 0 && { channels }),
+    ...(from !== "" && { quiet: { from, to, zone } }),
+    ...(after !== "" && { escalate: { after, channels: draft.escalateChannels } }),
+  };
+}
