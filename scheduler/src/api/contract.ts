@@ -45,8 +45,8 @@ type Part<Shape, Name extends string, Side extends "input" | "output"> = Shape e
     ? Side extends "input"
       ? z.input<Schema>
       : z.output<Schema>
-    : Record<never, never>
-  : Record<never, never>;
+    : unknown
+  : unknown;
 
 /** The fields that a caller gives: those of the path, the query and the body, in one object. */
 export type Given<Id extends RouteId> = Fields<"input">[Id];
@@ -59,8 +59,13 @@ export type Read<Id extends RouteId> = Fields<"output">[Id];
  * the query of any and the body of any, which are too many types for it.
  */
 type Fields<Side extends "input" | "output"> = {
-  [Id in RouteId]: Part<Routes[Id], "params", Side> & Part<Routes[Id], "query", Side> & Part<Routes[Id], "body", Side>;
+  [Id in RouteId]: Flat<
+    Part<Routes[Id], "params", Side> & Part<Routes[Id], "query", Side> & Part<Routes[Id], "body", Side>
+  >;
 };
+
+/** One object type in place of an intersection of several. */
+type Flat<Fields> = { [Name in keyof Fields]: Fields[Name] };
 
 export type Answer<Id extends RouteId> = Routes[Id] extends { answer: infer Schema }
   ? Schema extends z.ZodType
