@@ -85,6 +85,8 @@ export interface Pulse {
   nextOperationMs?: number | null;
   /** The earliest time at which a task is resumed by itself. */
   nextPauseEndMs?: number | null;
+  /** False: the store keeps no alarm rules, so the leader need not read them. */
+  ruled?: boolean;
   /** The earliest due time of the runs that this session's groups can claim. */
   nextReadyMs: number | null;
   /** True: some task has a concurrency limit, so runs may be waiting for it. */

@@ -58,6 +58,8 @@ export class Alarms {
   readonly #stopping = new AbortController();
   #lookedAt = Number.NEGATIVE_INFINITY;
   #leaderlessAt: number | null = null;
+  /** Whether the store keeps alarm rules, by the last pulse. */
+  #ruled = true;
   /** The number of the store's clock at the last look. */
   #clockNumber: number | undefined;
   /**
@@ -83,7 +85,7 @@ export class Alarms {
     await Promise.all(this.#flights.values());
   }
 
-  #onPulse({ led, clock }: Pulse): void {
+  #onPulse({ led, clock, ruled = true }: Pulse): void {
     const now = this.#options.clock.monotonic();
     if (led) this.#leaderlessAt = null;
     else this.#leaderlessAt ??= now;
@@ -91,6 +93,7 @@ export class Alarms {
     const isDue = now - this.#lookedAt >= lookEveryMs || clock.number !== this.#clockNumber;
     if (!isDue || this.#flights.has(null) || this.#stopping.signal.aborted) return;
     this.#lookedAt = now;
+    this.#ruled = ruled;
     this.#clockNumber = clock.number;
     this.#fly(null, () => this.#work());
   }
@@ -116,7 +119,7 @@ export class Alarms {
       const rules = unreadable === null ? all.filter((rule) => rule !== "unreadable") : all;
       await store.alarms.look(rules, settings, settings.rules, storeClock.now(), unreadable ?? []);
     }
-    if (membership.term() !== null) await store.alarms.follow(settings.summaryMs, storeClock.now());
+    if (this.#ruled && membership.term() !== null) await store.alarms.follow(settings.summaryMs, storeClock.now());
     // Also where another process leads, because that one may have no channels.
     for (const channel of Object.keys(channels)) this.#fly(channel, () => this.#deliver(channel));
   }

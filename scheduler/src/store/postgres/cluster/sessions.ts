@@ -61,6 +61,7 @@ interface PulseRow extends StandingRow {
   next_slot_ms: number | null;
   next_operation_ms: number | null;
   next_pause_end_ms: number | null;
+  ruled: boolean;
   changes: string;
   members: BeatingRow[];
 }
@@ -126,6 +127,7 @@ export const beatSql = (s: string, kind: BeatKind) => `
          (select min(next_slot_ms) from ${s}.plan where next_slot_ms is not null) as next_slot_ms,
          (select min(next_ms) from ${s}.operation where ended_ms is null) as next_operation_ms,
          (select min(paused_until_ms) from ${s}.task where paused_until_ms is not null and deleted_ms is null) as next_pause_end_ms,
+         exists (select from ${s}.alarm_rule where deleted_ms is null) as ruled,
          (select coalesce(sum(hashint8extended(changed_ms, (id::bigint << 32) | version)), 0)::text from (
             select id, version, changed_ms from ${s}.task order by changed_ms desc limit ${changesWatched}) c) as changes,
          (select coalesce(json_agg(m), '[]') from (
@@ -215,6 +217,7 @@ async function beat(
     nextHeldMs: waiting.next_held_ms,
     nextOperationMs: row.next_operation_ms,
     nextPauseEndMs: row.next_pause_end_ms,
+    ruled: row.ruled,
     nextReadyMs: waiting.next_ready_ms,
     nextMineMs: waiting.next_mine_ms,
     nextDirectMs: waiting.next_direct_ms,
