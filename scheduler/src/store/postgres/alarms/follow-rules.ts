@@ -134,5 +134,12 @@ async function findingsOf(looking: Looking, rule: Rule, news: readonly Finding[]
 
 function spansOf(content: RuleContent) {
   const { afterMs } = thresholdsOf(content);
-  return { lateMs: afterMs, overdueMs: afterMs, unfiredMs: afterMs, stuckMs: afterMs, leaderlessMs: afterMs, summaryMs: afterMs };
+  return {
+    lateMs: afterMs,
+    overdueMs: afterMs,
+    unfiredMs: afterMs,
+    stuckMs: afterMs,
+    leaderlessMs: afterMs,
+    summaryMs: afterMs,
+  };
 }
