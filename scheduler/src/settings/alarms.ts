@@ -1,28 +1,11 @@
 import type { Thresholds } from "../alarms/alarm-store.ts";
 import { type AlarmRule, alarmRules } from "../alarms/alarms.ts";
+import { type Language, languages, type Reader } from "../alarms/message-text.ts";
 import { type Duration, parseDuration } from "../base/duration.ts";
-import { CarillonError } from "../base/errors.ts";
+import { CarillonError, within } from "../base/errors.ts";
 import { meant } from "../base/nearest.ts";
-
-export interface WebhookChannel {
-  /** The URL to which messages are posted as JSON. */
-  webhook: string;
-  /** The secret that signs the messages. */
-  secret?: string;
-  /** Private and local addresses that the URL may resolve to; its own host needs no entry. */
-  allow?: string[];
-}
-
-export interface MailChannel {
-  /** The mail server, as smtp://user:password@host:587 or smtps://… */
-  smtp: string;
-  /** Send no password before STARTTLS; default true if `smtp` contains a password and leads to another machine. */
-  requireTls?: boolean;
-  from: string;
-  to: string | string[];
-}
-
-export type ChannelOptions = WebhookChannel | MailChannel;
+import { zoneName } from "../schedule/zone.ts";
+import { type ChannelOptions, checkChannel, httpUrl } from "./channels.ts";
 
 export interface AlarmOptions {
   /** The channels by name; every node of a cluster must be given the same ones. */
@@ -41,45 +24,103 @@ export interface AlarmOptions {
   leaderless?: Duration;
   /** The shortest time between two messages of one rule, and how long nothing may be wrong before "cleared" is sent; default 1 min. */
   summary?: Duration;
+  /** The language of the messages; default "en". */
+  language?: Language;
+  /** The time zone of the times in the messages; default UTC. */
+  zone?: string;
+  /** The URL at which people open the console: messages then have links to it. */
+  console?: string;
 }
 
-export interface AlarmSettings extends Thresholds {
+export interface AlarmSettings extends Thresholds, Reader {
+  /** null: messages have no links. */
+  console: string | null;
   channels: Record<string, ChannelOptions>;
   rules: Record<AlarmRule, string[]>;
 }
 
-const names = ["channels", "rules", "late", "overdue", "unfired", "stuck", "leaderless", "summary"];
+const names = [
+  "channels",
+  "rules",
+  "late",
+  "overdue",
+  "unfired",
+  "stuck",
+  "leaderless",
+  "summary",
+  "language",
+  "zone",
+  "console",
+];
 
-/** @throws OPTION_INVALID, DURATION_INVALID */
+/** @throws OPTION_INVALID, DURATION_INVALID, ZONE_UNKNOWN */
 export function alarmSettings(options: AlarmOptions): AlarmSettings {
-  if (typeof options !== "object" || options === null) throw wrong("alarms must be an object");
+  if (typeof options !== "object" || options === null) throw wrong("alarms", "alarms must be an object");
   const stranger = Object.keys(options).find((name) => !names.includes(name));
   if (stranger !== undefined)
-    throw wrong(`alarms has no ${JSON.stringify(stranger)}${meant(stranger, names)}`, `It has ${names.join(", ")}.`);
+    throw wrong(
+      `alarms.${stranger}`,
+      `alarms has no ${JSON.stringify(stranger)}${meant(stranger, names)}`,
+      `It has ${names.join(", ")}.`,
+    );
   const channels = Object.entries(options.channels ?? {});
   if (channels.length === 0)
-    throw wrong("alarms.channels names none", 'Such as channels: { ops: { webhook: "https://…" } }.');
+    throw wrong(
+      "alarms.channels",
+      "alarms.channels names none",
+      'Such as channels: { ops: { webhook: "https://…" } }.',
+    );
   for (const [name, channel] of channels) checkChannel(name, channel);
   const known = channels.map(([name]) => name);
   for (const [rule, to] of Object.entries(options.rules ?? {})) {
+    const path = `alarms.rules.${rule}`;
     if (!alarmRules.includes(rule as AlarmRule))
       throw wrong(
+        path,
         `alarms.rules has no ${JSON.stringify(rule)}${meant(rule, alarmRules)}`,
         `They are ${alarmRules.join(", ")}.`,
       );
     const unknown = Array.isArray(to) ? to.find((name) => !known.includes(name)) : rule;
-    if (unknown !== undefined) throw wrong(`alarms.rules.${rule} must list channels`, `They are ${known.join(", ")}.`);
+    if (unknown !== undefined)
+      throw wrong(
+        path,
+        `${path} must list channels${Array.isArray(to) ? `; there is no ${JSON.stringify(unknown)}${meant(String(unknown), known)}` : ""}`,
+        `They are ${known.join(", ")}.`,
+      );
   }
-  return { ...spansOf(options), channels: Object.fromEntries(channels), rules: channelsByRule(options.rules, known) };
+  return {
+    ...readerOf(options),
+    ...spansOf(options),
+    channels: Object.fromEntries(channels),
+    rules: channelsByRule(options.rules, known),
+  };
 }
 
 /** The settings of a process without alarms of its own: it evaluates the stored rules, if it leads. */
-export const noAlarms = (): AlarmSettings => ({ ...spansOf({}), channels: {}, rules: channelsByRule({}, []) });
+export const noAlarms = (): AlarmSettings => ({
+  ...readerOf({}),
+  ...spansOf({}),
+  channels: {},
+  rules: channelsByRule({}, []),
+});
 
 const channelsByRule = (given: AlarmOptions["rules"], usual: string[]) =>
   Object.fromEntries(alarmRules.map((rule) => [rule, given?.[rule] ?? usual])) as Record<AlarmRule, string[]>;
 
-function spansOf(options: Omit<AlarmOptions, "channels">): Omit<AlarmSettings, "channels" | "rules"> {
+/** For whom messages are written. */
+function readerOf({
+  language = "en",
+  zone = "UTC",
+  console,
+}: Partial<AlarmOptions>): Reader & { console: string | null } {
+  if (!languages.includes(language))
+    throw wrong("alarms.language", `alarms.language must be ${languages.join(" or ")}`);
+  const noUrl = console === undefined ? undefined : httpUrl(console);
+  if (noUrl !== undefined) throw wrong("alarms.console", `alarms.console must be ${noUrl}`);
+  return { language, zone: within("alarms.zone", () => zoneName(zone)), console: console ?? null };
+}
+
+function spansOf(options: Omit<AlarmOptions, "channels">): Thresholds {
   const duration = (name: "late" | "overdue" | "unfired" | "stuck" | "leaderless" | "summary", usual: string) =>
     parseDuration(options[name] ?? usual, `alarms.${name}`, 100);
   return {
@@ -92,35 +133,5 @@ function spansOf(options: Omit<AlarmOptions, "channels">): Omit<AlarmSettings, "
   };
 }
 
-function checkChannel(name: string, channel: ChannelOptions): void {
-  const where = `alarms.channels.${name}`;
-  if (!/^[\p{L}\p{N}][\p{L}\p{N}._-]{0,49}$/u.test(name)) throw wrong(`${where}: a channel cannot be called so`);
-  if (typeof channel !== "object" || channel === null) throw wrong(`${where} must be an object`);
-  if ("webhook" in channel) {
-    const { webhook, secret, allow = [] } = channel;
-    if (typeof webhook !== "string" || !URL.canParse(webhook) || !/^https?:$/.test(new URL(webhook).protocol))
-      throw wrong(`${where}.webhook must be an http:// or https:// URL`);
-    if (secret !== undefined && (typeof secret !== "string" || secret === ""))
-      throw wrong(`${where}.secret must be a text`);
-    if (!Array.isArray(allow)) throw wrong(`${where}.allow must be a list`, 'Such as ["10.1.0.0/16"].');
-    const { username, password } = new URL(webhook);
-    if (username !== "" || password !== "")
-      throw wrong(`${where}.webhook must hold no user or password`, "Put a key into its path, or use `secret`.");
-    return;
-  }
-  if (!("smtp" in channel)) throw wrong(`${where} has neither webhook nor smtp`);
-  const { smtp, from, to, requireTls = true } = channel;
-  if (typeof requireTls !== "boolean") throw wrong(`${where}.requireTls must be true or false`);
-  if (typeof smtp !== "string" || !URL.canParse(smtp) || !/^smtps?:$/.test(new URL(smtp).protocol))
-    throw wrong(`${where}.smtp must be an smtp:// or smtps:// URL`);
-  if (typeof from !== "string" || !from.includes("@")) throw wrong(`${where}.from must be an address`);
-  const addresses = typeof to === "string" ? [to] : to;
-  if (
-    !Array.isArray(addresses) ||
-    addresses.length === 0 ||
-    !Array.from(addresses).every((one) => typeof one === "string" && one.includes("@"))
-  )
-    throw wrong(`${where}.to must be one address or more`);
-}
-
-const wrong = (what: string, hint = "See docs/alarms.md.") => new CarillonError("OPTION_INVALID", what, { hint });
+const wrong = (path: string, what: string, hint = "See docs/alarms.md.") =>
+  new CarillonError("OPTION_INVALID", what, { hint, path });

@@ -1,6 +1,7 @@
 import { withoutCredentials } from "../base/credentials.ts";
 import { CarillonError } from "../base/errors.ts";
 import type { AlarmSettings } from "./alarms.ts";
+import { postsTo } from "./channels.ts";
 import { plainHosts } from "./plain-store.ts";
 import { hostsOf, isThisMachine } from "./this-machine.ts";
 
@@ -35,10 +36,12 @@ export function checkTls(
       hostsOf(withoutCredentials(coordination)).filter((host) => !isThisMachine(host)),
     );
   for (const [name, channel] of Object.entries(alarms?.channels ?? {})) {
-    const { protocol, hostname, password } = new URL("webhook" in channel ? channel.webhook : channel.smtp);
+    const url = "smtp" in channel ? new URL(channel.smtp) : postsTo(channel);
+    if (url === null) continue;
+    const { protocol, hostname, password } = url;
     // STARTTLS is required of a mail server that is given a password, unless the channel says otherwise.
     const isPlain =
-      "webhook" in channel ? protocol === "http:" : protocol === "smtp:" && !(channel.requireTls ?? password !== "");
+      "smtp" in channel ? protocol === "smtp:" && !(channel.requireTls ?? password !== "") : protocol === "http:";
     if (isPlain && !isThisMachine(hostname)) refuse(`alarms.channels.${name}`, [hostname]);
   }
 }

@@ -3,6 +3,7 @@ import { statSync } from "node:fs";
 import { isOpenHere } from "../../access/secrets/private-file.ts";
 import { hasPassword } from "../../base/credentials.ts";
 import { CarillonError } from "../../base/errors.ts";
+import { secretOptions } from "../../settings/channels.ts";
 import { inFile, settings } from "./config-settings.ts";
 
 type Values = Readonly<Record<string, unknown>>;
@@ -31,8 +32,13 @@ export function secretsInOptions(name: string, given: unknown): string[] {
   const channels = name === "alarms" && isObject(given.channels) ? Object.entries(given.channels) : [];
   return channels.flatMap(([channel, one]) => {
     if (!isObject(one)) return [];
-    const found = { secret: isWritten(one.secret), smtp: holdsPassword(one.smtp), webhook: holdsKey(one.webhook) };
-    return Object.entries(found).flatMap(([key, is]) => (is ? [`channels.${channel}.${key}`] : []));
+    const { whole, urls } = secretOptions(one);
+    const written = [
+      ...whole.filter((key) => isWritten(one[key])),
+      ...(holdsPassword(one.smtp) ? ["smtp"] : []),
+      ...urls.filter((key) => holdsKey(one[key])),
+    ];
+    return written.map((key) => `channels.${channel}.${key}`);
   });
 }
 
