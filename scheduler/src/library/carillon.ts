@@ -116,7 +116,7 @@ export class Carillon {
     const options = carillonPreset.applied(given);
     this.settings = { ...settingsOf(options), ...surroundings.settings };
     if (options.coordination !== undefined) checkCoordination(options.coordination);
-    checkWebhooks(this.settings.alarms?.channels ?? {});
+    checkWebhooks(this.settings.alarms?.channels ?? {}, this.settings.alarms?.ping);
     this.#options = options;
     this.#defined = new DefinedTasks(this.settings.hotReload);
     this.#secrets = new OwnSecrets(options.secretKeys);

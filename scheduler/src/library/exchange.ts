@@ -31,7 +31,7 @@ const exchanged = ["commands", "httpTasks", "alarms"] as const;
 export async function exchange(running: Running, options: CarillonOptions): Promise<Exchanged> {
   const { settings, secrets, handlers, alarms, clock } = running;
   const next = settingsOf(options);
-  checkWebhooks(next.alarms?.channels ?? {});
+  checkWebhooks(next.alarms?.channels ?? {}, next.alarms?.ping);
   const keys = readSecretKeys(options.secretKeys);
   const callHttp = handlers.httpOf(next.httpTasks);
   const channels = next.alarms && (await channelsOf(next.alarms, alarmSenders, clock));

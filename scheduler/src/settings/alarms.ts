@@ -3,13 +3,13 @@ import { type AlarmRule, alarmRules } from "../alarms/alarms.ts";
 import { type Language, languages, type Reader } from "../alarms/message-text.ts";
 import { type Duration, parseDuration } from "../base/duration.ts";
 import { CarillonError, within } from "../base/errors.ts";
-import { meant } from "../base/nearest.ts";
+import { checkNames, meant } from "../base/nearest.ts";
 import { zoneName } from "../schedule/zone.ts";
 import { type ChannelOptions, checkChannel, httpUrl } from "./channels.ts";
 
 export interface AlarmOptions {
   /** The channels by name; every node of a cluster must be given the same ones. */
-  channels: Record<string, ChannelOptions>;
+  channels?: Record<string, ChannelOptions>;
   /** The channels of each rule's messages; default: every rule to every channel. [] turns a rule off. */
   rules?: Partial<Record<AlarmRule, string[]>>;
   /** A first attempt that starts later than this is late; default 10 s. */
@@ -30,11 +30,29 @@ export interface AlarmOptions {
   zone?: string;
   /** The URL at which people open the console: messages then have links to it. */
   console?: string;
+  /** A monitor elsewhere that the leader calls while the cluster is on time. */
+  ping?: PingGiven;
+}
+
+export interface PingGiven {
+  /** The URL that is called by GET. */
+  url: string;
+  /** How often it is called; default 1 min. */
+  every?: Duration;
+  /** Private and local addresses that the URL may resolve to; its own host needs no entry. */
+  allow?: string[];
+}
+
+export interface PingSettings {
+  url: string;
+  everyMs: number;
+  allow: string[];
 }
 
 export interface AlarmSettings extends Thresholds, Reader {
   /** null: messages have no links. */
   console: string | null;
+  ping: PingSettings | null;
   channels: Record<string, ChannelOptions>;
   rules: Record<AlarmRule, string[]>;
 }
@@ -51,7 +69,9 @@ const names = [
   "language",
   "zone",
   "console",
+  "ping",
 ];
+const pingNames = ["url", "every", "allow"];
 
 /** @throws OPTION_INVALID, DURATION_INVALID, ZONE_UNKNOWN */
 export function alarmSettings(options: AlarmOptions): AlarmSettings {
@@ -64,7 +84,8 @@ export function alarmSettings(options: AlarmOptions): AlarmSettings {
       `It has ${names.join(", ")}.`,
     );
   const channels = Object.entries(options.channels ?? {});
-  if (channels.length === 0)
+  const ping = options.ping === undefined ? null : pingSettings(options.ping);
+  if (channels.length === 0 && ping === null)
     throw wrong(
       "alarms.channels",
       "alarms.channels names none",
@@ -91,6 +112,7 @@ export function alarmSettings(options: AlarmOptions): AlarmSettings {
   return {
     ...readerOf(options),
     ...spansOf(options),
+    ping,
     channels: Object.fromEntries(channels),
     rules: channelsByRule(options.rules, known),
   };
@@ -100,6 +122,7 @@ export function alarmSettings(options: AlarmOptions): AlarmSettings {
 export const noAlarms = (): AlarmSettings => ({
   ...readerOf({}),
   ...spansOf({}),
+  ping: null,
   channels: {},
   rules: channelsByRule({}, []),
 });
@@ -131,6 +154,19 @@ function spansOf(options: Omit<AlarmOptions, "channels">): Thresholds {
     leaderlessMs: duration("leaderless", "30s"),
     summaryMs: duration("summary", "1m"),
   };
+}
+
+/** @throws OPTION_INVALID, DURATION_INVALID */
+function pingSettings(options: PingGiven): PingSettings {
+  if (typeof options !== "object" || options === null)
+    throw wrong("alarms.ping", "alarms.ping must be an object", 'Such as { url: "https://…", every: "1m" }.');
+  checkNames("alarms.ping", options, pingNames, "alarms.ping");
+  const { url, every = "1m", allow = [] } = options;
+  const noUrl = httpUrl(url);
+  if (noUrl !== undefined) throw wrong("alarms.ping.url", `alarms.ping.url must be ${noUrl}`);
+  if (!Array.isArray(allow))
+    throw wrong("alarms.ping.allow", "alarms.ping.allow must be a list", 'Such as ["10.1.0.0/16"].');
+  return { url, everyMs: parseDuration(every, "alarms.ping.every", 1_000), allow };
 }
 
 const wrong = (path: string, what: string, hint = "See docs/alarms.md.") =>

@@ -35,6 +35,8 @@ export function checkTls(
       "coordination",
       hostsOf(withoutCredentials(coordination)).filter((host) => !isThisMachine(host)),
     );
+  const ping = alarms?.ping ? new URL(alarms.ping.url) : null;
+  if (ping?.protocol === "http:" && !isThisMachine(ping.hostname)) refuse("alarms.ping.url", [ping.hostname]);
   for (const [name, channel] of Object.entries(alarms?.channels ?? {})) {
     const url = "smtp" in channel ? new URL(channel.smtp) : postsTo(channel);
     if (url === null) continue;

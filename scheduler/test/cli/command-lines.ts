@@ -429,6 +429,7 @@ export const lines: Readonly<Record<string, readonly string[]>> = {
   "audit export": [""],
   "audit verify": ["{folder}/no-such.jsonl", "", "{folder}/days.ics", "--head 1"],
   ...alarmLines,
+  check: ["", "--task order", "--task no-such"],
   apply: [
     "{folder}/tasks.yaml --plan",
     "{folder}/tasks.yaml --reason begin",

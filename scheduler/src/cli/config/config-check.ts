@@ -129,7 +129,10 @@ async function wrongValues(
     coordination: (url: string) => checkCoordination(url),
     server: (url: string) => serverUrl(url, "server", process.env),
     profile: (name: string) => profileCalled(readProfiles(process.env), name),
-    alarms: (given: unknown) => checkWebhooks(settingsAlone(optionOf("alarms", given, tell)).alarms?.channels ?? {}),
+    alarms: (given: unknown) => {
+      const { alarms } = settingsAlone(optionOf("alarms", given, tell));
+      checkWebhooks(alarms?.channels ?? {}, alarms?.ping);
+    },
     provider: (given: unknown) => settingsAlone(optionOf("provider", given, tell)),
     // A variable may contain several keys, separated by commas.
     secretKeys: (given: string, from) => readSecretKeys(from?.startsWith("CARILLON_") ? undefined : given),

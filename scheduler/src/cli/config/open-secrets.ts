@@ -30,7 +30,8 @@ export function secretsInOptions(name: string, given: unknown): string[] {
   if (!isObject(given)) return [];
   if (name === "provider") return isWritten(given.clientSecret) ? ["clientSecret"] : [];
   const channels = name === "alarms" && isObject(given.channels) ? Object.entries(given.channels) : [];
-  return channels.flatMap(([channel, one]) => {
+  const ping = name === "alarms" && isObject(given.ping) && holdsKey(given.ping.url) ? ["ping.url"] : [];
+  const found = channels.flatMap(([channel, one]) => {
     if (!isObject(one)) return [];
     const { whole, urls } = secretOptions(one);
     const written = [
@@ -40,6 +41,7 @@ export function secretsInOptions(name: string, given: unknown): string[] {
     ];
     return written.map((key) => `channels.${channel}.${key}`);
   });
+  return [...found, ...ping];
 }
 
 /**

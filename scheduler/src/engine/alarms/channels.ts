@@ -1,8 +1,9 @@
 import type { Clock } from "../../base/clock.ts";
-import { type AlarmSettings, noAlarms } from "../../settings/alarms.ts";
+import { type AlarmSettings, noAlarms, type PingSettings } from "../../settings/alarms.ts";
 import { asKind, type ChannelOptions, type WebhookChannel } from "../../settings/channels.ts";
 import type { Notice } from "./formats/format.ts";
 import { contentOf, noticeOf, noticeOptions } from "./notices.ts";
+import { type CallPing, Ping } from "./ping.ts";
 import type { Post } from "./posted.ts";
 import { Alarms, type AlarmsOptions, type Deliver } from "./watch.ts";
 
@@ -14,6 +15,8 @@ export interface Senders {
   post(channel: ChannelOptions, clock: Clock): Post;
   /** Runs a program with this text on its standard input. Rejects if its exit code is not 0. */
   run(argv: readonly string[], stdin: string, signal: AbortSignal, clock: Clock): Promise<void>;
+  /** Calls the URL of a ping. */
+  ping(settings: PingSettings, clock: Clock): CallPing;
 }
 
 type Send = (notice: Notice, signal: AbortSignal) => Promise<void>;
@@ -27,7 +30,11 @@ export async function watchAlarms(
   senders: Senders,
 ): Promise<Alarms> {
   if (settings === null) return new Alarms({ ...shared, settings: noAlarms(), channels: {} });
-  return new Alarms({ ...shared, settings, channels: await channelsOf(settings, senders, shared.clock) });
+  const channels = await channelsOf(settings, senders, shared.clock);
+  const call: CallPing = async (signal) => {
+    if (settings.ping) await senders.ping(settings.ping, shared.clock)(signal);
+  };
+  return new Alarms({ ...shared, settings, channels, ping: new Ping({ ...shared, settings, call }) });
 }
 
 export async function channelsOf(

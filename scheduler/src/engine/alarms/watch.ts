@@ -8,6 +8,7 @@ import type { Pulse } from "../../cluster/session-store.ts";
 import type { AlarmSettings } from "../../settings/alarms.ts";
 import type { Store } from "../../store/store.ts";
 import type { StoreClock } from "../../store/store-clock.ts";
+import type { Ping } from "./ping.ts";
 
 /**
  * Delivers a message to people. Rejects if the message was not accepted.
@@ -25,6 +26,7 @@ export interface AlarmsOptions {
   /** This process's name. */
   node: string;
   channels: Record<string, Deliver>;
+  ping?: Ping;
   /** Tasks whose definition this process cannot read; null: not known yet. */
   unreadable: () => Finding[] | null;
 }
@@ -73,13 +75,15 @@ export class Alarms {
 
   async stop(): Promise<void> {
     this.#stopping.abort(new Error("this process stops"));
-    await Promise.all(this.#flights.values());
+    await Promise.all([...this.#flights.values(), this.#options.ping?.stop()]);
   }
 
   #onPulse({ led, clock, ruled = true }: Pulse): void {
     const now = this.#options.clock.monotonic();
     if (led) this.#leaderlessAt = null;
     else this.#leaderlessAt ??= now;
+    if (this.#options.membership.term() !== null && !this.#stopping.signal.aborted)
+      this.#options.ping?.beat(this.#stopping.signal);
     // A step of the store's clock raises an alarm at once.
     const isDue = now - this.#lookedAt >= lookEveryMs || clock.number !== this.#clockNumber;
     if (!isDue || this.#flights.has(null) || this.#stopping.signal.aborted) return;

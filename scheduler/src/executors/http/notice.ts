@@ -2,6 +2,7 @@ import type { Clock } from "../../base/clock.ts";
 import { CarillonError } from "../../base/errors.ts";
 import { limits } from "../../base/limits.ts";
 import { version } from "../../base/version.ts";
+import type { PingSettings } from "../../settings/alarms.ts";
 import { type ChannelOptions, postsTo, type WebhookChannel } from "../../settings/channels.ts";
 import { AllowList } from "./allow-list.ts";
 import { retryAfterMs, send } from "./request.ts";
@@ -9,7 +10,8 @@ import { legacySignature, signatureHeaders } from "./signature.ts";
 import { type Resolve, systemResolve, targetOf } from "./target.ts";
 
 /** The hint if the host is allowed, but an address that it resolves to is not. */
-const allowHint = "Where it is meant, add that address to `allow` of the webhook's channel (alarms.channels).";
+const allowHint =
+  "Where it is meant, add that address to `allow` of the webhook's channel (alarms.channels), or of alarms.ping.";
 
 const allowOf = (channel: ChannelOptions): string[] => ("allow" in channel && channel.allow) || [];
 
@@ -17,7 +19,8 @@ const allowOf = (channel: ChannelOptions): string[] => ("allow" in channel && ch
  * Checks the options of all channels that post when the node starts, so that posting cannot fail on them later.
  * @throws OPTION_INVALID
  */
-export function checkWebhooks(channels: Record<string, ChannelOptions>): void {
+export function checkWebhooks(channels: Record<string, ChannelOptions>, ping: PingSettings | null = null): void {
+  if (ping) new AllowList(ping.allow, "alarms.ping.allow");
   for (const [name, channel] of Object.entries(channels)) {
     const to = postsTo(channel);
     if (to === null) continue;
@@ -63,6 +66,20 @@ export function channelPoster(channel: ChannelOptions, clock: Clock, resolve: Re
   const call = caller(own === null ? [] : [own.host], allowOf(channel), clock, resolve);
   return (to: URL, headers: Record<string, string>, body: Buffer, signal: AbortSignal): Promise<PostAnswer> =>
     call({ method: "POST", to, headers: { "content-type": "application/json", ...headers }, body }, signal);
+}
+
+/** Calls the URL of a ping, which checkWebhooks has checked. */
+export function pingCaller({ url, allow }: PingSettings, clock: Clock, resolve: Resolve = systemResolve) {
+  const to = new URL(url);
+  const call = caller([to.host], allow, clock, resolve);
+  /** @throws HTTP_NOT_ALLOWED, HTTP_FAILED, HTTP_REFUSED; the signal's reason */
+  return async (signal: AbortSignal): Promise<void> => {
+    const { status } = await call({ method: "GET", to, body: null }, signal);
+    if (status >= 200 && status < 300) return;
+    throw new CarillonError("HTTP_REFUSED", `${to.host} answered ${status}`, {
+      hint: "Look at alarms.ping.url: it must answer 2xx.",
+    });
+  };
 }
 
 /**

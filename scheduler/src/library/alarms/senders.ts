@@ -1,6 +1,6 @@
 import type { Senders } from "../../engine/alarms/channels.ts";
 import { runCommand } from "../../executors/command/command.ts";
-import { channelPoster, noticePoster } from "../../executors/http/notice.ts";
+import { channelPoster, noticePoster, pingCaller } from "../../executors/http/notice.ts";
 
 /** The variables that mark the run of a command task are there, and empty. */
 const noRun = { task: "", schedule: "", run: "", slot: "", fence: "" };
@@ -9,6 +9,7 @@ const noRun = { task: "", schedule: "", run: "", slot: "", fence: "" };
 export const alarmSenders: Senders = {
   webhook: noticePoster,
   post: channelPoster,
+  ping: pingCaller,
   async run([program = "", ...args], stdin, signal, clock) {
     const log = () => undefined;
     const options = { allow: [program], shell: true, run: noRun, signal, clock, log };
