@@ -18,6 +18,7 @@ import { CoordinationService } from "../coordination/service.ts";
 import { watchAlarms } from "../engine/alarms/channels.ts";
 import { Engine } from "../engine/engine.ts";
 import { Reconciler } from "../engine/reconciler.ts";
+import { checkEventAddresses } from "../executors/http/event-poster.ts";
 import { checkWebhooks } from "../executors/http/notice.ts";
 import type { LocalClaims } from "../run/claim-store.ts";
 import type { EnqueueOptions } from "../run/enqueue-options.ts";
@@ -44,6 +45,7 @@ import { alarmSenders } from "./alarms/senders.ts";
 import { DefinedTasks, type Registry } from "./defined-tasks.ts";
 import { EnqueueCall } from "./enqueue-call.ts";
 import { Events } from "./events/events.ts";
+import { sendEvents } from "./events/outgoing.ts";
 import { exchange } from "./exchange.ts";
 import type { Exchanged } from "./exchanged.ts";
 import { Handlers } from "./handlers.ts";
@@ -117,6 +119,7 @@ export class Carillon {
     this.settings = { ...settingsOf(options), ...surroundings.settings };
     if (options.coordination !== undefined) checkCoordination(options.coordination);
     checkWebhooks(this.settings.alarms?.channels ?? {}, this.settings.alarms?.ping);
+    checkEventAddresses(this.settings.webhooks);
     this.#options = options;
     this.#defined = new DefinedTasks(this.settings.hotReload);
     this.#secrets = new OwnSecrets(options.secretKeys);
@@ -402,6 +405,7 @@ export class Carillon {
     started.reconciler = new Reconciler({ ...shared, onChanged: following(started) });
     started.heard = store.signals.listen(hearing(started), started.listening.signal);
     if (http) this.#listening = await http.start();
+    await sendEvents(settings.webhooks, { on: this.on, clock: this.#clock, store });
     // Registers the tasks last, so that a slot that falls due while tasks are still being stored is planned and run.
     await this.#register();
     await tellAlarmPlaces(store, settings, this.#log);

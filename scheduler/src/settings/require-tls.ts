@@ -9,6 +9,7 @@ interface Reached {
   store?: string | undefined;
   listenUrl?: string | undefined;
   coordination?: string | undefined;
+  webhooks?: Readonly<Record<string, { url: string }>> | undefined;
 }
 
 /**
@@ -17,7 +18,7 @@ interface Reached {
  * @throws OPTION_INVALID
  */
 export function checkTls(
-  { store, listenUrl, coordination }: Reached,
+  { store, listenUrl, coordination, webhooks = {} }: Reached,
   alarms: AlarmSettings | null,
   environment: Readonly<Record<string, string | undefined>>,
 ): void {
@@ -37,6 +38,10 @@ export function checkTls(
     );
   const ping = alarms?.ping ? new URL(alarms.ping.url) : null;
   if (ping?.protocol === "http:" && !isThisMachine(ping.hostname)) refuse("alarms.ping.url", [ping.hostname]);
+  for (const [name, { url }] of Object.entries(webhooks)) {
+    const { protocol, hostname } = new URL(url);
+    if (protocol === "http:" && !isThisMachine(hostname)) refuse(`webhooks.${name}`, [hostname]);
+  }
   for (const [name, channel] of Object.entries(alarms?.channels ?? {})) {
     const url = "smtp" in channel ? new URL(channel.smtp) : postsTo(channel);
     if (url === null) continue;

@@ -25,10 +25,18 @@ const holdsKey = (webhook: unknown): boolean => {
   return /^https?:$/.test(protocol) && (pathname !== "/" || search !== "");
 };
 
-/** The names of secrets in plain text among the options `alarms` or `provider`, which may have a file of their own. */
+/** The names of secrets in plain text among the options `alarms`, `webhooks` or `provider`, which may have a file of their own. */
 export function secretsInOptions(name: string, given: unknown): string[] {
   if (!isObject(given)) return [];
   if (name === "provider") return isWritten(given.clientSecret) ? ["clientSecret"] : [];
+  if (name === "webhooks")
+    return Object.entries(given).flatMap(([webhook, one]) =>
+      isObject(one)
+        ? [...(isWritten(one.secret) ? ["secret"] : []), ...(holdsKey(one.url) ? ["url"] : [])].map(
+            (key) => `${webhook}.${key}`,
+          )
+        : [],
+    );
   const channels = name === "alarms" && isObject(given.channels) ? Object.entries(given.channels) : [];
   const ping = name === "alarms" && isObject(given.ping) && holdsKey(given.ping.url) ? ["ping.url"] : [];
   const found = channels.flatMap(([channel, one]) => {

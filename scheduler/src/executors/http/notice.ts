@@ -44,7 +44,7 @@ interface Called {
 }
 
 /** Calls hosts of the process's own configuration, with the same address checks as HTTP tasks. */
-function caller(own: readonly string[], allow: readonly string[], clock: Clock, resolve: Resolve) {
+export function caller(own: readonly string[], allow: readonly string[], clock: Clock, resolve: Resolve) {
   const allowed = new AllowList([...own, ...allow]);
   /** @throws HTTP_NOT_ALLOWED, HTTP_FAILED; the signal's reason */
   return async ({ method, to, headers = {}, body }: Called, signal: AbortSignal): Promise<PostAnswer> => {
