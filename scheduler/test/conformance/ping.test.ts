@@ -38,7 +38,7 @@ describe.each(everyPostgres())("the ping, on $title", (server) => {
     await stage.rows("delete from $s.run");
     // Of two runs of a task that runs one at a time the second waits for the first, not for a worker.
     const serial = await stage.task("serial", { overlap: "queue" });
-    const session = await stage.session("busy");
+    const session = await stage.session("worker");
     for (let n = 0; n < 2; n++) await stage.enqueue(serial, { dueMs: t });
     const claim = { sessionId: session, groupIds: [serial.groupId], exceptTaskIds: [], untilMs: t, limit: 9, nowMs: t };
     expect((await stage.store.claims.claim(claim)).runs).toHaveLength(1);
