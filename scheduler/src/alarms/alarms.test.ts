@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type AlarmOptions, alarmSettings } from "../settings/alarms.ts";
+import { type AlarmOptions, alarmSettings } from "../settings/alarms/alarms.ts";
 import { againAfterMs, type Incident, stepIncident } from "./alarms.ts";
 
 const windowMs = 60_000;

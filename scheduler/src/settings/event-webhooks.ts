@@ -2,7 +2,7 @@
 import { CarillonError } from "../base/errors.ts";
 import { checkNames, meant } from "../base/nearest.ts";
 import { type EventType, eventTypes } from "../store/event-store.ts";
-import { httpUrl } from "./channels.ts";
+import { httpUrl } from "./alarms/channels.ts";
 
 export interface EventWebhookOptions {
   /** The URL to which each event is posted. */

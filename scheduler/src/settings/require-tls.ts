@@ -1,7 +1,7 @@
 import { withoutCredentials } from "../base/credentials.ts";
 import { CarillonError } from "../base/errors.ts";
-import type { AlarmSettings } from "./alarms.ts";
-import { postsTo } from "./channels.ts";
+import type { AlarmSettings } from "./alarms/alarms.ts";
+import { postsTo } from "./alarms/channels.ts";
 import { plainHosts } from "./plain-store.ts";
 import { hostsOf, isThisMachine } from "./this-machine.ts";
 

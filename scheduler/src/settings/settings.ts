@@ -9,7 +9,7 @@ import { parseStoreUrl } from "../store/store-url.ts";
 import { isEnvPattern } from "../task/command-rules.ts";
 import { checkName } from "../task/names.ts";
 import { parseAddress } from "./address.ts";
-import { type AlarmOptions, type AlarmSettings, alarmSettings } from "./alarms.ts";
+import { type AlarmOptions, type AlarmSettings, alarmSettings } from "./alarms/alarms.ts";
 import { checkEventWebhooks, type EventWebhookOptions } from "./event-webhooks.ts";
 import { checkListen, checkProxies, loopback } from "./listen.ts";
 import { checkKinds, type OptionKind } from "./option-kinds.ts";

@@ -7,7 +7,7 @@ import { systemClock } from "../../src/base/clock.ts";
 import { channelsOf } from "../../src/engine/alarms/channels.ts";
 import { alarmSenders } from "../../src/library/alarms/senders.ts";
 import { carillon } from "../../src/library/carillon.ts";
-import { type AlarmOptions, alarmSettings } from "../../src/settings/alarms.ts";
+import { type AlarmOptions, alarmSettings } from "../../src/settings/alarms/alarms.ts";
 import { ApiStage } from "../support/api-stage.ts";
 import { inProcess } from "../support/in-process.ts";
 import { postgres } from "../support/servers.ts";

@@ -6,7 +6,7 @@ import { createHmac } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { z } from "zod";
-import type { ChannelOptions } from "../../src/settings/channels.ts";
+import type { ChannelOptions } from "../../src/settings/alarms/channels.ts";
 
 export const services = ["slack", "teams", "dingtalk", "feishu", "wecom", "telegram", "pagerduty", "opsgenie"] as const;
 export type Service = (typeof services)[number];

@@ -3,7 +3,7 @@ import { statSync } from "node:fs";
 import { isOpenHere } from "../../access/secrets/private-file.ts";
 import { hasPassword } from "../../base/credentials.ts";
 import { CarillonError } from "../../base/errors.ts";
-import { secretOptions } from "../../settings/channels.ts";
+import { secretOptions } from "../../settings/alarms/channels.ts";
 import { inFile, settings } from "./config-settings.ts";
 
 type Values = Readonly<Record<string, unknown>>;

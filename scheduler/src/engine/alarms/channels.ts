@@ -1,6 +1,6 @@
 import type { Clock } from "../../base/clock.ts";
-import { type AlarmSettings, noAlarms, type PingSettings } from "../../settings/alarms.ts";
-import { asKind, type ChannelOptions, type WebhookChannel } from "../../settings/channels.ts";
+import { type AlarmSettings, noAlarms, type PingSettings } from "../../settings/alarms/alarms.ts";
+import { asKind, type ChannelOptions, type WebhookChannel } from "../../settings/alarms/channels.ts";
 import type { Notice } from "./formats/format.ts";
 import { contentOf, noticeOf, noticeOptions } from "./notices.ts";
 import { type CallPing, Ping } from "./ping.ts";

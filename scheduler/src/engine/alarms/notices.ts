@@ -1,7 +1,7 @@
 /** A stored message as its channel's readers get it: in their language and zone, with links to the console. */
 import type { AlarmMessage } from "../../alarms/alarms.ts";
 import { type Language, messageText, type Reader } from "../../alarms/message-text.ts";
-import type { ChannelOptions } from "../../settings/channels.ts";
+import type { ChannelOptions } from "../../settings/alarms/channels.ts";
 import type { Link, Notice } from "./formats/format.ts";
 
 export interface NoticeOptions extends Reader {

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { systemClock } from "../../base/clock.ts";
 import { CarillonError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
-import { alarmSettings } from "../../settings/alarms.ts";
+import { alarmSettings } from "../../settings/alarms/alarms.ts";
 import { Ping } from "./ping.ts";
 
 const settled = () => new Promise(setImmediate);

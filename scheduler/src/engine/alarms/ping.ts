@@ -1,7 +1,7 @@
 import type { Clock } from "../../base/clock.ts";
 import { messageOf } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
-import type { AlarmSettings } from "../../settings/alarms.ts";
+import type { AlarmSettings } from "../../settings/alarms/alarms.ts";
 import type { Store } from "../../store/store.ts";
 import type { StoreClock } from "../../store/store-clock.ts";
 

@@ -1,7 +1,7 @@
 /** Posts messages to a service, in its format, and reads from its answer whether it took them. */
 import type { Clock } from "../../base/clock.ts";
 import { CarillonError } from "../../base/errors.ts";
-import { type ChannelOptions, secretsOf } from "../../settings/channels.ts";
+import { type ChannelOptions, secretsOf } from "../../settings/alarms/channels.ts";
 import type { Format, Notice } from "./formats/format.ts";
 
 export type Post = (

@@ -1,6 +1,6 @@
 /** What a channel would be sent, for a person to read. */
 import type { AlarmMessage } from "../../alarms/alarms.ts";
-import { asKind, type ChannelOptions, kindOf, receiverOf } from "../../settings/channels.ts";
+import { asKind, type ChannelOptions, kindOf, receiverOf } from "../../settings/alarms/channels.ts";
 import { formatOf } from "./formats/formats.ts";
 import { contentOf, type NoticeOptions, noticeOf } from "./notices.ts";
 import { masked } from "./posted.ts";

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { alarmRules } from "../../alarms/alarms.ts";
 import { systemClock } from "../../base/clock.ts";
 import { CarillonError } from "../../base/errors.ts";
-import { type AlarmOptions, alarmSettings, noAlarms } from "../../settings/alarms.ts";
+import { type AlarmOptions, alarmSettings, noAlarms } from "../../settings/alarms/alarms.ts";
 import { Alarms, type AlarmsOptions } from "./watch.ts";
 
 const quiet = () => undefined;

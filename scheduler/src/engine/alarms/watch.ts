@@ -5,7 +5,7 @@ import { isCarillonError, messageOf } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import type { Membership } from "../../cluster/membership.ts";
 import type { Pulse } from "../../cluster/session-store.ts";
-import type { AlarmSettings } from "../../settings/alarms.ts";
+import type { AlarmSettings } from "../../settings/alarms/alarms.ts";
 import type { Store } from "../../store/store.ts";
 import type { StoreClock } from "../../store/store-clock.ts";
 import type { Ping } from "./ping.ts";

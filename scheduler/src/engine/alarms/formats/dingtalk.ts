@@ -1,5 +1,5 @@
 import { createHmac } from "node:crypto";
-import type { DingTalkChannel } from "../../../settings/channels.ts";
+import type { DingTalkChannel } from "../../../settings/alarms/channels.ts";
 import { cut, cutBytes, type Format, harmless, refusalByCode } from "./format.ts";
 
 /** A message has at most 20,000 bytes. JSON writes some characters with two bytes. */

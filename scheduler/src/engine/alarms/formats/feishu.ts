@@ -1,5 +1,5 @@
 import { createHmac } from "node:crypto";
-import type { FeishuChannel } from "../../../settings/channels.ts";
+import type { FeishuChannel } from "../../../settings/alarms/channels.ts";
 import { cut, cutBytes, type Format, refusalByCode } from "./format.ts";
 
 /** A request has at most 20 KB. JSON writes some characters with two bytes. */

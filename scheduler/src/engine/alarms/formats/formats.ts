@@ -1,5 +1,5 @@
 import type { ChannelKind } from "../../../alarms/channel-kinds.ts";
-import { type ChannelOptions, type Channels, kindOf } from "../../../settings/channels.ts";
+import { type ChannelOptions, type Channels, kindOf } from "../../../settings/alarms/channels.ts";
 import { dingtalk } from "./dingtalk.ts";
 import { feishu } from "./feishu.ts";
 import type { Format } from "./format.ts";

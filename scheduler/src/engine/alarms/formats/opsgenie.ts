@@ -1,5 +1,5 @@
 import { severityOf } from "../../../alarms/severity.ts";
-import { type OpsgenieChannel, postsTo } from "../../../settings/channels.ts";
+import { type OpsgenieChannel, postsTo } from "../../../settings/alarms/channels.ts";
 import { cut, type Format, incidentOf } from "./format.ts";
 
 const messageLength = 130;

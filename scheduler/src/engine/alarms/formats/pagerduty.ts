@@ -1,6 +1,6 @@
 import { severityOf } from "../../../alarms/severity.ts";
 import type { Json } from "../../../base/json.ts";
-import { type PagerDutyChannel, postsTo } from "../../../settings/channels.ts";
+import { type PagerDutyChannel, postsTo } from "../../../settings/alarms/channels.ts";
 import { cut, type Format, incidentOf, type Notice } from "./format.ts";
 
 const summaryLength = 1_024;

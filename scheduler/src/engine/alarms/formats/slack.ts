@@ -1,4 +1,4 @@
-import type { SlackChannel } from "../../../settings/channels.ts";
+import type { SlackChannel } from "../../../settings/alarms/channels.ts";
 import { cut, type Format } from "./format.ts";
 
 const headerLength = 150;

@@ -1,4 +1,4 @@
-import type { TeamsChannel } from "../../../settings/channels.ts";
+import type { TeamsChannel } from "../../../settings/alarms/channels.ts";
 import { type Answered, cut, cutBytes, type Format, type Notice, type Refusal } from "./format.ts";
 
 /** A message has at most 28 KB. JSON writes some characters with two bytes, and the rest of the card needs room too. */

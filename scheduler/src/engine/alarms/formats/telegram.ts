@@ -1,4 +1,4 @@
-import { postsTo, type TelegramChannel } from "../../../settings/channels.ts";
+import { postsTo, type TelegramChannel } from "../../../settings/alarms/channels.ts";
 import { type Answered, cut, type Format, objectOf, type Refusal } from "./format.ts";
 
 const messageLength = 4_096;

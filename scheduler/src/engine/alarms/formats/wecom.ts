@@ -1,4 +1,4 @@
-import type { WecomChannel } from "../../../settings/channels.ts";
+import type { WecomChannel } from "../../../settings/alarms/channels.ts";
 import { cut, cutBytes, type Format, harmless, refusalByCode } from "./format.ts";
 
 const contentBytes = 4_096;

@@ -175,11 +175,11 @@ export async function whyBehind(
   const thresholds = { lateMs: 0, overdueMs, unfiredMs, stuckMs: 0, leaderlessMs: 0, summaryMs: 0 };
   await markFull(database, now);
   for (const rule of ["unfired", "overdue"] as const) {
-    const { sql, valueOf } = askedOf(s)[rule] as Question;
+    const question = askedOf(s)[rule] as Question;
     const [found] = await database.query<{ subject: string; text: string }>(
       `alarm-behind-${rule}`,
-      rule === "overdue" ? overdueSql(s, utcSql, 1, true) : sql,
-      valueOf(thresholds, now),
+      rule === "overdue" ? overdueSql(s, utcSql, 1, true) : question.sql,
+      question.valueOf(thresholds, now),
     );
     if (found) return `${ruleWords[rule]}: ${found.subject}: ${found.text}`;
   }

@@ -1,9 +1,9 @@
 /** The channels of alarms: their kinds, the options of each kind, and the parts of them that are secret. */
-import { type ChannelKind, channelKindNames } from "../alarms/channel-kinds.ts";
-import { type Language, languages } from "../alarms/message-text.ts";
-import { CarillonError, within } from "../base/errors.ts";
-import { meant } from "../base/nearest.ts";
-import { zoneName } from "../schedule/zone.ts";
+import { type ChannelKind, channelKindNames } from "../../alarms/channel-kinds.ts";
+import { type Language, languages } from "../../alarms/message-text.ts";
+import { CarillonError, within } from "../../base/errors.ts";
+import { meant } from "../../base/nearest.ts";
+import { zoneName } from "../../schedule/zone.ts";
 
 interface Told {
   /** The language of the channel's messages; default: `alarms.language`. */

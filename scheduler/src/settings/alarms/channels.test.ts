@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { channelKindNames } from "../alarms/channel-kinds.ts";
+import { channelKindNames } from "../../alarms/channel-kinds.ts";
 import { alarmSettings } from "./alarms.ts";
 import { type ChannelOptions, checkChannel, isSigned, kindOf, postsTo, receiverOf, secretsOf } from "./channels.ts";
 

@@ -1,10 +1,10 @@
-import type { Thresholds } from "../alarms/alarm-store.ts";
-import { type AlarmRule, alarmRules } from "../alarms/alarms.ts";
-import { type Language, languages, type Reader } from "../alarms/message-text.ts";
-import { type Duration, parseDuration } from "../base/duration.ts";
-import { CarillonError, within } from "../base/errors.ts";
-import { checkNames, meant } from "../base/nearest.ts";
-import { zoneName } from "../schedule/zone.ts";
+import type { Thresholds } from "../../alarms/alarm-store.ts";
+import { type AlarmRule, alarmRules } from "../../alarms/alarms.ts";
+import { type Language, languages, type Reader } from "../../alarms/message-text.ts";
+import { type Duration, parseDuration } from "../../base/duration.ts";
+import { CarillonError, within } from "../../base/errors.ts";
+import { checkNames, meant } from "../../base/nearest.ts";
+import { zoneName } from "../../schedule/zone.ts";
 import { type ChannelOptions, checkChannel, httpUrl } from "./channels.ts";
 
 export interface AlarmOptions {
