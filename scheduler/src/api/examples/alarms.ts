@@ -110,7 +110,7 @@ export const alarmExamples = {
   },
   previewAlarmChannel: {
     given: { channel: "ops" },
-    answer: { kind: "slack", to: "hooks.slack.com", content: '{ "text": "Carillon: runs failed" }' },
+    answer: { kind: "webhook", to: "hooks.example", content: '{ "text": "Carillon: runs failed" }' },
   },
   testAlarmChannel: {
     given: { channel: "ops", reason: "a new receiver" },
