@@ -11,6 +11,7 @@ import { formsAmongOthers } from "./forms.ts";
 import { calendarsAndAccess } from "./keeping.ts";
 import { deadLettersAndAudit } from "./letters.ts";
 import { waysOfAnOperator } from "./operating.ts";
+import { storeAway } from "./outage.ts";
 import { secondFactors } from "./second-factor.ts";
 import { whatStays } from "./staying.ts";
 import { heading, type Look, openHouse, overhang, violations } from "./support/house.ts";
@@ -87,6 +88,7 @@ calendarsAndAccess(house);
 completionsAndUndo(house);
 formsAmongOthers(house);
 whatStays(house);
+storeAway(house);
 
 describe("the hostile", () => {
   test("stays text, wherever it is shown", async () => {

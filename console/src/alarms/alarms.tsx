@@ -1,5 +1,11 @@
 import { Button } from "@mantine/core";
-import { IconAlertTriangleFilled, IconBellOff, IconCheck, IconCircleCheckFilled } from "@tabler/icons-react";
+import {
+  IconAlertTriangleFilled,
+  IconBellOff,
+  IconCheck,
+  IconCircleCheckFilled,
+  IconHelpCircleFilled,
+} from "@tabler/icons-react";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { outdate, useAnswer } from "../api/answers.ts";
@@ -8,6 +14,7 @@ import { useMay, useReach, useSees } from "../api/may.ts";
 import { useWords } from "../messages/words.ts";
 import { Confirm } from "../parts/form/confirm.tsx";
 import { Page } from "../parts/layout/page.tsx";
+import { useKnown } from "../parts/state/known.ts";
 import { Tag } from "../parts/state/mark.tsx";
 import { Nothing, Shown } from "../parts/state/notice.tsx";
 import { toast } from "../parts/state/toasts.tsx";
@@ -71,7 +78,7 @@ export function Alarms() {
             </Nothing>
           ) : (
             <>
-              <Verdict open={open} more={alarms.more} />
+              <Verdict of={alarms} open={open} more={alarms.more} />
               {open.length > 0 && (
                 <ul className={css.open} aria-label={t("alarms.open")}>
                   {open.map((alarm) => (
@@ -102,11 +109,22 @@ export function Alarms() {
   );
 }
 
-function Verdict({ open, more }: { open: Alarm[]; more: boolean }) {
+function Verdict({ of, open, more }: { of: { data: unknown; error: unknown }; open: Alarm[]; more: boolean }) {
   const { t } = useWords();
+  const { isKnown, told } = useKnown([of]);
   const untold = open.filter(({ acknowledged, silencedUntil }) => !acknowledged && !silencedUntil).length;
   const tone = open.length === 0 ? "ok" : untold > 0 ? "bad" : "late";
   const Icon = tone === "ok" ? IconCircleCheckFilled : IconAlertTriangleFilled;
+  if (!isKnown)
+    return (
+      <section className={css.verdict} data-tone="wait" role="status">
+        <IconHelpCircleFilled size={28} aria-hidden />
+        <div>
+          <p className={css.said}>{t("known.title")}</p>
+          <p className="soft">{told}</p>
+        </div>
+      </section>
+    );
   return (
     <section className={css.verdict} data-tone={tone} role="status">
       <Icon size={28} aria-hidden />

@@ -67,8 +67,21 @@ export const en = {
   "line.connecting": "Connecting",
   "line.broken": "Disconnected",
   "line.paused": "Paused while hidden",
-  "banner.since": "Disconnected. What you see was last confirmed at {time}; trying to reconnect.",
-  "banner.never": "The server sends no live updates; what you see may be old. Trying again.",
+  "line.slow": "No answer",
+  "line.failed": "Store away",
+  "banner.line": "Disconnected. What you see was last confirmed at {time}; trying to reconnect.",
+  "banner.line.never": "The server sends no live updates; what you see may be old. Trying again.",
+  "banner.slow":
+    "The server does not answer. What you see was last confirmed at {time}; it is requested again by itself.",
+  "banner.slow.never": "The server does not answer. Nothing could be read yet; it is requested again by itself.",
+  "banner.failed":
+    "The server cannot reach its store. What you see was last confirmed at {time}; it is requested again by itself.",
+  "banner.failed.never":
+    "The server cannot reach its store. Nothing could be read yet; it is requested again by itself.",
+  "known.not": "not known",
+  "known.title": "Not known",
+  "known.since": "What you see here was last confirmed at {time}.",
+  "known.notYet": "Nothing could be read yet.",
   "choice.scheme": "Colours: {scheme}. Press to change",
   "choice.auto": "as the system",
   "choice.light": "light",

@@ -81,13 +81,13 @@ export function TaskGrid({
         id: "strip",
         title: t("tasks.strip"),
         width: "140px",
-        cell: (task) => <Strip runs={strips.get(task.name) ?? []} slots={stripRuns} />,
+        cell: (task) => <Strip runs={strips.get(task.name)} slots={stripRuns} />,
       },
       {
         id: "last",
         title: t("tasks.last"),
         width: "minmax(196px, 0.8fr)",
-        cell: (task) => <LastResult run={strips.get(task.name)?.[0]} />,
+        cell: (task) => <LastResult runs={strips.get(task.name)} />,
       },
       {
         id: "failed",
@@ -125,8 +125,8 @@ export function TaskGrid({
           </div>
           <div className="soft cut">{scheduleWords(task.schedule as Schedule, task.words, language)}</div>
           <div className={css.cardTop}>
-            <Strip runs={strips.get(task.name) ?? []} slots={stripRuns} height={22} />
-            <LastResult run={strips.get(task.name)?.[0]} short />
+            <Strip runs={strips.get(task.name)} slots={stripRuns} height={22} />
+            <LastResult runs={strips.get(task.name)} short />
           </div>
         </div>
       )}
@@ -146,7 +146,10 @@ export function SchedulesLink({ task }: { task: Pick<Task, "name" | "schedules">
   );
 }
 
-function LastResult({ run, short = false }: { run: Recent | undefined; short?: boolean }) {
+/** @param runs undefined: not known yet */
+function LastResult({ runs, short = false }: { runs: Recent[] | undefined; short?: boolean }) {
+  if (!runs) return <span className="soft">…</span>;
+  const [run] = runs;
   if (!run) return <span className="soft">–</span>;
   return (
     <span className={css.last}>
