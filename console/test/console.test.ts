@@ -14,6 +14,7 @@ import { waysOfAnOperator } from "./operating.ts";
 import { storeAway } from "./outage.ts";
 import { secondFactors } from "./second-factor.ts";
 import { whatStays } from "./staying.ts";
+import { steadyLists } from "./steady.ts";
 import { heading, type Look, openHouse, overhang, violations } from "./support/house.ts";
 import { hostileName, openStage } from "./support/stage.mjs";
 
@@ -88,6 +89,7 @@ calendarsAndAccess(house);
 completionsAndUndo(house);
 formsAmongOthers(house);
 whatStays(house);
+steadyLists(house);
 storeAway(house);
 
 describe("the hostile", () => {

@@ -18,6 +18,7 @@ import { useKnown } from "../parts/state/known.ts";
 import { Tag } from "../parts/state/mark.tsx";
 import { Nothing, Shown } from "../parts/state/notice.tsx";
 import { toast } from "../parts/state/toasts.tsx";
+import { AnchoredList } from "../parts/table/anchored-list.tsx";
 import { More } from "../parts/table/more.tsx";
 import { usePages } from "../parts/table/pages.ts";
 import { RunLink, TaskLink } from "../parts/value/links.tsx";
@@ -35,6 +36,8 @@ type Asked = { act: "acknowledge"; alarm: Alarm } | { act: "silence"; alarm?: Al
 
 /** The refetch interval, since no event reports alarms: the leader checks for them every few seconds. */
 const everyMs = 5_000;
+
+const keyOf = ({ rule, task }: Alarm) => `${rule} ${task}`;
 
 export function Alarms() {
   const { t } = useWords();
@@ -80,17 +83,21 @@ export function Alarms() {
             <>
               <Verdict of={alarms} open={open} more={alarms.more} />
               {open.length > 0 && (
-                <ul className={css.open} aria-label={t("alarms.open")}>
-                  {open.map((alarm) => (
-                    <li key={`${alarm.rule} ${alarm.task}`}>
-                      <One
-                        alarm={alarm}
-                        may={alarm.task === null ? reach.everywhere : reach.on(alarm.task)}
-                        onAsk={setAsked}
-                      />
-                    </li>
-                  ))}
-                </ul>
+                <AnchoredList rows={open} keyOf={keyOf} more={alarms.more}>
+                  {(rows, isGone) => (
+                    <ul className={css.open} aria-label={t("alarms.open")}>
+                      {rows.map((alarm) => (
+                        <li key={keyOf(alarm)} data-gone={isGone(alarm) || undefined}>
+                          <One
+                            alarm={alarm}
+                            may={alarm.task === null ? reach.everywhere : reach.on(alarm.task)}
+                            onAsk={setAsked}
+                          />
+                        </li>
+                      ))}
+                    </ul>
+                  )}
+                </AnchoredList>
               )}
               <More of={alarms} />
             </>

@@ -9,6 +9,7 @@ import { Filters, useTyped } from "../parts/form/filters.tsx";
 import { TimeField } from "../parts/form/time-field.tsx";
 import { Card, Page } from "../parts/layout/page.tsx";
 import { Nothing, Shown } from "../parts/state/notice.tsx";
+import { AnchoredList } from "../parts/table/anchored-list.tsx";
 import { More } from "../parts/table/more.tsx";
 import { usePages } from "../parts/table/pages.ts";
 import { stepRows } from "../parts/table/step-rows.ts";
@@ -100,19 +101,23 @@ function Entries() {
               )}
             </Card>
           ) : (
-            // biome-ignore lint/a11y/noStaticElementInteractions: the keys go to its entries' buttons.
-            <div className={css.days} onKeyDown={stepRows}>
-              {byDay(rows, (entry) => day(Date.parse(entry.at))).map(([name, ofDay]) => (
-                <section key={name} aria-label={name}>
-                  <h2 className={css.day}>{name}</h2>
-                  <ul className={css.entries}>
-                    {ofDay.map((entry) => (
-                      <Entry key={entry.entry} entry={entry} isOpen={entry.entry === one} />
-                    ))}
-                  </ul>
-                </section>
-              ))}
-            </div>
+            <AnchoredList rows={rows} keyOf={({ entry }) => String(entry)} list={entries.list} more={entries.more}>
+              {(shown) => (
+                // biome-ignore lint/a11y/noStaticElementInteractions: the keys go to its entries' buttons.
+                <div className={css.days} onKeyDown={stepRows}>
+                  {byDay(shown, (entry) => day(Date.parse(entry.at))).map(([name, ofDay]) => (
+                    <section key={name} aria-label={name}>
+                      <h2 className={css.day}>{name}</h2>
+                      <ul className={css.entries}>
+                        {ofDay.map((entry) => (
+                          <Entry key={entry.entry} entry={entry} isOpen={entry.entry === one} />
+                        ))}
+                      </ul>
+                    </section>
+                  ))}
+                </div>
+              )}
+            </AnchoredList>
           )
         }
       </Shown>

@@ -11,6 +11,7 @@ import { Watched } from "../operations/begin.tsx";
 import { Filters } from "../parts/form/filters.tsx";
 import { Card, Page } from "../parts/layout/page.tsx";
 import { Nothing, Shown } from "../parts/state/notice.tsx";
+import { AnchoredList } from "../parts/table/anchored-list.tsx";
 import { stepRows } from "../parts/table/step-rows.ts";
 import { Away } from "../parts/value/moment.tsx";
 import { plain } from "../parts/value/plain.ts";
@@ -53,6 +54,9 @@ export function DeadLetters() {
     { everyMs, enabled: isUnlisted },
   );
   const isFiltered = task !== undefined || within !== undefined;
+  // While another list is being fetched, the groups are those of the list before.
+  const listed = useRef("");
+  if (!dead.isPlaceholderData) listed.current = `${task} ${within}`;
   const pinned = usePinned(`${task} ${within}`, dead.isPlaceholderData ? undefined : groups);
   const open =
     [...groups, ...(unlisted.data?.groups ?? [])].find((group) => group.fingerprint === (fingerprint ?? pinned)) ??
@@ -110,7 +114,16 @@ export function DeadLetters() {
                 </Card>
               ) : (
                 <div className={css.both}>
-                  <Groups groups={groups} more={total.groups - groups.length} open={open?.fingerprint} />
+                  <AnchoredList rows={groups} keyOf={({ fingerprint }) => fingerprint} list={listed.current}>
+                    {(rows, isGone) => (
+                      <Groups
+                        groups={rows}
+                        isGone={isGone}
+                        more={total.groups - groups.length}
+                        open={open?.fingerprint}
+                      />
+                    )}
+                  </AnchoredList>
                   {wide && <div className={css.pane}>{pane}</div>}
                 </div>
               )
@@ -149,7 +162,17 @@ const tasksShown = 2;
 const groupsShown = 100;
 
 /** @param more true if the server has more groups than the list */
-function Groups({ groups, more, open }: { groups: Group[]; more: number; open: string | undefined }) {
+function Groups({
+  groups,
+  isGone,
+  more,
+  open,
+}: {
+  groups: Group[];
+  isGone: (group: Group) => boolean;
+  more: number;
+  open: string | undefined;
+}) {
   const { t, count } = useWords();
   const search = useSearch({ from: "/dead-letters" });
   const now = useNow();
@@ -158,7 +181,7 @@ function Groups({ groups, more, open }: { groups: Group[]; more: number; open: s
   return (
     <ul className={css.groups} aria-label={t("dead.kinds")} onKeyDown={stepRows}>
       {groups.slice(0, shown).map((group) => (
-        <li key={group.fingerprint}>
+        <li key={group.fingerprint} data-gone={isGone(group) || undefined}>
           <Link
             to="/dead-letters"
             search={{ ...search, fingerprint: group.fingerprint }}

@@ -69,6 +69,7 @@ export function Runs() {
           rows.length > 0 ? (
             <RunGrid
               rows={rows}
+              list={runs.list}
               more={runs.more}
               onMore={runs.onMore}
               onShown={runs.onShown}

@@ -124,7 +124,7 @@ function TaskRuns({ task }: { task: string }) {
           rows.length === 0 ? (
             <Nothing title={t("task.noRuns")}>{t("task.noRunsTold")}</Nothing>
           ) : (
-            <RunGrid rows={rows} more={runs.more} onMore={runs.onMore} onShown={runs.onShown} ofTask />
+            <RunGrid rows={rows} list={runs.list} more={runs.more} onMore={runs.onMore} onShown={runs.onShown} ofTask />
           )
         }
       </Shown>

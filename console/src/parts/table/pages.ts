@@ -48,6 +48,9 @@ export function usePages<Id extends PagedId>(
   const onMore = useCallback(() => {
     if (hasNextPage && !isFetchingNextPage) void fetchNextPage();
   }, [hasNextPage, isFetchingNextPage, fetchNextPage]);
+  // While another list is being fetched, the rows are those of the list before.
+  const list = useRef("");
+  if (!asked.isPlaceholderData) list.current = JSON.stringify(given);
   const latest = useRef(asked.data);
   latest.current = asked.data;
   const onShown = useCallback(
@@ -70,6 +73,8 @@ export function usePages<Id extends PagedId>(
     onMore,
     /** Must be called with the range of visible rows. */
     onShown,
+    /** Identifies what the rows are a list of. */
+    list: list.current,
     stale: asked.isPlaceholderData,
   };
 }

@@ -22,6 +22,7 @@ export function TaskGrid({
   ...rest
 }: {
   rows: Task[];
+  list: string;
   more: boolean;
   onMore: () => void;
   onShown: (from: number, to: number) => void;
@@ -31,9 +32,9 @@ export function TaskGrid({
   const { t, language } = words;
   const [seen, setSeen] = useState<string[]>([]);
   const onSeen = useCallback(
-    (names: string[], from: number) => {
+    (names: string[], from: number, to: number) => {
       setSeen(names);
-      onShown(from, from + names.length);
+      onShown(from, to);
     },
     [onShown],
   );
@@ -44,6 +45,7 @@ export function TaskGrid({
         id: "task",
         title: t("noun.task"),
         width: "minmax(160px, 2.2fr)",
+        sortBy: ({ name }) => name,
         cell: (task) => (
           <span className={css.taskCell}>
             <TaskLink task={task.name} />
@@ -60,12 +62,19 @@ export function TaskGrid({
         id: "group",
         title: t("tasks.group"),
         width: "minmax(70px, 0.7fr)",
-        cell: (task) => <span className="soft">{task.group}</span>,
+        rank: 5,
+        sortBy: ({ group }) => group,
+        cell: (task) => (
+          <span className="soft" title={task.group}>
+            {task.group}
+          </span>
+        ),
       },
       {
         id: "words",
         title: t("tasks.when"),
-        width: "minmax(180px, 2.6fr)",
+        width: "minmax(150px, 2.6fr)",
+        rank: 2,
         cell: (task) => {
           const said = scheduleWords(task.schedule as Schedule, task.words, language);
           return <span title={said}>{said}</span>;
@@ -74,26 +83,30 @@ export function TaskGrid({
       {
         id: "next",
         title: t("tasks.next"),
-        width: "92px",
+        width: "96px",
+        sortBy: ({ next }) => (next === null ? null : Date.parse(next)),
         cell: (task) => (task.next ? <Away at={task.next} /> : <span className="soft">–</span>),
       },
       {
         id: "strip",
         title: t("tasks.strip"),
-        width: "140px",
+        width: "138px",
+        rank: 4,
         cell: (task) => <Strip runs={strips.get(task.name)} slots={stripRuns} />,
       },
       {
         id: "last",
         title: t("tasks.last"),
-        width: "minmax(196px, 0.8fr)",
+        width: "minmax(214px, 0.8fr)",
         cell: (task) => <LastResult runs={strips.get(task.name)} />,
       },
       {
         id: "failed",
         title: t("tasks.failed"),
-        width: "72px",
+        width: "64px",
         end: true,
+        rank: 3,
+        sortBy: ({ counters }) => counters.failed,
         cell: (task) => (
           <span
             className="figures"
@@ -108,6 +121,7 @@ export function TaskGrid({
   );
   return (
     <Grid
+      name="tasks"
       label={t("screen.tasks")}
       rows={rows}
       keyOf={({ name }) => name}

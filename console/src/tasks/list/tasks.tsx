@@ -94,6 +94,7 @@ export function Tasks() {
           rows.length > 0 ? (
             <TaskGrid
               rows={rows}
+              list={tasks.list}
               more={tasks.more}
               onMore={tasks.onMore}
               onShown={tasks.onShown}
