@@ -91,10 +91,10 @@ export function waysOfAnOperator(house: House): void {
       await go("/tasks/import-feed");
       await page.getByRole("button", { name: "Run now" }).click();
       const dialog = page.getByRole("dialog");
-      await dialog.getByLabel("Payload").fill("{");
+      await dialog.getByRole("textbox", { name: "Payload" }).fill("{");
       await dialog.getByText("This is no JSON.").waitFor();
       expect(await dialog.getByRole("button", { name: "Run now" }).isDisabled()).toBe(true);
-      await dialog.getByLabel("Payload").fill('{ "lines": 400, "holdMs": 60000 }');
+      await dialog.getByRole("textbox", { name: "Payload" }).fill('{ "lines": 400, "holdMs": 60000 }');
       await dialog.getByRole("button", { name: "Run now" }).click();
       await heading(page, /^Run \d+$/);
       await page.getByText("part 2 of 400").waitFor();

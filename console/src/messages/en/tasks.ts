@@ -271,7 +271,6 @@ export const tasksEn = {
   "runNow.title": "Run {task}",
   "runNow.told": "One run beside its schedule; the schedule stays as it is.",
   "runNow.json": "JSON, or empty",
-  "runNow.asLast": "as run {run} had it",
   "runNow.noJson": "This is no JSON.",
   "runNow.when": "When",
   "runNow.now": "Now",

@@ -269,7 +269,6 @@ export const tasksZh: Record<keyof typeof tasksEn, string> = {
   "runNow.title": "运行 {task}",
   "runNow.told": "在计划之外运行一次；计划保持不变。",
   "runNow.json": "JSON，或留空",
-  "runNow.asLast": "与运行 {run} 相同",
   "runNow.noJson": "这不是有效的 JSON。",
   "runNow.when": "何时",
   "runNow.now": "现在",
