@@ -10,7 +10,6 @@ import { servingAndSignIn } from "./entering.ts";
 import { formsAmongOthers } from "./forms.ts";
 import { calendarsAndAccess } from "./keeping.ts";
 import { deadLettersAndAudit } from "./letters.ts";
-import { makingAndEditing } from "./making.ts";
 import { waysOfAnOperator } from "./operating.ts";
 import { storeAway } from "./outage.ts";
 import { secondFactors } from "./second-factor.ts";
@@ -91,7 +90,6 @@ completionsAndUndo(house);
 formsAmongOthers(house);
 whatStays(house);
 steadyLists(house);
-makingAndEditing(house);
 storeAway(house);
 
 describe("the hostile", () => {

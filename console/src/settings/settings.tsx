@@ -1,15 +1,16 @@
-import { SegmentedControl, Switch } from "@mantine/core";
+import { SegmentedControl, Select, Switch } from "@mantine/core";
 import { useAnswer } from "../api/answers.ts";
 import { highestOf } from "../api/may.ts";
 import { useWords } from "../messages/words.ts";
 import { useNow } from "../now.ts";
-import { ZoneField } from "../parts/form/zone-field.tsx";
 import { Card, Facts, Page } from "../parts/layout/page.tsx";
-import { type Language, type Preferences, prefer, usePreferences } from "../preferences.ts";
+import { type Language, ownZone, type Preferences, prefer, usePreferences } from "../preferences.ts";
 import { Password } from "./password.tsx";
 import { SecondFactor } from "./second-factor.tsx";
 import css from "./settings.module.css";
 import { SignIns } from "./sign-ins.tsx";
+
+const zones = [...new Set(["UTC", ownZone, ...Intl.supportedValuesOf("timeZone")])];
 
 export function Settings() {
   const { t, moment } = useWords();
@@ -42,11 +43,15 @@ export function Settings() {
                 data={(["auto", "light", "dark"] as const).map((value) => ({ value, label: t(`choice.${value}`) }))}
               />
             </div>
-            <ZoneField
+            <Select
               label={t("settings.zone")}
               description={moment(now)}
+              data={zones}
+              searchable
+              limit={60}
+              allowDeselect={false}
               value={zone}
-              onChange={(chosen) => prefer({ zone: chosen })}
+              onChange={(chosen) => chosen && prefer({ zone: chosen })}
             />
             <Switch
               label={t("settings.readOnly")}

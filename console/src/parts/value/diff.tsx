@@ -7,21 +7,8 @@ import { plain } from "./plain.ts";
 const shownAtFirst = 40;
 const textShown = 4_000;
 
-/**
- * The differences between two JSON values; each part is shown with its old and its new value.
- * @param nameOf the viewer's word for a part, which is shown above the part's own name
- */
-export function Diff({
-  was,
-  is,
-  label,
-  nameOf,
-}: {
-  was: unknown;
-  is: unknown;
-  label: string;
-  nameOf?: (part: string) => string | undefined;
-}) {
+/** The differences between two JSON values; each part is shown with its old and its new value. */
+export function Diff({ was, is, label }: { was: unknown; is: unknown; label: string }) {
   const { t } = useWords();
   const [shown, setShown] = useState(shownAtFirst);
   const found = differences(was, is);
@@ -29,7 +16,7 @@ export function Diff({
   return (
     <section className={css.diff} aria-label={label}>
       {found.slice(0, shown).map((one) => (
-        <One key={one.part} {...one} name={nameOf?.(one.part)} />
+        <One key={one.part} {...one} />
       ))}
       {found.length > shown && (
         <button type="button" className={css.more} onClick={() => setShown(found.length)}>
@@ -40,16 +27,11 @@ export function Diff({
   );
 }
 
-function One({ part, was, is, name }: Difference & { name: string | undefined }) {
+function One({ part, was, is }: Difference) {
   const { t } = useWords();
   return (
     <div className={css.part}>
-      {part !== "" && (
-        <span className={css.name}>
-          {name !== undefined && <b className={css.word}>{name}</b>}
-          {plain(part)}
-        </span>
-      )}
+      {part !== "" && <span className={css.name}>{plain(part)}</span>}
       <div className={css.values}>
         {was !== undefined && was !== null && (
           <del className={css.was}>

@@ -1,13 +1,13 @@
-import { Autocomplete, Button, SegmentedControl } from "@mantine/core";
-import { IconPlus, IconSearch } from "@tabler/icons-react";
+import { Autocomplete, SegmentedControl } from "@mantine/core";
+import { IconSearch } from "@tabler/icons-react";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
-import { lazy, Suspense, useCallback, useState } from "react";
+import { useCallback } from "react";
 import { useMay } from "../../api/may.ts";
 import type { Filter } from "../../filter.ts";
 import { useWords } from "../../messages/words.ts";
 import { Filters, GroupField, useTyped } from "../../parts/form/filters.tsx";
 import { Page } from "../../parts/layout/page.tsx";
-import { Nothing, Shown, Waiting } from "../../parts/state/notice.tsx";
+import { Nothing, Shown } from "../../parts/state/notice.tsx";
 import { useChoice } from "../../parts/table/choice.tsx";
 import { usePages } from "../../parts/table/pages.ts";
 import { useTaskNames } from "../task-field.tsx";
@@ -15,8 +15,6 @@ import { BulkBar } from "./bulk-bar.tsx";
 import { TaskGrid } from "./task-grid.tsx";
 import css from "./tasks.module.css";
 import { Views } from "./views.tsx";
-
-const Create = lazy(() => import("../create/create.tsx").then(({ Create }) => ({ default: Create })));
 
 const pageSize = 200;
 /** The refetch interval: some figures change without an event, such as those of runs that ended at other servers. */
@@ -30,8 +28,6 @@ export function Tasks() {
   const search = useSearch({ from: "/tasks" });
   const navigate = useNavigate({ from: "/tasks" });
   const may = useMay("operator");
-  const mayCreate = useMay("editor");
-  const [creates, setCreates] = useState(false);
   const filter = useCallback(
     (change: Filter) => void navigate({ search: (before: Filter) => ({ ...before, ...change }), replace: true }),
     [navigate],
@@ -67,16 +63,7 @@ export function Tasks() {
             ),
           }
         : { below: t("tasks.lead") })}
-      acts={
-        <>
-          <Views present={search} onTake={(view) => void navigate({ search: view })} />
-          {mayCreate && !search.of && (
-            <Button leftSection={<IconPlus size={16} aria-hidden />} onClick={() => setCreates(true)}>
-              {t("create.open")}
-            </Button>
-          )}
-        </>
-      }
+      acts={<Views present={search} onTake={(view) => void navigate({ search: view })} />}
       fill
     >
       <Filters onClear={isFiltered ? () => void navigate({ search: {}, replace: true }) : undefined}>
@@ -130,11 +117,6 @@ export function Tasks() {
           )
         }
       </Shown>
-      {creates && (
-        <Suspense fallback={<Waiting rows={1} />}>
-          <Create onClose={() => setCreates(false)} />
-        </Suspense>
-      )}
     </Page>
   );
 }
