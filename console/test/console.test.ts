@@ -12,6 +12,7 @@ import { calendarsAndAccess } from "./keeping.ts";
 import { deadLettersAndAudit } from "./letters.ts";
 import { waysOfAnOperator } from "./operating.ts";
 import { storeAway } from "./outage.ts";
+import { whatIsRead } from "./reading.ts";
 import { secondFactors } from "./second-factor.ts";
 import { whatStays } from "./staying.ts";
 import { steadyLists } from "./steady.ts";
@@ -25,7 +26,7 @@ secondFactors(house);
 
 /** Each screen by its address, and something that shows that it has come. */
 const screens = (): [path: string, shows: string][] => [
-  ["/", "that nobody knows of|个未确认的告警"],
+  ["/", "unacknowledged alarm|个未确认的告警"],
   ["/tasks", "nightly-report"],
   ["/tasks/nightly-report", "Europe/Berlin"],
   ["/tasks/sync-inventory?part=runs", "succeeded|成功"],
@@ -91,6 +92,7 @@ formsAmongOthers(house);
 whatStays(house);
 steadyLists(house);
 storeAway(house);
+whatIsRead(house);
 
 describe("the hostile", () => {
   test("stays text, wherever it is shown", async () => {
@@ -103,7 +105,7 @@ describe("the hostile", () => {
       [`/runs/${house.runs.hostileRun}`, true],
       ["/runs?state=failed", true],
       [`/dead-letters?task=${task}`, true],
-      ["/audit?about=task", false],
+      [`/audit?about=task&named=${task}`, false],
     ];
     for (const [path, shows] of places) {
       await go(path);

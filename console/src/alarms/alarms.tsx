@@ -191,23 +191,19 @@ function One({ alarm, may, onAsk }: { alarm: Alarm; may: boolean; onAsk: (asked:
         </h2>
         {acknowledged && <Tag tone="wait">{t("alarms.known", { by: acknowledged.by })}</Tag>}
         {silencedUntil && (
-          <Tag tone="wait">
-            {t("alarms.silenced", {
-              time: `${words.day(Date.parse(silencedUntil))} ${words.minute(Date.parse(silencedUntil))}`,
-            })}
-          </Tag>
+          <Tag tone="wait">{t("alarms.silenced", { time: words.when(Date.parse(silencedUntil)) })}</Tag>
         )}
       </div>
-      <p className={css.text}>{plain(alarm.text)}</p>
+      <p className={css.text}>{plain(words.told(alarm.text))}</p>
       {acknowledged?.why && <p className="soft">“{plain(acknowledged.why)}”</p>}
       <p className={`${css.facts} soft`}>
         <span>
-          {t("alarms.since")} <Away at={alarm.opened} />
+          {t("alarms.since")} <Away at={alarm.opened} past />
         </span>
         {alarm.count > 0 && <span className="figures">{t("alarms.times", { n: alarm.count })}</span>}
         {alarm.last !== alarm.opened && (
           <span>
-            {t("alarms.last")} <Away at={alarm.last} />
+            {t("alarms.last")} <Away at={alarm.last} past />
           </span>
         )}
         {alarm.run !== null && (

@@ -74,8 +74,8 @@ export function DeadGroup({
         <Facts
           facts={[
             [t("dead.letters"), <b key="letters">{count(letters)}</b>],
-            [t("dead.first"), <Away key="first" at={group.first} />],
-            [t("dead.last"), <Away key="last" at={group.last} />],
+            [t("dead.first"), <Away key="first" at={group.first} past />],
+            [t("dead.last"), <Away key="last" at={group.last} past />],
             ...(reason?.code
               ? [
                   [

@@ -101,10 +101,10 @@ function List({ rows, list, more, onMore }: { rows: Operation[]; list: string; m
       {
         id: "begun",
         title: t("operations.begun"),
-        width: "96px",
+        width: "120px",
         rank: 1,
         sortBy: ({ created }) => Date.parse(created),
-        cell: ({ created }) => <Away at={created} />,
+        cell: ({ created }) => <Away at={created} past />,
       },
     ],
     [t],
@@ -119,7 +119,6 @@ function List({ rows, list, more, onMore }: { rows: Operation[]; list: string; m
       columns={columns}
       more={more}
       onMore={onMore}
-      rowHeight={48}
       cardHeight={118}
       card={(one) => (
         <div className={css.listed}>
@@ -134,7 +133,7 @@ function List({ rows, list, more, onMore }: { rows: Operation[]; list: string; m
           </div>
           <Course of={one} />
           <div className="soft cut">
-            {plain(one.author)} · <Away at={one.created} />
+            {plain(one.author)} · <Away at={one.created} past />
             {one.reason !== "" && ` · ${plain(one.reason)}`}
           </div>
         </div>

@@ -38,7 +38,7 @@ function Audit() {
                       <b>{who}</b> {said(t, "act", act)} {said(t, "one", about)} <b>{named}</b>
                     </Link>
                     <span className="soft">
-                      <Away at={at} />
+                      <Away at={at} past />
                     </span>
                   </li>
                 ))}
@@ -72,7 +72,7 @@ function Operations() {
                       · {t(`operation.${state}`)}
                     </span>
                     <span className="soft">
-                      <Away at={created} />
+                      <Away at={created} past />
                     </span>
                   </li>
                 ))}

@@ -3,7 +3,7 @@ import { useWords } from "../messages/words.ts";
 import { Nothing } from "../parts/state/notice.tsx";
 import { AnchoredList } from "../parts/table/anchored-list.tsx";
 import { TaskLink } from "../parts/value/links.tsx";
-import { Away } from "../parts/value/moment.tsx";
+import { Away, Moment } from "../parts/value/moment.tsx";
 import type { ListedRun } from "../runs/answers.ts";
 import css from "./overview.module.css";
 
@@ -19,7 +19,7 @@ export function Coming({
   ready: ListedRun[];
   now: number;
 }) {
-  const { t, clock } = useWords();
+  const { t } = useWords();
   const soon = [
     ...ready.filter(({ due }) => Date.parse(due) >= now - 1_000).map(({ task, due }) => ({ task, at: due })),
     ...coming.filter(({ next }) => Date.parse(next) >= now - 1_000).map(({ task, next }) => ({ task, at: next })),
@@ -34,7 +34,9 @@ export function Coming({
         <ul className={css.rows}>
           {rows.slice(0, listed).map(({ task, at }) => (
             <li key={`${task} ${at}`}>
-              <span className={`${css.when} figures`}>{clock(Date.parse(at))}</span>
+              <span className={css.when}>
+                <Moment at={at} />
+              </span>
               <span className="cut">
                 <TaskLink task={task} />
               </span>

@@ -55,7 +55,6 @@ export function useFigures() {
     .sort((a, b) => a - b);
   return {
     now,
-    since,
     ready,
     live,
     ended,

@@ -9,7 +9,7 @@ import css from "./overview.module.css";
 export function Tiles({ figures }: { figures: Figures }) {
   const { t, span, count } = useWords();
   const { least, leastOf } = useCounts();
-  const { since, ready, live, ended, failed, dead, groups, workers } = figures;
+  const { ready, live, ended, failed, dead, groups, workers } = figures;
   const { overdue, running, failures, waiting, working, capacity, letters, measured, lateMost, isAlone } = figures;
   return (
     <div className={css.tiles}>
@@ -47,7 +47,7 @@ export function Tiles({ figures }: { figures: Figures }) {
         tone={failures.n > 0 ? "bad" : "ok"}
         more={t("overview.failedMore")}
         to="/runs"
-        search={{ state: "failed", since }}
+        search={{ state: "failed", within: "1h" }}
       />
       <Tile
         name={t("overview.dead")}

@@ -50,14 +50,14 @@ export function RunGrid({
       {
         id: "run",
         title: t("noun.run"),
-        width: "minmax(64px, 0.5fr)",
+        width: "92px",
         sortBy: ({ run }) => run,
         cell: (run) => <RunLink run={run.run} />,
       },
       {
         id: "due",
         title: t("run.due"),
-        width: "minmax(94px, 0.8fr)",
+        width: "minmax(120px, 1fr)",
         rank: 1,
         sortBy: ({ due }) => Date.parse(due),
         cell: (run) => <Away at={run.due} />,
@@ -65,7 +65,7 @@ export function RunGrid({
       {
         id: "late",
         title: t("run.late"),
-        width: "76px",
+        width: "84px",
         end: true,
         rank: 2,
         sortBy: ({ lateMs }) => lateMs,
@@ -130,7 +130,7 @@ export function RunGrid({
           </div>
           <div className="cut">{ofTask ? (run.error?.message ?? run.node) : <TaskLink task={run.task} />}</div>
           <div className="soft">
-            <Away at={run.ended ?? run.due} />
+            <Away at={run.ended ?? run.due} past={run.ended !== null} />
             {run.tookMs !== null && ` · ${words.span(run.tookMs)}`}
           </div>
         </div>

@@ -15,7 +15,7 @@ const patienceMs = 1_500;
  * that things are well.
  */
 export function Banner() {
-  const { t, clock } = useWords();
+  const { t, when } = useWords();
   const { state, sinceMs } = useStanding();
   const isDown = !isConfirmed(state);
   const [told, setTold] = useState(false);
@@ -27,7 +27,7 @@ export function Banner() {
   }, [isDown, state]);
   if (!told) return null;
   const key = state === "slow" || state === "failed" ? state : "line";
-  const text = sinceMs === null ? t(`banner.${key}.never`) : t(`banner.${key}`, { time: clock(sinceMs) });
+  const text = sinceMs === null ? t(`banner.${key}.never`) : t(`banner.${key}`, { time: when(sinceMs) });
   return (
     <div className={css.banner} role="alert">
       <IconPlugConnectedX size={18} aria-hidden />

@@ -35,6 +35,8 @@ export function Pulse() {
         {t(`line.${standing}`)}
       </span>
       <span className={`${css.clock} figures`}>{clock(now)}</span>
+      {/* All times of the page are in this zone. */}
+      <span className={css.zone}>{zone.slice(zone.lastIndexOf("/") + 1).replaceAll("_", " ")}</span>
     </div>
   );
 }

@@ -114,19 +114,15 @@ function Slots({ zone, slots }: { zone: string; slots: Slot[] }) {
         return (
           <tr key={slot} data-skipped={due === null || undefined}>
             <td className="figures">
-              {words.day(ms, zone)} {words.clock(ms, zone)}
+              {words.when(ms, zone)}
               {turn !== 0 && (
                 <span className={css.clocks}>
                   <Tag tone="late">{t(turn > 0 ? "task.clocksForward" : "task.clocksBack", { n: Math.abs(turn) })}</Tag>
                 </span>
               )}
-              {note !== "" && <div className="soft">{note}</div>}
+              {note !== "" && <div className="soft">{words.told(note, zone)}</div>}
             </td>
-            {another && (
-              <td className="figures soft">
-                {words.day(ms)} {words.clock(ms)}
-              </td>
-            )}
+            {another && <td className="figures soft">{words.when(ms)}</td>}
             <td>
               <Away at={due ?? slot} />
             </td>

@@ -11,6 +11,7 @@ import { useAnchored, useHold } from "./anchored.ts";
 import { type Column, useColumns } from "./columns.ts";
 import css from "./grid.module.css";
 import { Heading, Tools } from "./grid-tools.tsx";
+import { useOverscan } from "./printing.ts";
 import { type Sort, useSort } from "./sorting.ts";
 
 export type { Column };
@@ -52,10 +53,12 @@ const sortedMost = 1_000;
 const restMs = 100;
 
 export function Grid<Row extends object>(props: GridProps<Row>) {
-  const { name, label, list, rows: fresh, keyOf, columns: every, card, cardHeight = 92, rowHeight = 44 } = props;
+  const { name, label, list, rows: fresh, keyOf, columns: every, card, cardHeight = 92, rowHeight } = props;
   const { more = false, onMore, selection, onSeen } = props;
   const narrow = useMediaQuery("(max-width: 860px)", false, { getInitialValueInEffect: false }) ?? false;
   const { ref: whole, width } = useElementSize<HTMLDivElement>();
+  const fingers = useMediaQuery("(pointer: coarse)", false, { getInitialValueInEffect: false }) ?? false;
+  const overscan = useOverscan(10);
   const place = useRef<HTMLDivElement>(null);
   const [isScrolled, setScrolled] = useState(false);
   const { isHeld, handlers } = useHold();
@@ -74,12 +77,12 @@ export function Grid<Row extends object>(props: GridProps<Row>) {
       column.display({ id, header: title, cell: ({ row }) => cell(row.original) }),
     );
   }, [columns]);
-  const size = narrow ? cardHeight : rowHeight;
+  const size = narrow ? cardHeight : (rowHeight ?? (fingers ? 44 : 36));
   const virtual = useVirtualizer({
     count: rows.length,
     getScrollElement: () => place.current,
     estimateSize: () => size,
-    overscan: 10,
+    overscan,
     getItemKey: (index) => (rows[index] ? keyOf(rows[index]) : index),
     // Rows render in the frame after the scrolling, so that scrolling is never delayed.
     useFlushSync: false,

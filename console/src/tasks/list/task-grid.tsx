@@ -29,7 +29,7 @@ export function TaskGrid({
   selection?: Selection;
 }) {
   const words = useWords();
-  const { t, language } = words;
+  const { t } = words;
   const [seen, setSeen] = useState<string[]>([]);
   const onSeen = useCallback(
     (names: string[], from: number, to: number) => {
@@ -76,14 +76,14 @@ export function TaskGrid({
         width: "minmax(150px, 2.6fr)",
         rank: 2,
         cell: (task) => {
-          const said = scheduleWords(task.schedule as Schedule, task.words, language);
+          const said = scheduleWords(task.schedule as Schedule, task.words, words);
           return <span title={said}>{said}</span>;
         },
       },
       {
         id: "next",
         title: t("tasks.next"),
-        width: "96px",
+        width: "120px",
         sortBy: ({ next }) => (next === null ? null : Date.parse(next)),
         cell: (task) => (task.next ? <Away at={task.next} /> : <span className="soft">–</span>),
       },
@@ -117,7 +117,7 @@ export function TaskGrid({
         ),
       },
     ],
-    [t, language, words, strips],
+    [t, words, strips],
   );
   return (
     <Grid
@@ -126,7 +126,6 @@ export function TaskGrid({
       rows={rows}
       keyOf={({ name }) => name}
       columns={columns}
-      rowHeight={46}
       onSeen={onSeen}
       cardHeight={108}
       card={(task) => (
@@ -137,7 +136,7 @@ export function TaskGrid({
             </span>
             {task.paused ? <Tag tone="wait">{t("task.paused")}</Tag> : task.next && <Away at={task.next} />}
           </div>
-          <div className="soft cut">{scheduleWords(task.schedule as Schedule, task.words, language)}</div>
+          <div className="soft cut">{scheduleWords(task.schedule as Schedule, task.words, words)}</div>
           <div className={css.cardTop}>
             <Strip runs={strips.get(task.name)} slots={stripRuns} height={22} />
             <LastResult runs={strips.get(task.name)} short />
@@ -170,7 +169,7 @@ function LastResult({ runs, short = false }: { runs: Recent[] | undefined; short
       <StateMark state={run.state} />
       {!short && (
         <span className="soft">
-          <Away at={run.ended} />
+          <Away at={run.ended} past />
         </span>
       )}
     </span>
