@@ -62,7 +62,7 @@ function One({ secret, may }: { secret: Secret; may: boolean }) {
       <div className={css.who}>
         <b className="mono">{name}</b>
         <small>
-          {t("access.setBy", { by: plain(author) })} <Away at={changed} past />
+          {t("access.setBy", { by: plain(author) })} <Away at={changed} />
           {reason !== "" && ` · ${plain(reason)}`}
         </small>
       </div>

@@ -38,7 +38,7 @@ export function OperationScreen() {
             <b>{t(`operation.word.${data.kind}`)}</b>
             <Tag tone={operationTone[data.state]}>{t(`operation.${data.state}`)}</Tag>
             <span>{plain(data.author)}</span>
-            <Away at={data.created} past />
+            <Away at={data.created} />
           </span>
         )
       }

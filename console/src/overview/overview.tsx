@@ -17,9 +17,15 @@ export function Overview() {
   const { t } = useWords();
   const figures = useFigures();
   const { now, ready, ended, failed, coming, cluster } = figures;
+  const isKnown = ready.data !== undefined && failed.data !== undefined;
   return (
     <Page title={t("screen.overview")} below={cluster.data ? <ClusterLine cluster={cluster.data} /> : "\u00a0"}>
-      <Verdict figures={figures} />
+      {isKnown ? (
+        <Verdict figures={figures} />
+      ) : (
+        // A placeholder as high as the later content, so that nothing moves when the content arrives.
+        <section className={css.verdict} data-tone="wait" aria-label={t("overview.verdict")} aria-busy />
+      )}
       <Tiles figures={figures} />
       <Card
         title={t("overview.chart", { n: endedShown })}
@@ -40,9 +46,7 @@ export function Overview() {
       <div className={css.lists}>
         <Card title={t("overview.next")} more={<Link to="/tasks">{t("screen.tasks")}</Link>}>
           <Shown of={coming}>
-            {(data) => (
-              <Shown of={ready}>{({ items }) => <Coming coming={data.coming} ready={items} now={now} />}</Shown>
-            )}
+            {(data) => <Coming coming={data.coming} ready={ready.data?.items ?? []} now={now} />}
           </Shown>
         </Card>
         <Card

@@ -1,6 +1,5 @@
 import { Link } from "@tanstack/react-router";
 import { useWords } from "../messages/words.ts";
-import { useKnown } from "../parts/state/known.ts";
 import type { Tone } from "../parts/state/mark.tsx";
 import { useCounts } from "./counts.ts";
 import type { Figures } from "./figures.ts";
@@ -9,14 +8,13 @@ import css from "./overview.module.css";
 export function Tiles({ figures }: { figures: Figures }) {
   const { t, span, count } = useWords();
   const { least, leastOf } = useCounts();
-  const { ready, live, ended, failed, dead, groups, workers } = figures;
+  const { since, ready, live, ended, failed, dead, workers } = figures;
   const { overdue, running, failures, waiting, working, capacity, letters, measured, lateMost, isAlone } = figures;
   return (
     <div className={css.tiles}>
       <Tile
         name={t("overview.overdue")}
-        of={[ready]}
-        value={least(overdue)}
+        value={ready.data && least(overdue)}
         tone={overdue.n > 0 ? "bad" : "ok"}
         more={t("overview.overdueMore")}
         to="/runs"
@@ -24,8 +22,7 @@ export function Tiles({ figures }: { figures: Figures }) {
       />
       <Tile
         name={t("overview.late")}
-        of={[ended]}
-        value={lateMost === null ? "–" : span(lateMost)}
+        value={ended.data && (lateMost === null ? "–" : span(lateMost))}
         tone={(lateMost ?? 0) > 1_000 ? "late" : "ok"}
         more={t("overview.lateMore", { n: measured })}
         to="/runs"
@@ -33,8 +30,7 @@ export function Tiles({ figures }: { figures: Figures }) {
       />
       <Tile
         name={t("overview.running")}
-        of={[live, groups]}
-        value={least(running)}
+        value={live.data && least(running)}
         tone={running.n > 0 ? "run" : "ok"}
         more={t("overview.runningMore", { n: leastOf(waiting) })}
         to="/runs"
@@ -42,17 +38,15 @@ export function Tiles({ figures }: { figures: Figures }) {
       />
       <Tile
         name={t("overview.failed")}
-        of={[failed]}
-        value={least(failures)}
+        value={failed.data && least(failures)}
         tone={failures.n > 0 ? "bad" : "ok"}
         more={t("overview.failedMore")}
         to="/runs"
-        search={{ state: "failed", within: "1h" }}
+        search={{ state: "failed", since }}
       />
       <Tile
         name={t("overview.dead")}
-        of={[dead]}
-        value={count(letters)}
+        value={dead.data && count(letters)}
         tone={letters > 0 ? "late" : "ok"}
         more={t("overview.deadMore", { n: dead.data?.total.groups ?? 0 })}
         to="/dead-letters"
@@ -60,8 +54,7 @@ export function Tiles({ figures }: { figures: Figures }) {
       />
       <Tile
         name={t("overview.workers")}
-        of={[workers, live]}
-        value={least(working)}
+        value={workers.data && least(working)}
         tone={isAlone ? "bad" : "ok"}
         more={t("overview.workersMore", {
           held: least(running),
@@ -76,7 +69,6 @@ export function Tiles({ figures }: { figures: Figures }) {
 
 function Tile({
   name,
-  of,
   value,
   more,
   tone,
@@ -84,21 +76,17 @@ function Tile({
   search,
 }: {
   name: string;
-  /** The answers that the figures are counted from: without one of them the figures are not known. */
-  of: { data: unknown; error: unknown }[];
-  value: string;
+  value: string | undefined;
   more: string;
   tone: Tone;
   to: "/runs" | "/workers" | "/dead-letters";
   search: Record<string, string>;
 }) {
-  const { t } = useWords();
-  const { isThere, isLost } = useKnown(of);
   return (
-    <Link to={to} search={search} className={css.tile} data-tone={isThere ? tone : "wait"}>
+    <Link to={to} search={search} className={css.tile} data-tone={tone}>
       <span className={css.tileName}>{name}</span>
-      <span className={`${css.tileValue} figures`}>{isThere ? value : isLost ? "–" : "…"}</span>
-      <span className={css.tileMore}>{isThere ? more : isLost ? t("known.not") : "\u00a0"}</span>
+      <span className={`${css.tileValue} figures`}>{value ?? "…"}</span>
+      <span className={css.tileMore}>{more}</span>
     </Link>
   );
 }

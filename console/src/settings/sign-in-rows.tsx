@@ -64,8 +64,7 @@ function One({ signIn: one, list, end, keepsOwn }: { signIn: SignIn } & Ends) {
         <b title={plain(agent ?? "")}>{browserOf(agent) ?? t("settings.unknownBrowser")}</b>{" "}
         {isKept && <Tag tone="run">{t("settings.thisBrowser")}</Tag>}
         <small>
-          {plain(address ?? "–")} · {t("settings.begun")} <Away at={begun} past /> · {t("settings.seen")}{" "}
-          <Away at={seen} past />
+          {plain(address ?? "–")} · {t("settings.begun")} <Away at={begun} /> · {t("settings.seen")} <Away at={seen} />
         </small>
         {ending.error && <Trouble error={ending.error} small />}
       </div>

@@ -31,9 +31,6 @@ export interface AuditEntry {
   why: string;
 }
 
-/** An entry with the name of its run's task; null for other entries, and for runs of which no history is left. */
-export type ListedEntry = AuditEntry & { task: string | null };
-
 export interface AuditFilter {
   about?: AuditAbout;
   named?: string;
@@ -47,7 +44,7 @@ export interface AuditFilter {
 
 export interface AuditStore {
   /** Newest first. */
-  list(filter: AuditFilter, beforeId: number, limit: number): Promise<ListedEntry[]>;
+  list(filter: AuditFilter, beforeId: number, limit: number): Promise<AuditEntry[]>;
   /** Records entries for actions that have no transaction of their own; all of them, or none. */
   record(entries: Omit<AuditEntry, "entryId">[]): Promise<void>;
   /** First gives places to rows whose transaction did not wait for the chain. */

@@ -114,8 +114,6 @@ export interface LogLine {
 export interface RunMatch {
   /** The group of the run's task. */
   group?: string;
-  /** A pattern for the name of the run's task: `*` matches any text, `?` one character. */
-  matching?: string;
   /** The run's task is in one of these namespaces. */
   namespaces?: readonly string[];
   /** Allowed only together with a task, because a key is unique only among the unfinished runs of a task. */

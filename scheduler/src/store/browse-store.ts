@@ -68,27 +68,12 @@ export interface LogRead {
   place: LogPlace | null;
 }
 
-/** A process that did not end its session itself. */
-export interface LostWorker {
-  node: string;
-  role: "node" | "worker";
-  host: string;
-  pid: number;
-  groups: string[];
-  startedMs: number;
-  seenMs: number;
-  endedMs: number;
-  why: string;
-}
-
 /** Which part of a log is read; default: the whole log, oldest line first. */
 export interface LogLook {
   /** True: newest lines first; a position then means the lines before it. */
   newest?: boolean;
   /** Omits lines below this level. */
   level?: LogLine["level"];
-  /** Only lines of this attempt. */
-  attempt?: number;
   /** Only lines that contain this text in message or fields; A to Z match a to z. */
   find?: string;
 }
@@ -143,8 +128,6 @@ export interface BrowseStore {
   operations(beforeId: number, limit: number): Promise<OperationRecord[]>;
   nodes(afterName: string, limit: number): Promise<Member[]>;
   workers(afterName: string, group: string | null, limit: number): Promise<WorkerRecord[]>;
-  /** Sessions of workers that fell silent since a time, whose names no session has now; the latest first. */
-  lostWorkers(sinceMs: number, limit: number): Promise<LostWorker[]>;
   terms(beforeTerm: number, limit: number): Promise<Term[]>;
   /** @param namespaces the namespaces of tasks and calendars; null: all */
   search(text: string, namespaces: readonly string[] | null, limit: number): Promise<Found>;

@@ -1,6 +1,5 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useLayoutEffect, useRef, useState } from "react";
-import { useOverscan } from "../../parts/table/printing.ts";
 import type { LogLine } from "./levels.ts";
 import type { LogLines } from "./lines.ts";
 
@@ -14,12 +13,11 @@ export type View = ReturnType<typeof useView>;
 export function useView({ lines, before, after, reading, error, grow, jump }: LogLines, live: boolean) {
   const [follows, setFollows] = useState(live);
   const place = useRef<HTMLDivElement>(null);
-  const overscan = useOverscan(20);
   const virtual = useVirtualizer({
     count: lines.length,
     getScrollElement: () => place.current,
     estimateSize: () => lineHeight,
-    overscan,
+    overscan: 20,
     getItemKey: (index) => lines[index]?.id ?? index,
   });
   const items = virtual.getVirtualItems();

@@ -22,19 +22,18 @@ export function TaskGrid({
   ...rest
 }: {
   rows: Task[];
-  list: string;
   more: boolean;
   onMore: () => void;
   onShown: (from: number, to: number) => void;
   selection?: Selection;
 }) {
   const words = useWords();
-  const { t } = words;
+  const { t, language } = words;
   const [seen, setSeen] = useState<string[]>([]);
   const onSeen = useCallback(
-    (names: string[], from: number, to: number) => {
+    (names: string[], from: number) => {
       setSeen(names);
-      onShown(from, to);
+      onShown(from, from + names.length);
     },
     [onShown],
   );
@@ -45,7 +44,6 @@ export function TaskGrid({
         id: "task",
         title: t("noun.task"),
         width: "minmax(160px, 2.2fr)",
-        sortBy: ({ name }) => name,
         cell: (task) => (
           <span className={css.taskCell}>
             <TaskLink task={task.name} />
@@ -62,51 +60,40 @@ export function TaskGrid({
         id: "group",
         title: t("tasks.group"),
         width: "minmax(70px, 0.7fr)",
-        rank: 5,
-        sortBy: ({ group }) => group,
-        cell: (task) => (
-          <span className="soft" title={task.group}>
-            {task.group}
-          </span>
-        ),
+        cell: (task) => <span className="soft">{task.group}</span>,
       },
       {
         id: "words",
         title: t("tasks.when"),
-        width: "minmax(150px, 2.6fr)",
-        rank: 2,
+        width: "minmax(180px, 2.6fr)",
         cell: (task) => {
-          const said = scheduleWords(task.schedule as Schedule, task.words, words);
+          const said = scheduleWords(task.schedule as Schedule, task.words, language);
           return <span title={said}>{said}</span>;
         },
       },
       {
         id: "next",
         title: t("tasks.next"),
-        width: "120px",
-        sortBy: ({ next }) => (next === null ? null : Date.parse(next)),
+        width: "92px",
         cell: (task) => (task.next ? <Away at={task.next} /> : <span className="soft">–</span>),
       },
       {
         id: "strip",
         title: t("tasks.strip"),
-        width: "138px",
-        rank: 4,
-        cell: (task) => <Strip runs={strips.get(task.name)} slots={stripRuns} />,
+        width: "140px",
+        cell: (task) => <Strip runs={strips.get(task.name) ?? []} slots={stripRuns} />,
       },
       {
         id: "last",
         title: t("tasks.last"),
-        width: "minmax(214px, 0.8fr)",
-        cell: (task) => <LastResult runs={strips.get(task.name)} />,
+        width: "minmax(196px, 0.8fr)",
+        cell: (task) => <LastResult run={strips.get(task.name)?.[0]} />,
       },
       {
         id: "failed",
         title: t("tasks.failed"),
-        width: "64px",
+        width: "72px",
         end: true,
-        rank: 3,
-        sortBy: ({ counters }) => counters.failed,
         cell: (task) => (
           <span
             className="figures"
@@ -117,15 +104,15 @@ export function TaskGrid({
         ),
       },
     ],
-    [t, words, strips],
+    [t, language, words, strips],
   );
   return (
     <Grid
-      name="tasks"
       label={t("screen.tasks")}
       rows={rows}
       keyOf={({ name }) => name}
       columns={columns}
+      rowHeight={46}
       onSeen={onSeen}
       cardHeight={108}
       card={(task) => (
@@ -136,10 +123,10 @@ export function TaskGrid({
             </span>
             {task.paused ? <Tag tone="wait">{t("task.paused")}</Tag> : task.next && <Away at={task.next} />}
           </div>
-          <div className="soft cut">{scheduleWords(task.schedule as Schedule, task.words, words)}</div>
+          <div className="soft cut">{scheduleWords(task.schedule as Schedule, task.words, language)}</div>
           <div className={css.cardTop}>
-            <Strip runs={strips.get(task.name)} slots={stripRuns} height={22} />
-            <LastResult runs={strips.get(task.name)} short />
+            <Strip runs={strips.get(task.name) ?? []} slots={stripRuns} height={22} />
+            <LastResult run={strips.get(task.name)?.[0]} short />
           </div>
         </div>
       )}
@@ -159,17 +146,14 @@ export function SchedulesLink({ task }: { task: Pick<Task, "name" | "schedules">
   );
 }
 
-/** @param runs undefined: not known yet */
-function LastResult({ runs, short = false }: { runs: Recent[] | undefined; short?: boolean }) {
-  if (!runs) return <span className="soft">…</span>;
-  const [run] = runs;
+function LastResult({ run, short = false }: { run: Recent | undefined; short?: boolean }) {
   if (!run) return <span className="soft">–</span>;
   return (
     <span className={css.last}>
       <StateMark state={run.state} />
       {!short && (
         <span className="soft">
-          <Away at={run.ended} past />
+          <Away at={run.ended} />
         </span>
       )}
     </span>

@@ -111,11 +111,10 @@ export function runCalls({
       const { start, shown } = readRunCursor(cursor);
       // If a task is named, it is known to be in one of the caller's namespaces, so no filter by namespace is needed.
       const namespaces = namespace !== undefined ? [namespace] : taskId === null ? reach.namespaces : null;
-      const { group, matching, key, source, label } = asked;
+      const { group, key, source, label } = asked;
       const labels = label && labelsOf({ labels: labelsOfTexts(label) });
       const match: RunMatch = {
         ...(group === undefined ? {} : { group }),
-        ...(matching === undefined ? {} : { matching }),
         ...(namespaces === null ? {} : { namespaces }),
         ...(key === undefined ? {} : { key }),
         ...(source === undefined ? {} : { source }),
@@ -165,14 +164,9 @@ export function runCalls({
       };
     },
 
-    async listLogs({ run, cursor, limit, order, beside, level, attempt, find }) {
+    async listLogs({ run, cursor, limit, order, beside, level, find }) {
       const from = (readCursor(cursor, ["string"])?.[0] as string | undefined) ?? beside;
-      const look = {
-        newest: order === "newest",
-        ...(level ? { level } : {}),
-        ...(attempt ? { attempt } : {}),
-        ...(find ? { find } : {}),
-      };
+      const look = { newest: order === "newest", ...(level ? { level } : {}), ...(find ? { find } : {}) };
       const place = from === undefined ? null : readPlace(from);
       const { lines, seen } = await store.browse.logs(run, place, limit + 1, look);
       // The log is empty: if the run does not exist either, `find` throws.
