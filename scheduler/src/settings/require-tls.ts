@@ -1,7 +1,6 @@
 import { withoutCredentials } from "../base/credentials.ts";
 import { CarillonError } from "../base/errors.ts";
-import type { AlarmSettings } from "./alarms/alarms.ts";
-import { postsTo } from "./alarms/channels.ts";
+import type { AlarmSettings } from "./alarms.ts";
 import { plainHosts } from "./plain-store.ts";
 import { hostsOf, isThisMachine } from "./this-machine.ts";
 
@@ -9,7 +8,6 @@ interface Reached {
   store?: string | undefined;
   listenUrl?: string | undefined;
   coordination?: string | undefined;
-  webhooks?: Readonly<Record<string, { url: string }>> | undefined;
 }
 
 /**
@@ -18,7 +16,7 @@ interface Reached {
  * @throws OPTION_INVALID
  */
 export function checkTls(
-  { store, listenUrl, coordination, webhooks = {} }: Reached,
+  { store, listenUrl, coordination }: Reached,
   alarms: AlarmSettings | null,
   environment: Readonly<Record<string, string | undefined>>,
 ): void {
@@ -36,19 +34,11 @@ export function checkTls(
       "coordination",
       hostsOf(withoutCredentials(coordination)).filter((host) => !isThisMachine(host)),
     );
-  const ping = alarms?.ping ? new URL(alarms.ping.url) : null;
-  if (ping?.protocol === "http:" && !isThisMachine(ping.hostname)) refuse("alarms.ping.url", [ping.hostname]);
-  for (const [name, { url }] of Object.entries(webhooks)) {
-    const { protocol, hostname } = new URL(url);
-    if (protocol === "http:" && !isThisMachine(hostname)) refuse(`webhooks.${name}`, [hostname]);
-  }
   for (const [name, channel] of Object.entries(alarms?.channels ?? {})) {
-    const url = "smtp" in channel ? new URL(channel.smtp) : postsTo(channel);
-    if (url === null) continue;
-    const { protocol, hostname, password } = url;
+    const { protocol, hostname, password } = new URL("webhook" in channel ? channel.webhook : channel.smtp);
     // STARTTLS is required of a mail server that is given a password, unless the channel says otherwise.
     const isPlain =
-      "smtp" in channel ? protocol === "smtp:" && !(channel.requireTls ?? password !== "") : protocol === "http:";
+      "webhook" in channel ? protocol === "http:" : protocol === "smtp:" && !(channel.requireTls ?? password !== "");
     if (isPlain && !isThisMachine(hostname)) refuse(`alarms.channels.${name}`, [hostname]);
   }
 }
