@@ -214,15 +214,10 @@ export function firingIn(
     a.firstMs - b.firstMs || a.fires - b.fires;
   all.sort(order);
   const firing: FiringTask[] = [];
-  for (const [at, { alike, ...fires }] of all.entries()) {
-    const before = firing.at(-1);
+  for (const { alike, ...fires } of all) {
+    const last = firing.at(-1);
     // Tasks of equal fires are sorted by name below, so all that are alike in this have to be read.
-    if (
-      firing.length >= most &&
-      before !== undefined &&
-      order(before, all[at] as FiringTask & { alike: AlikeTasks }) < 0
-    )
-      break;
+    if (last !== undefined && firing.length >= most && order(last, fires) < 0) break;
     firing.push(...firstNames(alike, most).map((name) => ({ name, ...fires })));
   }
   firing.sort((a, b) => order(a, b) || (a.name < b.name ? -1 : 1));

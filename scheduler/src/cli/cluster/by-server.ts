@@ -224,10 +224,8 @@ export function serverTasks(api: Client): ClusterTasks {
       const { next } = await api.resumeTask({ task, ...why(reason) });
       return next === null ? null : Date.parse(next);
     },
-    run(task, payload, { at, ...options }) {
-      const due = at === undefined ? {} : { at: isoTime(at) };
-      return api.runTask({ task, ...(payload === undefined ? {} : { payload }), ...options, ...due });
-    },
+    run: (task, payload, { at, ...options }) =>
+      api.runTask({ task, payload, ...options, at: at === undefined ? undefined : isoTime(at) }),
     async remove(task, reason) {
       await api.removeTask({ task, ...why(reason) });
     },

@@ -215,16 +215,9 @@ export function runTask(name: string, options: RunTaskOptions, terminal: Termina
 }
 
 function manualOptions({ label, at, in: delay, key, ifKeyTaken, uniqueFor, priority }: RunTaskOptions): ManualOptions {
-  const given = {
-    labels: label && labelsOfPairs(label, "--label"),
-    at: at === undefined ? undefined : instantOf("--at", at),
-    in: delay,
-    key,
-    ifKeyTaken,
-    uniqueFor,
-    priority,
-  };
-  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+  const labels = label && labelsOfPairs(label, "--label");
+  const atMs = at === undefined ? undefined : instantOf("--at", at);
+  return { labels, at: atMs, in: delay, key, ifKeyTaken, uniqueFor, priority };
 }
 
 const firstLookMs = 10;

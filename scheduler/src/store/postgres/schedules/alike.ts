@@ -23,9 +23,9 @@ export async function alikeTasks(
 ): Promise<AlikeTasks[]> {
   const s = database.schema;
   const filter = {
-    ...(group === null ? {} : { group }),
-    ...(matching === null ? {} : { matching }),
-    ...(namespaces === null ? {} : { namespaces: [...namespaces] }),
+    group: group ?? undefined,
+    matching: matching ?? undefined,
+    namespaces: namespaces === null ? undefined : [...namespaces],
   };
   const rows = await database.transaction(async (client) => {
     // The planner cannot know how few the schedules are, and sorts by them: 2.5 s for half a million tasks. By hash it takes 0.9 s.
