@@ -99,7 +99,8 @@ export {
   type ScheduleSpec,
   validateSchedule,
 } from "./schedule/schedule.ts";
-export type { AlarmOptions } from "./settings/alarms.ts";
+export type { AlarmOptions } from "./settings/alarms/alarms.ts";
+export type { EventWebhookOptions } from "./settings/event-webhooks.ts";
 export type { PayloadCodec } from "./settings/payload-codec.ts";
 export type { PayloadOptions, PayloadStore } from "./settings/payload-store.ts";
 export type { CarillonOptions, CommandOptions, HttpTaskOptions } from "./settings/settings.ts";

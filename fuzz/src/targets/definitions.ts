@@ -6,7 +6,7 @@ import { ClusterPath } from "../../../scheduler/src/coordination/zookeeper/path.
 import { checkEnqueueOptions, dueOfEnqueue } from "../../../scheduler/src/run/enqueue-options.ts";
 import { calendarContent } from "../../../scheduler/src/schedule/calendar.ts";
 import { parseAddress } from "../../../scheduler/src/settings/address.ts";
-import { alarmSettings } from "../../../scheduler/src/settings/alarms.ts";
+import { alarmSettings } from "../../../scheduler/src/settings/alarms/alarms.ts";
 import { parseListen } from "../../../scheduler/src/settings/listen.ts";
 import { workerSettingsOf } from "../../../scheduler/src/settings/remote-worker.ts";
 import { settingsOf } from "../../../scheduler/src/settings/settings.ts";

@@ -105,6 +105,8 @@ export interface AlarmStore {
    * wait for a node that has them. @returns how many messages were written
    */
   follow(summaryMs: number, nowMs: number): Promise<number>;
+  /** Why the cluster is not on time: a slot was not planned, or a due run not claimed, for that long; null: it is on time. */
+  behind(thresholds: Pick<Thresholds, "overdueMs" | "unfiredMs">, nowMs: number): Promise<string | null>;
   /** Stores a process's own findings; the next `look` includes them. */
   report(findings: readonly Finding[], nowMs: number): Promise<void>;
   /**

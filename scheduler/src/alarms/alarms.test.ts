@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { type AlarmOptions, alarmSettings } from "../settings/alarms.ts";
-import { againAfterMs, type Incident, messageText, stepIncident } from "./alarms.ts";
+import { type AlarmOptions, alarmSettings } from "../settings/alarms/alarms.ts";
+import { againAfterMs, type Incident, stepIncident } from "./alarms.ts";
 
 const windowMs = 60_000;
 const step = (incident: Incident | null, news: number, open: number, nowMs: number) =>
@@ -59,32 +59,6 @@ describe("an incident", () => {
 
   it("backs off when nobody takes its messages", () => {
     expect([1, 2, 3, 20].map(againAfterMs)).toEqual([30_000, 60_000, 120_000, 3_600_000]);
-  });
-});
-
-describe("a message", () => {
-  const message = {
-    kind: "raised" as const,
-    rule: "failed" as const,
-    words: "runs failed",
-    atMs: 0,
-    sinceMs: 0,
-    total: 12,
-    news: 3,
-    moreSubjects: 7,
-  };
-  const subjects = [
-    { task: "settle", count: 3, text: "no route", run: 42 },
-    { task: "beat", count: 1, text: "refused", run: null },
-  ];
-  it("says what, whose, how often and since when", () => {
-    const { subject, text } = messageText({ ...message, subjects });
-    expect(subject).toBe("runs failed: settle, beat, …");
-    expect(text).toBe(
-      "Since 1970-01-01T00:00:00.000Z; 12 so far.\n- settle (3 times): no route [run 42]\n- beat: refused\n- and 7 more tasks\n\nSee carillon alarms, carillon doctor.",
-    );
-    expect(messageText({ ...message, kind: "cleared", subjects }).subject).toBe("all clear: runs failed (12 in all)");
-    expect(messageText({ ...message, kind: "summary", subjects: [] }).subject).toBe("still: runs failed (3 more)");
   });
 });
 

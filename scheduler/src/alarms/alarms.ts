@@ -166,30 +166,5 @@ export const giveUpAfterMs = 86_400_000;
 /** The delay after `attempts` failed attempts: 30 s, doubling, to one hour. */
 export const againAfterMs = (attempts: number): number => Math.min(30_000 * 2 ** Math.max(0, attempts - 1), 3_600_000);
 
-export function messageText(message: AlarmMessage): {
-  subject: string;
-  text: string;
-} {
-  const { kind, words, total, news, subjects, moreSubjects, sinceMs, silenced = 0 } = message;
-  if (kind === "test") return { subject: words, text: "Messages of Carillon's alarms reach this place." };
-  const since = new Date(sinceMs).toISOString();
-  const names = subjects.filter(({ task }) => task !== "").map(({ task }) => task);
-  const who =
-    names.length === 0 ? "" : `: ${names.slice(0, 3).join(", ")}${names.length > 3 || moreSubjects > 0 ? ", …" : ""}`;
-  const subject = {
-    raised: `${words}${who}`,
-    summary: `still: ${words} (${news} more)${who}`,
-    cleared: `all clear: ${words} (${total} in all)`,
-  }[kind];
-  const lines = subjects.map(({ task, count, text, run }) => {
-    const times = count > 1 ? ` (${count} times)` : "";
-    return `- ${task === "" ? "" : `${task}${times}: `}${text}${run === null ? "" : ` [run ${run}]`}`;
-  });
-  if (moreSubjects > 0) lines.push(`- and ${moreSubjects} more tasks`);
-  if (silenced > 0) lines.push(`- open and silenced: ${silenced}`);
-  const head = kind === "cleared" ? `Over. It began at ${since}; ${total} in all.` : `Since ${since}; ${total} so far.`;
-  return { subject, text: [head, ...lines, "", "See carillon alarms, carillon doctor."].join("\n") };
-}
-
 export const silenceUnknown = (silenceId: number): CarillonError =>
   new CarillonError("ALARM_UNKNOWN", `there is no silence ${silenceId} that holds`, { hint: "It may have ended." });

@@ -20,6 +20,9 @@ export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
  */
 export const changesExit: ExitCode = 2;
 
+/** The exit code of `check`, which speaks to monitors, if it could not look at all, such as after wrong usage. */
+export const unknownExit: ExitCode = 3;
+
 const notFound = new Set<ErrorCode>([
   "TASK_UNKNOWN",
   "RUN_UNKNOWN",

@@ -17,7 +17,7 @@ import { version } from "../base/version.ts";
 import type { Signal } from "../cluster/signal-store.ts";
 import { operationUnknown } from "../run/operations.ts";
 import { runUnknown } from "../run/run.ts";
-import type { AlarmSettings } from "../settings/alarms.ts";
+import type { AlarmSettings } from "../settings/alarms/alarms.ts";
 import type { ProviderSettings } from "../settings/provider.ts";
 import type { SignInSettings } from "../settings/settings.ts";
 import type { Enqueuer } from "../store/enqueuer.ts";

@@ -21,7 +21,7 @@ import { limits } from "../base/limits.ts";
 import type { UntilAnswered } from "../base/until-answered.ts";
 import { version } from "../base/version.ts";
 import type { Signal } from "../cluster/signal-store.ts";
-import type { AlarmSettings } from "../settings/alarms.ts";
+import type { AlarmSettings } from "../settings/alarms/alarms.ts";
 import { parseListen } from "../settings/listen.ts";
 import type { ProviderSettings } from "../settings/provider.ts";
 import type { SignInSettings } from "../settings/settings.ts";

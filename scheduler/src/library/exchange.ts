@@ -8,8 +8,9 @@ import type { Clock } from "../base/clock.ts";
 import { sortedJson } from "../base/json.ts";
 import { channelsOf } from "../engine/alarms/channels.ts";
 import type { Alarms } from "../engine/alarms/watch.ts";
-import { checkWebhooks, noticePoster } from "../executors/http/notice.ts";
+import { checkWebhooks } from "../executors/http/notice.ts";
 import { type CarillonOptions, type Settings, settingsOf } from "../settings/settings.ts";
+import { alarmSenders } from "./alarms/senders.ts";
 import type { Exchanged } from "./exchanged.ts";
 import type { Handlers } from "./handlers.ts";
 
@@ -30,10 +31,10 @@ const exchanged = ["commands", "httpTasks", "alarms"] as const;
 export async function exchange(running: Running, options: CarillonOptions): Promise<Exchanged> {
   const { settings, secrets, handlers, alarms, clock } = running;
   const next = settingsOf(options);
-  checkWebhooks(next.alarms?.channels ?? {});
+  checkWebhooks(next.alarms?.channels ?? {}, next.alarms?.ping);
   const keys = readSecretKeys(options.secretKeys);
   const callHttp = handlers.httpOf(next.httpTasks);
-  const channels = next.alarms && (await channelsOf(next.alarms, noticePoster, clock));
+  const channels = next.alarms && (await channelsOf(next.alarms, alarmSenders, clock));
   const differs = (name: keyof Settings) => sortedJson(settings[name]) !== sortedJson(next[name]);
   const names = (Object.keys(next) as (keyof Settings)[]).filter(differs);
   const found: Exchanged = {

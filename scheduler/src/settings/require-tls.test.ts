@@ -15,6 +15,14 @@ it.each<[string, object, string]>([
   ],
   ["ZooKeeper", { coordination: "zookeeper://zoo.example:2181/here" }, "coordination"],
   ["a webhook", { alarms: hook("http://hooks.example/x") }, "alarms.channels.ops"],
+  ["a chat", { alarms: { channels: { chat: { slack: "http://hooks.example/x" } } } }, "alarms.channels.chat"],
+  [
+    "a service of alerts",
+    { alarms: { channels: { duty: { pagerduty: "secret", url: "http://duty.example" } } } },
+    "alarms.channels.duty",
+  ],
+  ["a ping", { alarms: { ping: { url: "http://m.example/x" } } }, "alarms.ping.url"],
+  ["a webhook of events", { webhooks: { billing: { url: "http://b.example/x" } } }, "webhooks.billing"],
   [
     "a mail server that may do without",
     {

@@ -1,6 +1,7 @@
 import { withoutCredentials } from "../base/credentials.ts";
 import { CarillonError } from "../base/errors.ts";
-import type { AlarmSettings } from "./alarms.ts";
+import type { AlarmSettings } from "./alarms/alarms.ts";
+import { postsTo } from "./alarms/channels.ts";
 import { plainHosts } from "./plain-store.ts";
 import { hostsOf, isThisMachine } from "./this-machine.ts";
 
@@ -8,6 +9,7 @@ interface Reached {
   store?: string | undefined;
   listenUrl?: string | undefined;
   coordination?: string | undefined;
+  webhooks?: Readonly<Record<string, { url: string }>> | undefined;
 }
 
 /**
@@ -16,7 +18,7 @@ interface Reached {
  * @throws OPTION_INVALID
  */
 export function checkTls(
-  { store, listenUrl, coordination }: Reached,
+  { store, listenUrl, coordination, webhooks = {} }: Reached,
   alarms: AlarmSettings | null,
   environment: Readonly<Record<string, string | undefined>>,
 ): void {
@@ -34,11 +36,19 @@ export function checkTls(
       "coordination",
       hostsOf(withoutCredentials(coordination)).filter((host) => !isThisMachine(host)),
     );
+  const ping = alarms?.ping ? new URL(alarms.ping.url) : null;
+  if (ping?.protocol === "http:" && !isThisMachine(ping.hostname)) refuse("alarms.ping.url", [ping.hostname]);
+  for (const [name, { url }] of Object.entries(webhooks)) {
+    const { protocol, hostname } = new URL(url);
+    if (protocol === "http:" && !isThisMachine(hostname)) refuse(`webhooks.${name}`, [hostname]);
+  }
   for (const [name, channel] of Object.entries(alarms?.channels ?? {})) {
-    const { protocol, hostname, password } = new URL("webhook" in channel ? channel.webhook : channel.smtp);
+    const url = "smtp" in channel ? new URL(channel.smtp) : postsTo(channel);
+    if (url === null) continue;
+    const { protocol, hostname, password } = url;
     // STARTTLS is required of a mail server that is given a password, unless the channel says otherwise.
     const isPlain =
-      "webhook" in channel ? protocol === "http:" : protocol === "smtp:" && !(channel.requireTls ?? password !== "");
+      "smtp" in channel ? protocol === "smtp:" && !(channel.requireTls ?? password !== "") : protocol === "http:";
     if (isPlain && !isThisMachine(hostname)) refuse(`alarms.channels.${name}`, [hostname]);
   }
 }

@@ -9,7 +9,8 @@ import { parseStoreUrl } from "../store/store-url.ts";
 import { isEnvPattern } from "../task/command-rules.ts";
 import { checkName } from "../task/names.ts";
 import { parseAddress } from "./address.ts";
-import { type AlarmOptions, type AlarmSettings, alarmSettings } from "./alarms.ts";
+import { type AlarmOptions, type AlarmSettings, alarmSettings } from "./alarms/alarms.ts";
+import { checkEventWebhooks, type EventWebhookOptions } from "./event-webhooks.ts";
 import { checkListen, checkProxies, loopback } from "./listen.ts";
 import { checkKinds, type OptionKind } from "./option-kinds.ts";
 import { checkCodec, type PayloadCodec } from "./payload-codec.ts";
@@ -162,6 +163,8 @@ export interface CarillonOptions {
   metrics?: boolean;
   /** The receivers of alarms; see docs/alarms.md. Default: only the log. */
   alarms?: AlarmOptions;
+  /** The receivers of the events of runs, by name; see docs/webhooks.md. */
+  webhooks?: Record<string, EventWebhookOptions>;
   /**
    * The password of the first user, `admin`, or "file:PATH". It is used only while there are no users. Default: a random password, shown on
    * the terminal from which the process was started; without a terminal no user is created. See docs/access.md.
@@ -224,6 +227,7 @@ export interface Settings {
   trustedProxies: readonly string[];
   metrics: boolean;
   alarms: AlarmSettings | null;
+  webhooks: Readonly<Record<string, EventWebhookOptions>>;
   provider: ProviderSettings | null;
   signIns: SignInSettings;
   codec: PayloadCodec | null;
@@ -308,6 +312,7 @@ export function settingsOf(options: CarillonOptions): Settings {
     trustedProxies: options.trustedProxies ?? loopback,
     metrics: options.metrics ?? options.listen !== undefined,
     alarms: options.alarms === undefined ? null : alarmSettings(options.alarms),
+    webhooks: checkEventWebhooks(options.webhooks ?? {}),
     provider: options.provider === undefined ? null : providerSettings(options.provider),
     signIns: {
       lastsMs: parseDuration(options.signInLasts ?? "1d", "signInLasts", shortestSignInMs),
@@ -455,6 +460,7 @@ const optionKinds: Record<keyof CarillonOptions, OptionKind> = {
   trustedProxies: "texts",
   metrics: "flag",
   alarms: "object",
+  webhooks: "object",
   provider: "object",
   adminPassword: "text",
   breachedPasswords: "text",

@@ -22,7 +22,7 @@ describe("alarms", () => {
   it("wait in the store for who comes after a node that was killed while it sent them", async () => {
     await file(
       "alarms.yaml",
-      `channels:\n  ops: { webhook: "${hook}", secret: "env:HOOK_SECRET" }\nrules: { late: [] }\nsummary: 1h\n`,
+      `channels:\n  ops: { webhook: "${hook}", secret: "env:HOOK_SECRET" }\n  chat: { slack: "${hook}/chat" }\nrules: { late: [] }\nsummary: 1h\n`,
     );
     const without = await ask("server", "--alarms", "alarms.yaml");
     expect([without.code, without.stderr]).toEqual([2, expect.stringContaining("HOOK_SECRET")]);
@@ -36,13 +36,17 @@ describe("alarms", () => {
       60_000,
     );
     expect((await ask("tasks", "run", "broken", "--wait")).code).toBe(1);
-    await until("it was sent", () => receiver.posted.length > 0, 60_000);
+    const of = (path: string) => receiver.posted.filter(({ url }) => url === path);
+    await until("it was sent", () => of("/hook").length > 0 && of("/hook/chat").length > 0, 60_000);
     await dev.end("SIGKILL");
-    const [first] = receiver.posted;
+    const [first] = of("/hook");
     expect(first?.headers["carillon-signature"]).toMatch(/^v1=[\da-f]{64}$/);
     expect(await json("alarms")).toMatchObject({
       open: [{ rule: "exhausted", subject: "broken", count: 1 }],
-      messages: [{ channel: "ops", kind: "raised", sent: null }],
+      messages: expect.arrayContaining([
+        expect.objectContaining({ channel: "ops", kind: "raised", sent: null }),
+        expect.objectContaining({ channel: "chat", kind: "raised", sent: null }),
+      ]),
     });
 
     receiver.status = 200;
@@ -51,13 +55,15 @@ describe("alarms", () => {
     start(["server", "--alarms", "alarms.yaml", ...here()], { env });
     await until(
       "it was sent again",
-      async () => (await sql.query(`select from ${schema}.alarm_outbox where sent_ms is not null`)).rowCount === 1,
+      async () => (await sql.query(`select from ${schema}.alarm_outbox where sent_ms is not null`)).rowCount === 2,
       60_000,
     );
-    expect(receiver.posted.map(({ headers }) => headers["carillon-notice"])).toEqual(
-      receiver.posted.map(() => first?.headers["carillon-notice"]),
+    const sent = of("/hook");
+    expect(sent.map(({ headers }) => headers["carillon-notice"])).toEqual(
+      sent.map(() => first?.headers["carillon-notice"]),
     );
-    expect(receiver.posted.length).toBeGreaterThan(1);
+    expect(new Set(of("/hook/chat").map(({ raw }) => raw)).size, "the same in the chat").toBe(1);
+    for (const path of ["/hook", "/hook/chat"]) expect(of(path).length).toBeGreaterThan(1);
     expect((await ask("alarms")).stdout).toMatch(/^runs failed after all their tries +broken +1 /m);
   });
 

@@ -24,15 +24,13 @@ export const ofNoServer: Readonly<Record<string, string>> = {
   "profiles list": "it reads a file of this machine",
   "profiles use": "it writes a file of this machine",
   "config check": "it reads the settings of this machine",
+  "alarms test": "it sends from this machine, with the settings of this machine",
   completion: "it prints a script",
   mcp: "it speaks a protocol: mcp.test.ts calls its tools",
   cron: "it reads words",
   "secrets key": "it draws a key",
 };
 export const importsFiles = /^import (?!crontab$)/;
-
-/** Options that are used only as the lines give them, because other values would affect this machine or never end. */
-export const notVaried = new Set(["--output", "--follow", "--wait"]);
 
 /**
  * For each command, lines that are right, or wrong in a way of their own. The arguments and options of the first one are varied. Words are
@@ -431,6 +429,7 @@ export const lines: Readonly<Record<string, readonly string[]>> = {
   "audit export": [""],
   "audit verify": ["{folder}/no-such.jsonl", "", "{folder}/days.ics", "--head 1"],
   ...alarmLines,
+  check: ["", "--task order", "--task no-such"],
   apply: [
     "{folder}/tasks.yaml --plan",
     "{folder}/tasks.yaml --reason begin",

@@ -126,7 +126,7 @@ describe("an answer that is cut in the middle", () => {
 
 /** Commands that change nothing, by the last word of their names. */
 const look =
-  /(?:^|\s)(?:list|show|next|tail|diff|export|simulate|verify|sign-ins|wait|alarms|silences|rules|nodes|top)$/;
+  /(?:^|\s)(?:check|list|show|next|tail|diff|export|simulate|verify|sign-ins|wait|alarms|silences|rules|nodes|top)$/;
 const isChange = ({ key }: Pick<Passed, "key">) => key !== undefined;
 const saidIn = (stderr: string) => (stderr === "" ? {} : JSON.parse(stderr.trim().split("\n").at(-1) as string));
 const told = (what: string) =>

@@ -3,7 +3,10 @@
 import type { Command, Option } from "commander";
 import { commands } from "../../src/cli/program.ts";
 import { Terminal } from "../../src/cli/screen/terminal.ts";
-import { importsFiles, lines, notVaried, ofNoServer } from "./command-lines.ts";
+import { importsFiles, lines, ofNoServer } from "./command-lines.ts";
+
+/** Options that are used only as the lines give them, because other values would affect this machine or never end. */
+const notVaried = new Set(["--output", "--follow", "--wait"]);
 
 /** One command of the program that does something. */
 export interface Leaf {

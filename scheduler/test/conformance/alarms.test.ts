@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { AlarmRule } from "../../src/alarms/alarms.ts";
 import { type Carillon, carillon } from "../../src/library/carillon.ts";
 import { at, every } from "../../src/schedule/schedule.ts";
-import type { AlarmOptions } from "../../src/settings/alarms.ts";
+import type { AlarmOptions } from "../../src/settings/alarms/alarms.ts";
 import { signedAs } from "../support/rfc9421.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { openStage, recordingLog, type Stage, settlement, succeededVerdict, until } from "../support/store-stage.ts";

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { alarmRules } from "../../alarms/alarms.ts";
+import { channelKindNames } from "../../alarms/channel-kinds.ts";
 import { limits } from "../../base/limits.ts";
 import { alarmRuleRoutes } from "./alarm-rules.ts";
 import { duration, id, maybeTime, name, page, paged, reason, route, taskName, time } from "./route.ts";
@@ -92,8 +93,8 @@ export const alarmRoutes = {
       channels: z.array(
         z.strictObject({
           name: z.string(),
-          kind: z.enum(["webhook", "mail"]),
-          to: z.string().describe("A host, or addresses."),
+          kind: z.enum(channelKindNames),
+          to: z.string().describe("A host, addresses, or a program."),
           signed: z.boolean(),
           rules: z.array(z.enum(alarmRules)),
         }),
@@ -113,6 +114,21 @@ export const alarmRoutes = {
     params: z.strictObject({ channel: name(50).describe("The channel's name.") }),
     body: z.strictObject({ reason }),
     answer: message,
+    errors: ["ALARM_UNKNOWN"],
+  }),
+  previewAlarmChannel: route({
+    touches: "cluster",
+    method: "GET",
+    path: "/v1/alarm-channels/{channel}/preview",
+    noun,
+    policy: "viewer",
+    summary: "What a channel would be sent for a failure, without what is secret of it",
+    params: z.strictObject({ channel: name(50).describe("The channel's name.") }),
+    answer: z.strictObject({
+      kind: z.enum(channelKindNames),
+      to: z.string().describe("A host, addresses, or a program."),
+      content: z.string().describe("JSON as text; of a mail its subject and text."),
+    }),
     errors: ["ALARM_UNKNOWN"],
   }),
   listAlarmMessages: route({

@@ -108,6 +108,10 @@ export const alarmExamples = {
   listAlarmChannels: {
     answer: { channels: [{ name: "ops", kind: "webhook", to: "hooks.example", signed: false, rules: [] }] },
   },
+  previewAlarmChannel: {
+    given: { channel: "ops" },
+    answer: { kind: "webhook", to: "hooks.example", content: '{ "text": "Carillon: runs failed" }' },
+  },
   testAlarmChannel: {
     given: { channel: "ops", reason: "a new receiver" },
     answer: {

@@ -12,6 +12,7 @@ const removeRule = late(() => import("../access/alarm-rules.ts"), "removeRule");
 const setRule = late(() => import("../access/alarm-rules.ts"), "setRule");
 const showRule = late(() => import("../access/alarm-rules.ts"), "showRule");
 const silence = late(() => import("../access/silences.ts"), "silence");
+const testChannel = late(() => import("../access/test-channel.ts"), "testChannel");
 
 const silenceNumber = (text: string): number => {
   if (!/^[1-9]\d{0,14}$/.test(text)) throw new InvalidArgumentError("Give the number of a silence.");
@@ -65,6 +66,18 @@ export function addAlarms({
       doing(([numbers], options: Parameters<typeof endSilences>[1]) =>
         endSilences(numbers as unknown as number[], options, terminal),
       ),
+    );
+  add(
+    alarms,
+    "test",
+    "Send a test to a channel from here, or print what a failure would be sent as.",
+    "carillon alarms test ops --alarms alarms.yaml",
+  )
+    .argument("<channel>", "which, by its name in the alarms of the configuration")
+    .option("--alarms <FILE>", "the YAML file of alarms (default: alarms of the configuration)")
+    .option("--preview", "send nothing, and print what would be sent")
+    .action(
+      doing(([channel = ""], options: Parameters<typeof testChannel>[1]) => testChannel(channel, options, terminal)),
     );
   addRules({ add, doing, terminal }, alarms);
 }

@@ -2,6 +2,7 @@ import { late } from "../late.ts";
 import { type CommandParts, coordinationOption, wholeNumber } from "./parts.ts";
 
 const doctor = late(() => import("../nodes/doctor.ts"), "doctor");
+const monitor = late(() => import("../nodes/monitor.ts"), "monitor");
 const listNodes = late(() => import("../nodes/nodes.ts"), "listNodes");
 const drainNode = late(() => import("../nodes/drain.ts"), "drainNode");
 const resumeNode = late(() => import("../nodes/drain.ts"), "resumeNode");
@@ -17,6 +18,14 @@ export function addCluster({ program, add, family, doing, terminal }: CommandPar
   )
     .option("--production", "also check whether the cluster is ready for production")
     .action(doing((_, options: Parameters<typeof doctor>[0]) => doctor(options, terminal)));
+  add(
+    program,
+    "check",
+    "Tell a monitor in one line and an exit code (0, 1, 2, 3) whether a node leads and alarms are open.",
+    "carillon check --server https://carillon.example.com",
+  )
+    .option("--task <NAME>", "count only the alarms of this task, and of the cluster")
+    .action(doing((_, options: Parameters<typeof monitor>[0]) => monitor(options, terminal)));
   const nodes = family("nodes", "See who takes part and who leads, and drain a node or worker before it is stopped.");
   add(nodes, "list", "List who takes part, who leads, and why leadership changed.", "carillon nodes list", {
     isDefault: true,

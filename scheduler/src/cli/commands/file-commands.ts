@@ -1,5 +1,5 @@
 import { Argument, type Command, InvalidArgumentError, Option } from "commander";
-import { type ExitCode, exitCodes } from "../exit-codes.ts";
+import { type ExitCode, exitCodes, unknownExit } from "../exit-codes.ts";
 import { imports as importsThere } from "../files/imports.ts";
 import { late } from "../late.ts";
 import { addAlarms } from "./alarm-commands.ts";
@@ -15,9 +15,16 @@ const simulateTasks = late(() => import("../tasks/simulate.ts"), "simulateTasks"
 const onlyPlans = (command: Command, args: string[]) =>
   command.name() === "diff" || (command.name() === "apply" && args.includes("--plan"));
 
-/** For a command that only plans, wrong files give the code `failed`, so that a script can tell them from pending changes. */
-export const tellsChanges = (command: Command, args: string[], code: ExitCode): ExitCode =>
-  code === exitCodes.usage && onlyPlans(command, args) ? exitCodes.failed : code;
+const isMonitor = (command: Command) => command.name() === "check" && command.parent?.parent === null;
+
+/**
+ * For a command that only plans, wrong files give the code `failed`, so that a script can tell them from pending changes; `check` gives the
+ * code of monitors for what is not known.
+ */
+export const tellsChanges = (command: Command, args: string[], code: ExitCode): ExitCode => {
+  if (isMonitor(command)) return unknownExit;
+  return code === exitCodes.usage && onlyPlans(command, args) ? exitCodes.failed : code;
+};
 
 export function addFileCommands({
   add,

@@ -34,7 +34,7 @@ const nodeOptions = (command: Command, { scheduler, worker }: { scheduler: boole
   if (scheduler)
     command.option("--provider <FILE>", "let an OpenID Connect provider sign people in, as this YAML file says");
   command.option("--no-migrate", "refuse an older schema instead of migrating it: see carillon migrate");
-  command.option("--alarms <FILE>", "tell of what goes wrong by webhook and mail, as this YAML file says");
+  command.option("--alarms <FILE>", "tell of what goes wrong by the channels of this YAML file");
   if (worker) {
     command
       .option("--group <NAME>", "serve the tasks of this group; may be repeated", collect)

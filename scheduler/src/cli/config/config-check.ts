@@ -5,6 +5,7 @@ import { CarillonError } from "../../base/errors.ts";
 import { nearest } from "../../base/nearest.ts";
 import { servicePlace } from "../../cluster/witness.ts";
 import { checkCoordination } from "../../coordination/open.ts";
+import { checkEventAddresses } from "../../executors/http/event-poster.ts";
 import { httpCaller } from "../../executors/http/handler.ts";
 import { checkWebhooks } from "../../executors/http/notice.ts";
 import { BreachedPasswords } from "../../http/sign-in/breached-passwords.ts";
@@ -129,7 +130,11 @@ async function wrongValues(
     coordination: (url: string) => checkCoordination(url),
     server: (url: string) => serverUrl(url, "server", process.env),
     profile: (name: string) => profileCalled(readProfiles(process.env), name),
-    alarms: (given: unknown) => checkWebhooks(settingsAlone(optionOf("alarms", given, tell)).alarms?.channels ?? {}),
+    alarms: (given: unknown) => {
+      const { alarms } = settingsAlone(optionOf("alarms", given, tell));
+      checkWebhooks(alarms?.channels ?? {}, alarms?.ping);
+    },
+    webhooks: (given: unknown) => checkEventAddresses(settingsAlone(optionOf("webhooks", given, tell)).webhooks),
     provider: (given: unknown) => settingsAlone(optionOf("provider", given, tell)),
     // A variable may contain several keys, separated by commas.
     secretKeys: (given: string, from) => readSecretKeys(from?.startsWith("CARILLON_") ? undefined : given),

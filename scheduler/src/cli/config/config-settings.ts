@@ -70,6 +70,7 @@ export const settings: readonly Setting[] = [
   setting("adminPassword", "text", "one of chance", { flag: null, secret: "all" }),
   setting("breachedPasswords", "text", "none", { flag: null }),
   setting("alarms", "options", "nobody is told"),
+  setting("webhooks", "options", "none", { flag: null }),
   setting("provider", "options", "none"),
   setting("requireSecondFactor", "text", "nobody", { flag: null }),
   setting("signInLasts", "text", "1d", { flag: null }),
@@ -182,8 +183,12 @@ export function checkKind({ key, kind, secret }: Setting, value: unknown, from: 
     });
 }
 
-/** The docs pages that describe the options `alarms` and `provider`, each of which may have a file of its own. */
-export const pages: Readonly<Record<string, string>> = { alarms: "docs/alarms.md", provider: "docs/sign-in.md" };
+/** The docs pages that describe the options `alarms`, `webhooks` and `provider`, each of which may have a file of its own. */
+export const pages: Readonly<Record<string, string>> = {
+  alarms: "docs/alarms.md",
+  webhooks: "docs/webhooks.md",
+  provider: "docs/sign-in.md",
+};
 
 /** True for settings whose value is a duration, which may also be a number of milliseconds. */
 const preset = (key: string) =>

@@ -177,6 +177,10 @@ describe("settings", () => {
       ["store: postgres://me@db.example:5432/app", ""],
       [`alarms: { ${channels} }`, "alarms.channels.ops.secret, alarms.channels.ops.webhook, alarms.channels.mail.smtp"],
       ["alarms: { channels: { ops: { webhook: env:HOOK, secret: env:HOOK } } }", ""],
+      [
+        "webhooks: { billing: { url: https://b.example/hush, secret: hush }, own: { url: https://b.example, secret: env:HOOK } }",
+        "webhooks.billing.secret, webhooks.billing.url",
+      ],
       [`provider: { ${provider} }`, "provider.clientSecret"],
       ["store: env:BILLING\nhttpTasks: { secret: env:BILLING, namespaceSecrets: { billing: env:BILLING } }", ""],
     ] as const) {
@@ -197,6 +201,11 @@ describe("settings", () => {
   it.each([
     ["alarms", "channels: { ops: { webhook: https://hooks.example/T0/hush } }", "channels.ops.webhook"],
     ["alarms", "channels: { ops: { webhook: https://ops.example/ } }", ""],
+    [
+      "alarms",
+      'channels: { bot: { telegram: "1:hush", chat: 1 }, ding: { dingtalk: "https://d.example/send?access_token=hush", secret: hush }, duty: { pagerduty: hush } }\nping: { url: https://m.example/hush }',
+      "channels.bot.telegram, channels.ding.secret, channels.ding.dingtalk, channels.duty.pagerduty, ping.url",
+    ],
     [
       "provider",
       "issuer: https://login.example\nurl: https://carillon.example\nclientId: me\nclientSecret: hush\nrules: [{ claim: groups, role: viewer }]",

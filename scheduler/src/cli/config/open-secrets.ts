@@ -3,6 +3,7 @@ import { statSync } from "node:fs";
 import { isOpenHere } from "../../access/secrets/private-file.ts";
 import { hasPassword } from "../../base/credentials.ts";
 import { CarillonError } from "../../base/errors.ts";
+import { secretOptions } from "../../settings/alarms/channels.ts";
 import { inFile, settings } from "./config-settings.ts";
 
 type Values = Readonly<Record<string, unknown>>;
@@ -24,16 +25,31 @@ const holdsKey = (webhook: unknown): boolean => {
   return /^https?:$/.test(protocol) && (pathname !== "/" || search !== "");
 };
 
-/** The names of secrets in plain text among the options `alarms` or `provider`, which may have a file of their own. */
+/** The names of secrets in plain text among the options `alarms`, `webhooks` or `provider`, which may have a file of their own. */
 export function secretsInOptions(name: string, given: unknown): string[] {
   if (!isObject(given)) return [];
   if (name === "provider") return isWritten(given.clientSecret) ? ["clientSecret"] : [];
+  if (name === "webhooks")
+    return Object.entries(given).flatMap(([webhook, one]) =>
+      isObject(one)
+        ? [...(isWritten(one.secret) ? ["secret"] : []), ...(holdsKey(one.url) ? ["url"] : [])].map(
+            (key) => `${webhook}.${key}`,
+          )
+        : [],
+    );
   const channels = name === "alarms" && isObject(given.channels) ? Object.entries(given.channels) : [];
-  return channels.flatMap(([channel, one]) => {
+  const ping = name === "alarms" && isObject(given.ping) && holdsKey(given.ping.url) ? ["ping.url"] : [];
+  const found = channels.flatMap(([channel, one]) => {
     if (!isObject(one)) return [];
-    const found = { secret: isWritten(one.secret), smtp: holdsPassword(one.smtp), webhook: holdsKey(one.webhook) };
-    return Object.entries(found).flatMap(([key, is]) => (is ? [`channels.${channel}.${key}`] : []));
+    const { whole, urls } = secretOptions(one);
+    const written = [
+      ...whole.filter((key) => isWritten(one[key])),
+      ...(holdsPassword(one.smtp) ? ["smtp"] : []),
+      ...urls.filter((key) => holdsKey(one[key])),
+    ];
+    return written.map((key) => `channels.${channel}.${key}`);
   });
+  return [...found, ...ping];
 }
 
 /**

@@ -1,4 +1,4 @@
-import { alarmAdvice, alarmPlaces } from "../../settings/alarm-places.ts";
+import { alarmAdvice, alarmPlaces } from "../../settings/alarms/alarm-places.ts";
 import type { ClusterFacts } from "../../store/postgres/runs/inspect.ts";
 import { type Check, good, list, problem, remark, silent } from "./checks.ts";
 

@@ -1,33 +1,71 @@
 import type { Clock } from "../../base/clock.ts";
-import { type AlarmSettings, noAlarms, type WebhookChannel } from "../../settings/alarms.ts";
+import { type AlarmSettings, noAlarms, type PingSettings } from "../../settings/alarms/alarms.ts";
+import { asKind, type ChannelOptions, type WebhookChannel } from "../../settings/alarms/channels.ts";
+import type { Notice } from "./formats/format.ts";
+import { contentOf, noticeOf, noticeOptions } from "./notices.ts";
+import { type CallPing, Ping } from "./ping.ts";
+import type { Post } from "./posted.ts";
 import { Alarms, type AlarmsOptions, type Deliver } from "./watch.ts";
 
-type Post = (id: string, content: unknown, signal: AbortSignal) => Promise<void>;
-type PosterOf = (channel: WebhookChannel, clock: Clock) => Post;
+/** The drivers that messages leave by. */
+export interface Senders {
+  /** Posts to a webhook, signed. */
+  webhook(channel: WebhookChannel, clock: Clock): (id: string, content: unknown, signal: AbortSignal) => Promise<void>;
+  /** Posts to the host of the channel, through the guard of HTTP tasks. */
+  post(channel: ChannelOptions, clock: Clock): Post;
+  /** Runs a program with this text on its standard input. Rejects if its exit code is not 0. */
+  run(argv: readonly string[], stdin: string, signal: AbortSignal, clock: Clock): Promise<void>;
+  /** Calls the URL of a ping. */
+  ping(settings: PingSettings, clock: Clock): CallPing;
+}
+
+type Send = (notice: Notice, signal: AbortSignal) => Promise<void>;
 
 /**
  * Starts watching for alarms. A process without alarms of its own evaluates the stored rules while it leads, and nothing else.
- * @param posterOf returns the function that posts through the guard of HTTP tasks
  */
 export async function watchAlarms(
   shared: Omit<AlarmsOptions, "settings" | "channels">,
   settings: AlarmSettings | null,
-  posterOf: PosterOf,
+  senders: Senders,
 ): Promise<Alarms> {
   if (settings === null) return new Alarms({ ...shared, settings: noAlarms(), channels: {} });
-  return new Alarms({ ...shared, settings, channels: await channelsOf(settings, posterOf, shared.clock) });
+  const channels = await channelsOf(settings, senders, shared.clock);
+  const call: CallPing = async (signal) => {
+    if (settings.ping) await senders.ping(settings.ping, shared.clock)(signal);
+  };
+  return new Alarms({ ...shared, settings, channels, ping: new Ping({ ...shared, settings, call }) });
 }
 
-/** The mail module is loaded only when a channel sends mail. */
 export async function channelsOf(
-  { channels }: AlarmSettings,
-  posterOf: PosterOf,
+  settings: AlarmSettings,
+  senders: Senders,
   clock: Clock,
 ): Promise<Record<string, Deliver>> {
-  const made = Object.entries(channels).map(async ([name, channel]): Promise<[string, Deliver]> => {
-    if ("webhook" in channel) return [name, posterOf(channel, clock)];
-    const send = (await import("./mail.ts")).mailer(channel);
-    return [name, (id, message, signal) => send(id, message, signal)];
+  const made = Object.entries(settings.channels).map(async ([name, channel]): Promise<[string, Deliver]> => {
+    const send = await sendOf(channel, senders, clock);
+    const options = noticeOptions(channel, settings);
+    return [name, (id, message, signal) => send(noticeOf(id, message, options), signal)];
   });
   return Object.fromEntries(await Promise.all(made));
+}
+
+/** The modules of mail and of services are loaded only when a channel needs them. */
+async function sendOf(channel: ChannelOptions, senders: Senders, clock: Clock): Promise<Send> {
+  const webhook = asKind(channel, "webhook");
+  if (webhook) {
+    const post = senders.webhook(webhook, clock);
+    return (notice, signal) => post(notice.id, contentOf(notice), signal);
+  }
+  const mail = asKind(channel, "mail");
+  if (mail) {
+    const send = (await import("./mail.ts")).mailer(mail);
+    return (notice, signal) => send(notice.id, notice, signal);
+  }
+  const command = asKind(channel, "command");
+  if (command)
+    return (notice, signal) =>
+      senders.run(command.command, JSON.stringify({ notice: notice.id, ...contentOf(notice) }), signal, clock);
+  const [{ formatOf }, { postedBy }] = await Promise.all([import("./formats/formats.ts"), import("./posted.ts")]);
+  return postedBy(formatOf(channel), channel, senders.post(channel, clock), clock);
 }

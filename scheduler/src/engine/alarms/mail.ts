@@ -1,6 +1,6 @@
 import { createTransport } from "nodemailer";
 import { CarillonError, messageOf } from "../../base/errors.ts";
-import type { MailChannel } from "../../settings/alarms.ts";
+import type { MailChannel } from "../../settings/alarms/channels.ts";
 import { isThisMachine } from "../../settings/this-machine.ts";
 
 const patienceMs = 20_000;

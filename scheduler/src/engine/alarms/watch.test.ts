@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 import { alarmRules } from "../../alarms/alarms.ts";
 import { systemClock } from "../../base/clock.ts";
-import { type AlarmOptions, alarmSettings, noAlarms } from "../../settings/alarms.ts";
+import { CarillonError } from "../../base/errors.ts";
+import { type AlarmOptions, alarmSettings, noAlarms } from "../../settings/alarms/alarms.ts";
 import { Alarms, type AlarmsOptions } from "./watch.ts";
 
 const quiet = () => undefined;
@@ -68,6 +69,19 @@ test("what a receiver answers is kept as the store can keep it", async () => {
 });
 
 const off = Object.fromEntries(alarmRules.map((rule) => [rule, []]));
+
+test.each([
+  ["longer than the usual wait", 600_000, 600_000],
+  ["shorter than it", 5_000, 30_000],
+  ["too long", 86_400_000, 3_600_000],
+])("a receiver that says how long to wait is heard: %s", async (_, askedMs, waitedMs) => {
+  const { own, look, unsent } = stage(async () => {
+    throw new CarillonError("HTTP_REFUSED", "h.example answered 429", { retryAfterMs: askedMs });
+  });
+  await look();
+  expect(unsent).toEqual([[1, "h.example answered 429", 1_000 + waitedMs, expect.anything()]]);
+  await own.stop();
+});
 
 test("a step of the store's clock is looked for at once", async () => {
   const { own, look, looks } = stage(async () => undefined, { ...off, clock: ["ops"] });

@@ -1,30 +1,20 @@
 import type { OutboxMessage } from "../../alarms/alarm-store.ts";
-import {
-  type AlarmRule,
-  againAfterMs,
-  alarmRules,
-  type Finding,
-  giveUpAfterMs,
-  messageText,
-} from "../../alarms/alarms.ts";
+import { type AlarmRule, againAfterMs, alarmRules, type Finding, giveUpAfterMs } from "../../alarms/alarms.ts";
 import type { Clock } from "../../base/clock.ts";
 import { isCarillonError, messageOf } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import type { Membership } from "../../cluster/membership.ts";
 import type { Pulse } from "../../cluster/session-store.ts";
-import type { AlarmSettings } from "../../settings/alarms.ts";
+import type { AlarmSettings } from "../../settings/alarms/alarms.ts";
 import type { Store } from "../../store/store.ts";
 import type { StoreClock } from "../../store/store-clock.ts";
+import type { Ping } from "./ping.ts";
 
 /**
  * Delivers a message to people. Rejects if the message was not accepted.
  * @param id the same at each resend of the same message
  */
-export type Deliver = (
-  id: string,
-  message: OutboxMessage["message"] & { subject: string; text: string },
-  signal: AbortSignal,
-) => Promise<void>;
+export type Deliver = (id: string, message: OutboxMessage["message"], signal: AbortSignal) => Promise<void>;
 
 export interface AlarmsOptions {
   store: Store;
@@ -36,6 +26,7 @@ export interface AlarmsOptions {
   /** This process's name. */
   node: string;
   channels: Record<string, Deliver>;
+  ping?: Ping;
   /** Tasks whose definition this process cannot read; null: not known yet. */
   unreadable: () => Finding[] | null;
 }
@@ -47,6 +38,8 @@ const takenForMs = 60_000;
 /** The limit for delivering one message; less than `takenForMs`. */
 const deliverWithinMs = 40_000;
 const takenAtOnce = 20;
+/** A receiver cannot hold its messages back for longer than this. */
+const longestAskedMs = 3_600_000;
 
 /**
  * Guarantees that each problem is reported once on each of its channels, and once more when it is over, even if a process dies meanwhile.
@@ -82,13 +75,15 @@ export class Alarms {
 
   async stop(): Promise<void> {
     this.#stopping.abort(new Error("this process stops"));
-    await Promise.all(this.#flights.values());
+    await Promise.all([...this.#flights.values(), this.#options.ping?.stop()]);
   }
 
   #onPulse({ led, clock, ruled = true }: Pulse): void {
     const now = this.#options.clock.monotonic();
     if (led) this.#leaderlessAt = null;
     else this.#leaderlessAt ??= now;
+    if (this.#options.membership.term() !== null && !this.#stopping.signal.aborted)
+      this.#options.ping?.beat(this.#stopping.signal);
     // A step of the store's clock raises an alarm at once.
     const isDue = now - this.#lookedAt >= lookEveryMs || clock.number !== this.#clockNumber;
     if (!isDue || this.#flights.has(null) || this.#stopping.signal.aborted) return;
@@ -155,7 +150,7 @@ export class Alarms {
       // Each cluster numbers its messages from 1, so the id contains the creation time: a receiver of several clusters must not confuse
       // their messages.
       const name = `carillon-alarm-${Math.round(createdMs).toString(36)}-${id}`;
-      await channels[channel]?.(name, { ...message, ...messageText(message) }, signal);
+      await channels[channel]?.(name, message, signal);
       await store.alarms.sent(id, storeClock.now(), { attempt: attempts, atMs: storeClock.now(), node });
     } catch (error) {
       const now = storeClock.now();
@@ -165,7 +160,9 @@ export class Alarms {
       const fields = { channel, alarm: id, attempts, error: messageOf(error) };
       if (over) log.error(fields, "an alarm could not be sent for a day, and is given up");
       else log.warn(fields, "an alarm could not be sent; it will be tried again");
-      await store.alarms.unsent(id, text, over ? null : now + againAfterMs(attempts), {
+      // A receiver that is sent too much says how long to wait.
+      const askedMs = isCarillonError(error) ? Math.min(error.retryAfterMs ?? 0, longestAskedMs) : 0;
+      await store.alarms.unsent(id, text, over ? null : now + Math.max(againAfterMs(attempts), askedMs), {
         attempt: attempts,
         atMs: now,
         node,

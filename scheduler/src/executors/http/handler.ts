@@ -9,7 +9,7 @@ import type { HttpTaskOptions } from "../../settings/settings.ts";
 import { bodilessMethods, type HttpSpec, headerValue, matchesStatus } from "../../task/http.ts";
 import { secretPlaces } from "../../task/names.ts";
 import { AllowList } from "./allow-list.ts";
-import { type Answer, type Sent, send } from "./request.ts";
+import { type Answer, retryAfterMs, type Sent, send } from "./request.ts";
 import { runHeaders, signingKeys } from "./signature.ts";
 import { type Resolve, shownUrl, systemResolve, type Target, targetOf } from "./target.ts";
 
@@ -195,13 +195,6 @@ function parsed(text: string, type: string | string[] | undefined): Json {
     // The body claims to be JSON but is not, or contains a number that would lose precision: it is stored as text.
     return text;
   }
-}
-
-/** Reads Retry-After, which has seconds or a date. */
-function retryAfterMs(given: string | string[] | undefined, wallMs: number): number | undefined {
-  if (typeof given !== "string") return undefined;
-  const ms = /^\d+$/.test(given.trim()) ? Number(given) * 1_000 : Date.parse(given) - wallMs;
-  return Number.isFinite(ms) && ms > 0 ? ms : undefined;
 }
 
 const tooSlow = ({ method, url, timeoutMs }: HttpSpec) =>

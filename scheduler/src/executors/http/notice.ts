@@ -2,40 +2,94 @@ import type { Clock } from "../../base/clock.ts";
 import { CarillonError } from "../../base/errors.ts";
 import { limits } from "../../base/limits.ts";
 import { version } from "../../base/version.ts";
-import type { ChannelOptions, WebhookChannel } from "../../settings/alarms.ts";
+import type { PingSettings } from "../../settings/alarms/alarms.ts";
+import { type ChannelOptions, postsTo, type WebhookChannel } from "../../settings/alarms/channels.ts";
 import { AllowList } from "./allow-list.ts";
-import { send } from "./request.ts";
+import { retryAfterMs, send } from "./request.ts";
 import { legacySignature, signatureHeaders } from "./signature.ts";
 import { type Resolve, systemResolve, targetOf } from "./target.ts";
 
 /** The hint if the host is allowed, but an address that it resolves to is not. */
-const allowHint = "Where it is meant, add that address to `allow` of the webhook's channel (alarms.channels).";
+const allowHint =
+  "Where it is meant, add that address to `allow` of the webhook's channel (alarms.channels), or of alarms.ping.";
+
+const allowOf = (channel: ChannelOptions): string[] => ("allow" in channel && channel.allow) || [];
 
 /**
- * Checks the options of all webhooks when the node starts, so that posting cannot fail on them later.
+ * Checks the options of all channels that post when the node starts, so that posting cannot fail on them later.
  * @throws OPTION_INVALID
  */
-export function checkWebhooks(channels: Record<string, ChannelOptions>): void {
+export function checkWebhooks(channels: Record<string, ChannelOptions>, ping: PingSettings | null = null): void {
+  if (ping) new AllowList(ping.allow, "alarms.ping.allow");
   for (const [name, channel] of Object.entries(channels)) {
-    if (!("webhook" in channel)) continue;
-    new AllowList([new URL(channel.webhook).host], `alarms.channels.${name}.webhook`);
-    new AllowList(channel.allow ?? [], `alarms.channels.${name}.allow`);
+    const to = postsTo(channel);
+    if (to === null) continue;
+    new AllowList([to.host], `alarms.channels.${name}`);
+    new AllowList(allowOf(channel), `alarms.channels.${name}.allow`);
   }
 }
 
+export interface PostAnswer {
+  status: number;
+  text: string;
+  /** How long the receiver wants no further request. */
+  retryAfterMs: number | undefined;
+}
+
+interface Called {
+  method: "GET" | "POST";
+  to: URL;
+  headers?: Record<string, string>;
+  body: Buffer | null;
+}
+
+/** Calls hosts of the process's own configuration, with the same address checks as HTTP tasks. */
+export function caller(own: readonly string[], allow: readonly string[], clock: Clock, resolve: Resolve) {
+  const allowed = new AllowList([...own, ...allow]);
+  /** @throws HTTP_NOT_ALLOWED, HTTP_FAILED; the signal's reason */
+  return async ({ method, to, headers = {}, body }: Called, signal: AbortSignal): Promise<PostAnswer> => {
+    const sent = { "user-agent": `carillon/${version}`, ...headers };
+    const target = await targetOf(to, allowed, resolve, { shown: to.host, hint: allowHint });
+    const answer = await send(target, { method, headers: sent, body }, limits.httpBodyBytes, signal);
+    const afterMs = retryAfterMs(answer.headers["retry-after"], clock.wall());
+    return { status: answer.status, text: answer.body.toString("utf8"), retryAfterMs: afterMs };
+  };
+}
+
 /**
- * Posts a notice as JSON to one URL of the process's own configuration, with the same address checks and signatures as HTTP tasks. A
- * redirect counts as a failure. Errors name only the host, because every viewer can read them, and knowing the path may be enough to post
- * there.
+ * Posts JSON to the host of a channel. Errors name only the host, because every viewer can read them, and knowing the path may be enough to
+ * post there.
  * @param channel a channel that checkWebhooks has checked
  */
-export function noticePoster(
-  { webhook, secret, allow = [] }: WebhookChannel,
-  clock: Clock,
-  resolve: Resolve = systemResolve,
-) {
+export function channelPoster(channel: ChannelOptions, clock: Clock, resolve: Resolve = systemResolve) {
+  const own = postsTo(channel);
+  const call = caller(own === null ? [] : [own.host], allowOf(channel), clock, resolve);
+  return (to: URL, headers: Record<string, string>, body: Buffer, signal: AbortSignal): Promise<PostAnswer> =>
+    call({ method: "POST", to, headers: { "content-type": "application/json", ...headers }, body }, signal);
+}
+
+/** Calls the URL of a ping, which checkWebhooks has checked. */
+export function pingCaller({ url, allow }: PingSettings, clock: Clock, resolve: Resolve = systemResolve) {
+  const to = new URL(url);
+  const call = caller([to.host], allow, clock, resolve);
+  /** @throws HTTP_NOT_ALLOWED, HTTP_FAILED, HTTP_REFUSED; the signal's reason */
+  return async (signal: AbortSignal): Promise<void> => {
+    const { status } = await call({ method: "GET", to, body: null }, signal);
+    if (status >= 200 && status < 300) return;
+    throw new CarillonError("HTTP_REFUSED", `${to.host} answered ${status}`, {
+      hint: "Look at alarms.ping.url: it must answer 2xx.",
+    });
+  };
+}
+
+/**
+ * Posts a notice as JSON to a webhook, signed like the requests of HTTP tasks. A redirect counts as a failure.
+ * @param channel a channel that checkWebhooks has checked
+ */
+export function noticePoster(channel: WebhookChannel, clock: Clock, resolve: Resolve = systemResolve) {
+  const { webhook, secret } = channel;
   const to = new URL(webhook);
-  const allowed = new AllowList([to.host, ...allow]);
+  const post = channelPoster(channel, clock, resolve);
   const signatures = (secret: string, id: string, body: Buffer, seconds: number) => ({
     ...signatureHeaders(
       { method: "POST", url: to, body },
@@ -50,17 +104,15 @@ export function noticePoster(
     const body = Buffer.from(JSON.stringify(content));
     const seconds = Math.floor(clock.wall() / 1_000);
     const headers: Record<string, string> = {
-      "content-type": "application/json",
-      "user-agent": `carillon/${version}`,
       "carillon-notice": id,
       "carillon-timestamp": String(seconds),
       ...(secret === undefined ? {} : signatures(secret, id, body, seconds)),
     };
-    const target = await targetOf(to, allowed, resolve, { shown: to.host, hint: allowHint });
-    const { status } = await send(target, { method: "POST", headers, body }, limits.httpBodyBytes, signal);
+    const { status, retryAfterMs: afterMs } = await post(to, headers, body, signal);
     if (status >= 200 && status < 300) return;
     throw new CarillonError("HTTP_REFUSED", `${to.host} answered ${status}`, {
       hint: "Look at the receiver: it must answer 2xx.",
+      retryAfterMs: afterMs,
     });
   };
 }

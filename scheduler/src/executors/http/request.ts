@@ -89,3 +89,10 @@ export function send(
 
 /** If several addresses were tried, Node reports an error for each; the first is enough. */
 const reasonOf = (cause: unknown): unknown => (cause instanceof AggregateError ? (cause.errors[0] ?? cause) : cause);
+
+/** Reads Retry-After, which has seconds or a date. */
+export function retryAfterMs(given: string | string[] | undefined, wallMs: number): number | undefined {
+  if (typeof given !== "string") return undefined;
+  const ms = /^\d+$/.test(given.trim()) ? Number(given) * 1_000 : Date.parse(given) - wallMs;
+  return Number.isFinite(ms) && ms > 0 ? ms : undefined;
+}

@@ -1,13 +1,7 @@
 import { Reach } from "../../access/access.ts";
 import type { AlarmRecord, AlarmStore, OutboxRow, Silence } from "../../alarms/alarm-store.ts";
-import {
-  type AlarmRule,
-  alarmRules,
-  messageText,
-  ruleWords,
-  silenceSpanMs,
-  silenceUnknown,
-} from "../../alarms/alarms.ts";
+import { type AlarmRule, alarmRules, ruleWords, silenceSpanMs, silenceUnknown } from "../../alarms/alarms.ts";
+import { messageText } from "../../alarms/message-text.ts";
 import { checkRule, checkRuleName, type RuleContent, ruleObject } from "../../alarms/stored-rules.ts";
 import type { alarmRuleRoutes } from "../../api/contract/alarm-rules.ts";
 import type { alarmRoutes } from "../../api/contract/alarms.ts";
@@ -15,7 +9,10 @@ import type { Answer } from "../../api/contract.ts";
 import { iso, isoTime } from "../../api/run-json.ts";
 import { CarillonError } from "../../base/errors.ts";
 import { meant } from "../../base/nearest.ts";
-import type { AlarmSettings, ChannelOptions } from "../../settings/alarms.ts";
+import { noticeOptions } from "../../engine/alarms/notices.ts";
+import { previewOf, sampleMessage } from "../../engine/alarms/preview.ts";
+import type { AlarmSettings } from "../../settings/alarms/alarms.ts";
+import { type ChannelOptions, isSigned, kindOf, receiverOf } from "../../settings/alarms/channels.ts";
 import type { Store } from "../../store/store.ts";
 import type { Call, Some } from "../call.ts";
 import { changeOf } from "./changes.ts";
@@ -56,12 +53,11 @@ const asSilence = ({ silenceId, rule, task, fromMs, untilMs, author, reason }: S
   reason,
 });
 
-/** A webhook's path and query may act as its secret, so only its host is shown. */
 const asChannel = (name: string, channel: ChannelOptions, rules: AlarmSettings["rules"]) => ({
   name,
-  ...("webhook" in channel
-    ? { kind: "webhook" as const, to: new URL(channel.webhook).host, signed: channel.secret !== undefined }
-    : { kind: "mail" as const, to: [channel.to].flat().join(", "), signed: false }),
+  kind: kindOf(channel),
+  to: receiverOf(channel),
+  signed: isSigned(channel),
   rules: alarmRules.filter((rule) => rules[rule].includes(name)),
 });
 
@@ -80,6 +76,16 @@ const isSeen = (reach: Reach, task: string): boolean => (task === "" ? reach.nam
 function checkAbout(reach: Reach, task: string | undefined): void {
   if (task !== undefined) reach.check(task);
   else if (reach.namespaces !== null) throw reach.refusal("everywhere; of one task it is asked for in its namespace");
+}
+
+/** @throws ALARM_UNKNOWN */
+function knownChannel(settings: AlarmSettings | null, name: string) {
+  const channel = settings && Object.hasOwn(settings.channels, name) ? settings.channels[name] : undefined;
+  if (settings && channel) return { settings, channel };
+  const near = meant(name, Object.keys(settings?.channels ?? {}));
+  throw new CarillonError("ALARM_UNKNOWN", `this node has no channel ${JSON.stringify(name)}${near}`, {
+    hint: "All nodes of a cluster are given the same alarms: see docs/alarms.md.",
+  });
 }
 
 export function alarmCalls({ alarms }: Store, settings: AlarmSettings | null): Some<keyof typeof alarmRoutes> {
@@ -120,11 +126,12 @@ export function alarmCalls({ alarms }: Store, settings: AlarmSettings | null): S
         ? Object.entries(settings.channels).map(([name, channel]) => asChannel(name, channel, settings.rules))
         : [],
     }),
+    async previewAlarmChannel({ channel }, { nowMs }) {
+      const known = knownChannel(settings, channel);
+      return previewOf(known.channel, sampleMessage(nowMs), noticeOptions(known.channel, known.settings), nowMs);
+    },
     async testAlarmChannel({ channel, reason }, call) {
-      if (!settings || !Object.hasOwn(settings.channels, channel))
-        throw new CarillonError("ALARM_UNKNOWN", `this node has no channel ${JSON.stringify(channel)}`, {
-          hint: "All nodes of a cluster are given the same alarms: see docs/alarms.md.",
-        });
+      knownChannel(settings, channel);
       return asMessage(await alarms.message(await alarms.test(channel, changeOf(call, reason))));
     },
     async listAlarmMessages({ cursor, limit }) {
@@ -133,7 +140,7 @@ export function alarmCalls({ alarms }: Store, settings: AlarmSettings | null): S
     async getAlarmMessage({ message }) {
       const found = await alarms.message(message);
       const tries = found.tries.map(({ attempt, atMs, node, error }) => ({ attempt, at: isoTime(atMs), node, error }));
-      return { ...asMessage(found), ...messageText(found.message), tries };
+      return { ...asMessage(found), ...messageText(found.message, settings ?? undefined), tries };
     },
     async listSilences(_, { nowMs, reach }) {
       const all = await alarms.silences(nowMs);

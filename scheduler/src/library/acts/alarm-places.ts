@@ -1,6 +1,6 @@
 import { isCarillonError, messageOf } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
-import { alarmAdvice, alarmPlaces } from "../../settings/alarm-places.ts";
+import { alarmAdvice, alarmPlaces } from "../../settings/alarms/alarm-places.ts";
 import type { Settings } from "../../settings/settings.ts";
 import type { Store } from "../../store/store.ts";
 

@@ -1,5 +1,5 @@
 import type { Thresholds } from "../../../alarms/alarm-store.ts";
-import type { AlarmRule, Finding } from "../../../alarms/alarms.ts";
+import { type AlarmRule, type Finding, ruleWords } from "../../../alarms/alarms.ts";
 import type { SqlClient } from "../../../base/change.ts";
 import type { Json } from "../../../base/json.ts";
 import { timeBackMs } from "../../../cluster/clock-votes.ts";
@@ -160,6 +160,30 @@ export async function findAll(
 interface Question {
   sql: string;
   valueOf: (thresholds: Thresholds, now: number) => number[];
+}
+
+/**
+ * Whether slots are planned in time, and due runs claimed that wait for a worker; by the rules `unfired` and `overdue`.
+ * @returns the first finding; null: they are
+ */
+export async function whyBehind(
+  database: Database,
+  { overdueMs, unfiredMs }: Pick<Thresholds, "overdueMs" | "unfiredMs">,
+  now: number,
+): Promise<string | null> {
+  const s = database.schema;
+  const thresholds = { lateMs: 0, overdueMs, unfiredMs, stuckMs: 0, leaderlessMs: 0, summaryMs: 0 };
+  await markFull(database, now);
+  for (const rule of ["unfired", "overdue"] as const) {
+    const question = askedOf(s)[rule] as Question;
+    const [found] = await database.query<{ subject: string; text: string }>(
+      `alarm-behind-${rule}`,
+      rule === "overdue" ? overdueSql(s, utcSql, 1, true) : question.sql,
+      question.valueOf(thresholds, now),
+    );
+    if (found) return `${ruleWords[rule]}: ${found.subject}: ${found.text}`;
+  }
+  return null;
 }
 
 /** @param ms an SQL expression for epoch milliseconds */

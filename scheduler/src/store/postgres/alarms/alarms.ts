@@ -12,7 +12,7 @@ import {
   stepIncident,
 } from "../../../alarms/alarms.ts";
 import type { Database } from "../database.ts";
-import { findAll, markFull, recoveryShownMs, succeededAtFailure, succeededOf } from "./alarm-findings.ts";
+import { findAll, markFull, recoveryShownMs, succeededAtFailure, succeededOf, whyBehind } from "./alarm-findings.ts";
 import { saidStore, silencedSql } from "./alarms-said.ts";
 import { followRules } from "./follow-rules.ts";
 import { ruleStore } from "./rule-store.ts";
@@ -33,6 +33,7 @@ export function alarmStore(database: Database): AlarmStore {
       look(database, { rules, thresholds, channels, nowMs, found }),
     lateFrom: (nowMs) => lateFrom(database, nowMs),
     follow: (summaryMs, nowMs) => followRules(database, summaryMs, nowMs, follow),
+    behind: (thresholds, nowMs) => whyBehind(database, thresholds, Math.round(nowMs)),
     report: (findings, nowMs) => report(database, findings, nowMs),
     take: (channels, nowMs, untilMs, limit) => take(database, channels, nowMs, untilMs, limit),
     sent: (id, nowMs, by) => sent(database, id, nowMs, by),

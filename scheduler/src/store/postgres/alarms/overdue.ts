@@ -34,8 +34,9 @@ const heldSql = (s: string, before: string) => {
  * per worker, or their task's other limits. Includes runs that have or need an addressee. It uses the index of claims. Runs of an edited or
  * resumed task count as waiting only since the edit or the resume.
  * @param utc SQL for a time as text @param most the most tasks
+ * @param forWorker only runs that wait for a worker: those that wait for a limit are as their users want them
  */
-export const overdueSql = (s: string, utc: (ms: string) => string, most: number): string => `
+export const overdueSql = (s: string, utc: (ms: string) => string, most: number, forWorker = false): string => `
   with waiting as (
     select o.task_id, o.due_ms, case
         when exists (select from ${s}.group_limit l where l.group_id = t.group_id and l.full_ms >= $1) then 'group'
@@ -51,4 +52,5 @@ export const overdueSql = (s: string, utc: (ms: string) => string, most: number)
            else format('its task''s own limit, %s: raise it, or enqueue less', ${ownLimits}) end) as text
   from waiting w join ${s}.task t on t.id = w.task_id join ${s}.worker_group g on g.id = t.group_id
     left join ${s}.group_limit l on l.group_id = g.id
+  ${forWorker ? "where w.cause = 'worker'" : ""}
   group by t.id, g.name, l.most, w.cause order by min(w.due_ms) limit ${most}`;

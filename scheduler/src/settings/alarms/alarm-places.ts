@@ -1,4 +1,4 @@
-import { mayLead, type Told } from "./agreement.ts";
+import { mayLead, type Told } from "../agreement.ts";
 
 /**
  * Where alarms are looked for: only a process that leads looks, and only one with channels sends. `told`: every process that may lead has

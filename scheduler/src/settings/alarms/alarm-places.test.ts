@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Told } from "./agreement.ts";
+import type { Told } from "../agreement.ts";
 import { alarmPlaces } from "./alarm-places.ts";
 
 const one = (node: string, role: "node" | "worker", alarms?: boolean, observer = false) =>

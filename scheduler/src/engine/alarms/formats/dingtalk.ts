@@ -1,0 +1,40 @@
+import { createHmac } from "node:crypto";
+import type { DingTalkChannel } from "../../../settings/alarms/channels.ts";
+import { cut, cutBytes, type Format, harmless, refusalByCode } from "./format.ts";
+
+/** A message has at most 20,000 bytes. JSON writes some characters with two bytes. */
+const textBytes = 8_000;
+const titleLength = 200;
+/** A robot that sends more than 20 messages a minute is limited for this long. */
+const limitedForMs = 600_000;
+
+/** @returns the URL with the time and the signature that a robot with the security setting "sign" requires */
+function signed(url: string, secret: string, nowMs: number): string {
+  const to = new URL(url);
+  const timestamp = String(Math.round(nowMs));
+  to.searchParams.set("timestamp", timestamp);
+  to.searchParams.set("sign", createHmac("sha256", secret).update(`${timestamp}\n${secret}`).digest("base64"));
+  return to.href;
+}
+
+/** A custom robot of a group. A message with links is an action card, whose links are buttons. */
+export const dingtalk = ({ dingtalk: url, secret }: DingTalkChannel): Format => ({
+  sending({ title, text, links }, nowMs) {
+    const shown = cut(title, titleLength);
+    // A line break needs two spaces before it.
+    const markdown = harmless(`### ${shown}\n${cutBytes(text, textBytes)}`).replaceAll("\n", "  \n");
+    const [only] = links;
+    const buttons =
+      links.length === 1 && only
+        ? { singleTitle: only.title, singleURL: only.url }
+        : { btnOrientation: "0", btns: links.map((link) => ({ title: link.title, actionURL: link.url })) };
+    return {
+      url: secret === undefined ? url : signed(url, secret, nowMs),
+      body: only
+        ? { msgtype: "actionCard", actionCard: { title: shown, text: markdown, ...buttons } }
+        : { msgtype: "markdown", markdown: { title: shown, text: markdown } },
+    };
+  },
+  refusal: (answer) =>
+    refusalByCode(answer, { name: "errcode", said: "errmsg", limited: { 130101: limitedForMs, 410100: limitedForMs } }),
+});

@@ -1,0 +1,48 @@
+import type { TeamsChannel } from "../../../settings/alarms/channels.ts";
+import { type Answered, cut, cutBytes, type Format, type Notice, type Refusal } from "./format.ts";
+
+/** A message has at most 28 KB. JSON writes some characters with two bytes, and the rest of the card needs room too. */
+const textBytes = 10_000;
+const titleLength = 300;
+
+const colours = { raised: "attention", summary: "warning", cleared: "good", test: "accent" } as const;
+
+/** Text of tasks stands in text runs, because a text block reads Markdown. */
+const line = (text: string, look: Record<string, string> = {}) => ({
+  type: "RichTextBlock",
+  spacing: "small",
+  inlines: [{ type: "TextRun", text, ...look }],
+});
+
+function card({ message: { kind }, title, text, links }: Notice) {
+  const shown = cut(title, titleLength);
+  const lines = cutBytes(text, textBytes)
+    .split("\n")
+    .filter((one) => one.trim() !== "");
+  return {
+    $schema: "http://adaptivecards.io/schemas/adaptive-card.json",
+    type: "AdaptiveCard",
+    version: "1.4",
+    fallbackText: shown,
+    msteams: { width: "Full" },
+    body: [line(shown, { weight: "bolder", size: "medium", color: colours[kind] }), ...lines.map((one) => line(one))],
+    actions: links.map((link) => ({ type: "Action.OpenUrl", title: link.title, url: link.url })),
+  };
+}
+
+/** Connectors of the older kind answer 200 also if Teams refused the message, and say so in a text. */
+const refused = /^Webhook message delivery failed/i;
+
+/** A workflow with a webhook trigger, which posts an Adaptive Card. */
+export const teams = ({ teams: url }: TeamsChannel): Format => ({
+  sending: (notice) => ({
+    url,
+    body: {
+      type: "message",
+      attachments: [
+        { contentType: "application/vnd.microsoft.card.adaptive", contentUrl: null, content: card(notice) },
+      ],
+    },
+  }),
+  refusal: ({ text }: Answered): Refusal | null => (refused.test(text) ? { why: text } : null),
+});

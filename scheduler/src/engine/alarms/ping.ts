@@ -1,0 +1,75 @@
+import type { Clock } from "../../base/clock.ts";
+import { messageOf } from "../../base/errors.ts";
+import type { Log } from "../../base/log.ts";
+import type { AlarmSettings } from "../../settings/alarms/alarms.ts";
+import type { Store } from "../../store/store.ts";
+import type { StoreClock } from "../../store/store-clock.ts";
+
+/** Calls the URL. Rejects unless it answers 2xx. */
+export type CallPing = (signal: AbortSignal) => Promise<void>;
+
+interface PingOptions {
+  store: Pick<Store, "alarms">;
+  storeClock: StoreClock;
+  clock: Clock;
+  log: Log;
+  settings: AlarmSettings;
+  call: CallPing;
+}
+
+const patienceMs = 20_000;
+
+/**
+ * A sign of life to a monitor elsewhere, which raises its own alarm when the sign stays away: nobody in the cluster can report that the
+ * whole cluster is gone. The leader gives it, and only while slots are planned and due runs are claimed in time.
+ */
+export class Ping {
+  readonly #options: PingOptions;
+  #atMs = Number.NEGATIVE_INFINITY;
+  #flight: Promise<void> | undefined;
+  /** The reason for which the last ping was not given; null: it was given. */
+  #amiss: string | null = null;
+
+  constructor(options: PingOptions) {
+    this.#options = options;
+  }
+
+  /** Called with each beat of the leader. */
+  beat(signal: AbortSignal): void {
+    const { clock, settings } = this.#options;
+    const now = clock.monotonic();
+    if (settings.ping === null || this.#flight || now - this.#atMs < settings.ping.everyMs) return;
+    this.#atMs = now;
+    this.#flight = this.#ping(signal).finally(() => {
+      this.#flight = undefined;
+    });
+  }
+
+  async stop(): Promise<void> {
+    await this.#flight;
+  }
+
+  async #ping(signal: AbortSignal): Promise<void> {
+    const { store, storeClock, settings, call, clock } = this.#options;
+    const overdue = new AbortController();
+    const cancel = clock.after(patienceMs, () => overdue.abort(new Error("it took too long")));
+    try {
+      const behind = await store.alarms.behind(settings, storeClock.now());
+      if (behind === null) await call(AbortSignal.any([signal, overdue.signal]));
+      this.#tell(behind);
+    } catch (error) {
+      if (!signal.aborted) this.#tell(messageOf(error));
+    } finally {
+      cancel();
+    }
+  }
+
+  /** Logs only changes. */
+  #tell(amiss: string | null): void {
+    const { log } = this.#options;
+    const before = this.#amiss;
+    this.#amiss = amiss;
+    if (amiss !== null && before === null) log.warn({ why: amiss }, "the ping is not given");
+    else if (amiss === null && before !== null) log.info({}, "the ping is given again");
+  }
+}

@@ -1,0 +1,47 @@
+/** Posts messages to a service, in its format, and reads from its answer whether it took them. */
+import type { Clock } from "../../base/clock.ts";
+import { CarillonError } from "../../base/errors.ts";
+import { type ChannelOptions, secretsOf } from "../../settings/alarms/channels.ts";
+import type { Format, Notice } from "./formats/format.ts";
+
+export type Post = (
+  to: URL,
+  headers: Record<string, string>,
+  body: Buffer,
+  signal: AbortSignal,
+) => Promise<{ status: number; text: string; retryAfterMs: number | undefined }>;
+
+const longestReason = 300;
+
+/** The text without the channel's secrets: a service's answer may repeat what it was sent. */
+export const masked = (text: string, channel: ChannelOptions): string =>
+  secretsOf(channel)
+    .toSorted((a, b) => b.length - a.length)
+    .reduce((left, secret) => left.replaceAll(secret, "***"), text);
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    // Some services answer with a word, and a proxy with a page.
+    return undefined;
+  }
+}
+
+export function postedBy(format: Format, channel: ChannelOptions, post: Post, clock: Clock) {
+  /** @throws HTTP_NOT_ALLOWED, HTTP_FAILED, HTTP_REFUSED; the signal's reason */
+  return async (notice: Notice, signal: AbortSignal): Promise<void> => {
+    const { url, headers = {}, body } = format.sending(notice, clock.wall());
+    const to = new URL(url);
+    const { status, text, retryAfterMs } = await post(to, headers, Buffer.from(JSON.stringify(body)), signal);
+    const refusal = format.refusal?.({ status, text, json: jsonOf(text) }) ?? null;
+    if (status >= 200 && status < 300 && refusal === null) return;
+    const why = masked(refusal?.why ?? text, channel)
+      .trim()
+      .slice(0, longestReason);
+    throw new CarillonError("HTTP_REFUSED", `${to.host} answered ${status}${why === "" ? "" : `: ${why}`}`, {
+      hint: "Look at the channel's options, and at the limits and settings of the service.",
+      retryAfterMs: refusal?.afterMs ?? retryAfterMs,
+    });
+  };
+}

@@ -1,0 +1,44 @@
+/** What a channel would be sent, for a person to read. */
+import type { AlarmMessage } from "../../alarms/alarms.ts";
+import { asKind, type ChannelOptions, kindOf, receiverOf } from "../../settings/alarms/channels.ts";
+import { formatOf } from "./formats/formats.ts";
+import { contentOf, type NoticeOptions, noticeOf } from "./notices.ts";
+import { masked } from "./posted.ts";
+
+/** A failure, as a rule would report it. */
+export const sampleMessage = (nowMs: number): AlarmMessage => ({
+  kind: "raised",
+  rule: "exhausted",
+  words: "runs failed after all their tries",
+  atMs: nowMs,
+  sinceMs: nowMs,
+  total: 3,
+  news: 3,
+  subjects: [{ task: "settle", count: 3, text: "no route to bank", run: 42 }],
+  moreSubjects: 0,
+});
+
+export interface Preview {
+  kind: ReturnType<typeof kindOf>;
+  /** The receiver, without what is secret of it. */
+  to: string;
+  content: string;
+}
+
+const asText = (value: unknown): string => JSON.stringify(value, null, 2);
+
+export function previewOf(
+  channel: ChannelOptions,
+  message: AlarmMessage,
+  options: NoticeOptions,
+  nowMs: number,
+): Preview {
+  const notice = noticeOf("carillon-alarm-preview", message, options);
+  const kind = kindOf(channel);
+  const content = asKind(channel, "mail")
+    ? `${notice.subject}\n\n${notice.text}`
+    : asText(
+        kind === "webhook" || kind === "command" ? contentOf(notice) : formatOf(channel).sending(notice, nowMs).body,
+      );
+  return { kind, to: receiverOf(channel), content: masked(content, channel) };
+}

@@ -1,0 +1,40 @@
+import type { Clock } from "../../base/clock.ts";
+import { CarillonError } from "../../base/errors.ts";
+import type { EventWebhookOptions } from "../../settings/event-webhooks.ts";
+import { AllowList } from "./allow-list.ts";
+import { caller } from "./notice.ts";
+import { signatureHeaders } from "./signature.ts";
+import { type Resolve, systemResolve } from "./target.ts";
+
+/** Checks the addresses of all receivers when the process starts, so that posting cannot fail on them later. @throws OPTION_INVALID */
+export function checkEventAddresses(webhooks: Readonly<Record<string, EventWebhookOptions>>): void {
+  for (const [name, { allow = [] }] of Object.entries(webhooks)) new AllowList(allow, `webhooks.${name}.allow`);
+}
+
+/** Posts events to one URL in the structured mode of CloudEvents, signed like HTTP tasks. A redirect counts as a failure. */
+export function eventPoster(
+  { url, secret, allow = [] }: EventWebhookOptions,
+  clock: Clock,
+  resolve: Resolve = systemResolve,
+) {
+  const to = new URL(url);
+  const call = caller([to.host], allow, clock, resolve);
+  /** @throws HTTP_NOT_ALLOWED, HTTP_FAILED, HTTP_REFUSED; the signal's reason */
+  return async (id: string, content: object, signal: AbortSignal): Promise<void> => {
+    const body = Buffer.from(JSON.stringify(content));
+    const seconds = Math.floor(clock.wall() / 1_000);
+    const told = { "carillon-event": id };
+    const headers = {
+      "content-type": "application/cloudevents+json; charset=utf-8",
+      ...told,
+      ...(secret === undefined
+        ? {}
+        : signatureHeaders({ method: "POST", url: to, body }, told, { secret, keyId: "events" }, seconds)),
+    };
+    const { status } = await call({ method: "POST", to, headers, body }, signal);
+    if (status >= 200 && status < 300) return;
+    throw new CarillonError("HTTP_REFUSED", `${to.host} answered ${status}`, {
+      hint: "Look at the receiver: it must answer 2xx.",
+    });
+  };
+}

@@ -1,0 +1,61 @@
+/** Posts the events of runs to the receivers of `webhooks`, as CloudEvents 1.0. */
+import { isoTime } from "../../api/run-json.ts";
+import type { Clock } from "../../base/clock.ts";
+import { eventPoster } from "../../executors/http/event-poster.ts";
+import type { EventWebhookOptions } from "../../settings/event-webhooks.ts";
+import { eventTypes } from "../../store/event-store.ts";
+import type { Store } from "../../store/store.ts";
+import type { ClusterEvent, OnEvent } from "./event.ts";
+
+/** The time that a receiver has for one event. */
+const patienceMs = 30_000;
+
+/** The same id for each resend of the same event: a run's attempt ends once in each way. */
+const idOf = ({ runId, attempt, type }: ClusterEvent): string => `${runId}-${attempt}-${type}`;
+
+export const cloudEvent = (event: ClusterEvent, source: string) => ({
+  specversion: "1.0",
+  id: idOf(event),
+  source,
+  type: `carillon.${event.type}`,
+  subject: event.task,
+  time: isoTime(event.atMs),
+  datacontenttype: "application/json",
+  data: {
+    run: event.runId,
+    task: event.task,
+    attempt: event.attempt,
+    slot: event.slotMs === null ? null : isoTime(event.slotMs),
+    key: event.key,
+    ...(event.type === "run.succeeded" ? { result: event.result } : { error: event.error }),
+  },
+});
+
+/**
+ * Begins to listen for each webhook, as a named consumer: one process of the cluster at a time posts its events, and the store keeps its
+ * place.
+ */
+export async function sendEvents(
+  webhooks: Readonly<Record<string, EventWebhookOptions>>,
+  { on, clock, store }: { on: OnEvent; clock: Clock; store: Store },
+): Promise<void> {
+  const all = Object.entries(webhooks);
+  if (all.length === 0) return;
+  const { clusterId } = await store.sessions.cluster();
+  const source = `/carillon/${clusterId}`;
+  for (const [name, webhook] of all) {
+    const { types = eventTypes, task, namespace } = webhook;
+    const post = eventPoster(webhook, clock);
+    const of = { ...(task === undefined ? {} : { task }), ...(namespace === undefined ? {} : { namespace }) };
+    await on(types, { name: `webhook/${name}`, ...of }, async (event, { signal }) => {
+      const overdue = new AbortController();
+      const cancel = clock.after(patienceMs, () => overdue.abort(new Error("it took too long")));
+      try {
+        const content = cloudEvent(event, source);
+        await post(content.id, content, AbortSignal.any([signal, overdue.signal]));
+      } finally {
+        cancel();
+      }
+    });
+  }
+}

@@ -1,0 +1,298 @@
+/** The channels of alarms: their kinds, the options of each kind, and the parts of them that are secret. */
+import { type ChannelKind, channelKindNames } from "../../alarms/channel-kinds.ts";
+import { type Language, languages } from "../../alarms/message-text.ts";
+import { CarillonError, within } from "../../base/errors.ts";
+import { meant } from "../../base/nearest.ts";
+import { zoneName } from "../../schedule/zone.ts";
+
+interface Told {
+  /** The language of the channel's messages; default: `alarms.language`. */
+  language?: Language;
+  /** The time zone of the times in the channel's messages; default: `alarms.zone`. */
+  zone?: string;
+}
+
+interface Reached extends Told {
+  /** Private and local addresses that the URL may resolve to; its own host needs no entry. */
+  allow?: string[];
+}
+
+export interface WebhookChannel extends Reached {
+  /** The URL to which messages are posted as JSON. */
+  webhook: string;
+  /** The secret that signs the messages. */
+  secret?: string;
+}
+
+export interface MailChannel extends Told {
+  /** The mail server, as smtp://user:password@host:587 or smtps://… */
+  smtp: string;
+  /** Send no password before STARTTLS; default true if `smtp` contains a password and leads to another machine. */
+  requireTls?: boolean;
+  from: string;
+  to: string | string[];
+}
+
+export interface SlackChannel extends Reached {
+  /** The URL of an incoming webhook of a Slack app. */
+  slack: string;
+}
+
+export interface TeamsChannel extends Reached {
+  /** The URL of a Teams workflow that posts what a webhook receives. */
+  teams: string;
+}
+
+export interface DingTalkChannel extends Reached {
+  /** The URL of a custom robot of a DingTalk group. */
+  dingtalk: string;
+  /** The robot's signing secret, which begins with SEC. */
+  secret?: string;
+}
+
+export interface FeishuChannel extends Reached {
+  /** The URL of a custom bot of a Feishu or Lark group. */
+  feishu: string;
+  /** The bot's secret for signature verification. */
+  secret?: string;
+}
+
+export interface WecomChannel extends Reached {
+  /** The URL of a robot of a WeCom group. */
+  wecom: string;
+}
+
+export interface TelegramChannel extends Reached {
+  /** The bot's token. */
+  telegram: string;
+  /** The chat's number or @name. */
+  chat: string | number;
+  /** The number of a topic of the chat. */
+  thread?: number;
+  /** The bot API; default https://api.telegram.org. */
+  url?: string;
+}
+
+export interface PagerDutyChannel extends Reached {
+  /** The integration key of a service (Events API v2). */
+  pagerduty: string;
+  /** The events API; default https://events.pagerduty.com. */
+  url?: string;
+}
+
+export interface OpsgenieChannel extends Reached {
+  /** The key of an API integration. */
+  opsgenie: string;
+  /** The alert API; default https://api.opsgenie.com. */
+  url?: string;
+}
+
+export interface CommandChannel extends Told {
+  /** The absolute path of a program of this machine, and its arguments. It gets the message as JSON on its standard input. */
+  command: string[];
+}
+
+export interface Channels {
+  webhook: WebhookChannel;
+  mail: MailChannel;
+  slack: SlackChannel;
+  teams: TeamsChannel;
+  dingtalk: DingTalkChannel;
+  feishu: FeishuChannel;
+  wecom: WecomChannel;
+  telegram: TelegramChannel;
+  pagerduty: PagerDutyChannel;
+  opsgenie: OpsgenieChannel;
+  command: CommandChannel;
+}
+
+export type ChannelOptions = Channels[ChannelKind];
+
+/** What the value must be; undefined: it is that. */
+type Check = (value: unknown) => string | undefined;
+
+interface Kind {
+  /** The option that makes a channel be of this kind. */
+  key: string;
+  needs?: readonly string[];
+  options: Readonly<Record<string, Check>>;
+  /** The options that are secret as a whole. */
+  secrets?: readonly string[];
+  /** The option with the URL that is posted to. Its path or query may be a secret. */
+  posts?: string;
+  /** The URL that is posted to, if the option is not given. */
+  usual?: string;
+}
+
+const isText = (value: unknown): value is string => typeof value === "string" && value !== "";
+const text: Check = (value) => (isText(value) ? undefined : "a text");
+const list: Check = (value) => (Array.isArray(value) && value.every(isText) ? undefined : "a list of texts");
+const flag: Check = (value) => (typeof value === "boolean" ? undefined : "true or false");
+const language: Check = (value) =>
+  languages.some((one) => one === value) ? undefined : languages.map((one) => JSON.stringify(one)).join(" or ");
+
+const isUrl = (value: unknown, protocol: RegExp): value is string =>
+  typeof value === "string" && URL.canParse(value) && protocol.test(new URL(value).protocol);
+
+/** @returns what the value must be to be the URL of a page or a service; undefined: it is one */
+export const httpUrl: Check = (value) => {
+  if (!isUrl(value, /^https?:$/)) return "an http:// or https:// URL";
+  const { username, password } = new URL(value);
+  return username === "" && password === "" ? undefined : "a URL without a user or password";
+};
+const smtpUrl: Check = (value) => (isUrl(value, /^smtps?:$/) ? undefined : "an smtp:// or smtps:// URL");
+
+const isAddress = (value: unknown) => typeof value === "string" && value.includes("@");
+const address: Check = (value) => (isAddress(value) ? undefined : "an address");
+const addresses: Check = (value) => {
+  const all = typeof value === "string" ? [value] : value;
+  return Array.isArray(all) && all.length > 0 && Array.from(all).every(isAddress) ? undefined : "one address or more";
+};
+const chat: Check = (value) =>
+  Number.isSafeInteger(value) || (typeof value === "string" && /^(?:-?\d+|@\w+)$/.test(value))
+    ? undefined
+    : "a chat's number or @name";
+const whole: Check = (value) => (Number.isSafeInteger(value) && Number(value) > 0 ? undefined : "a whole number");
+const argv: Check = (value) =>
+  Array.isArray(value) && Array.from(value).every((one) => typeof one === "string") && /^\/./.test(value[0] ?? "")
+    ? undefined
+    : "a list of texts that begins with the absolute path of a program";
+
+const told = { language, zone: text };
+const reached = { ...told, allow: list };
+
+const channelKinds: Readonly<Record<ChannelKind, Kind>> = {
+  webhook: {
+    key: "webhook",
+    options: { webhook: httpUrl, secret: text, ...reached },
+    secrets: ["secret"],
+    posts: "webhook",
+  },
+  mail: {
+    key: "smtp",
+    needs: ["from", "to"],
+    options: { smtp: smtpUrl, requireTls: flag, from: address, to: addresses, ...told },
+  },
+  slack: { key: "slack", options: { slack: httpUrl, ...reached }, posts: "slack" },
+  teams: { key: "teams", options: { teams: httpUrl, ...reached }, posts: "teams" },
+  dingtalk: {
+    key: "dingtalk",
+    options: { dingtalk: httpUrl, secret: text, ...reached },
+    secrets: ["secret"],
+    posts: "dingtalk",
+  },
+  feishu: {
+    key: "feishu",
+    options: { feishu: httpUrl, secret: text, ...reached },
+    secrets: ["secret"],
+    posts: "feishu",
+  },
+  wecom: { key: "wecom", options: { wecom: httpUrl, ...reached }, posts: "wecom" },
+  telegram: {
+    key: "telegram",
+    needs: ["chat"],
+    options: { telegram: text, chat, thread: whole, url: httpUrl, ...reached },
+    secrets: ["telegram"],
+    posts: "url",
+    usual: "https://api.telegram.org",
+  },
+  pagerduty: {
+    key: "pagerduty",
+    options: { pagerduty: text, url: httpUrl, ...reached },
+    secrets: ["pagerduty"],
+    posts: "url",
+    usual: "https://events.pagerduty.com",
+  },
+  opsgenie: {
+    key: "opsgenie",
+    options: { opsgenie: text, url: httpUrl, ...reached },
+    secrets: ["opsgenie"],
+    posts: "url",
+    usual: "https://api.opsgenie.com",
+  },
+  command: { key: "command", options: { command: argv, ...told } },
+};
+
+const keys = channelKindNames.map((kind) => channelKinds[kind].key);
+const kindsIn = (channel: object): ChannelKind[] =>
+  channelKindNames.filter((kind) => Object.hasOwn(channel, channelKinds[kind].key));
+const optionOf = (channel: object, name: string): unknown => (channel as Record<string, unknown>)[name];
+
+/** @param channel a channel that `checkChannel` has checked */
+export const kindOf = (channel: ChannelOptions): ChannelKind => kindsIn(channel)[0] as ChannelKind;
+
+/** The channel, if it is of this kind. */
+export const asKind = <K extends ChannelKind>(channel: ChannelOptions, kind: K): Channels[K] | undefined =>
+  kindOf(channel) === kind ? (channel as Channels[K]) : undefined;
+
+/** The URL that the channel's messages are posted to; null: they are not posted. */
+export function postsTo(channel: ChannelOptions): URL | null {
+  const { posts, usual } = channelKinds[kindOf(channel)];
+  return posts === undefined ? null : new URL(String(optionOf(channel, posts) ?? usual));
+}
+
+/** The texts of the channel that no message, log line or answer may show. */
+export function secretsOf(channel: ChannelOptions): string[] {
+  const { secrets = [], key, posts } = channelKinds[kindOf(channel)];
+  const texts = secrets.flatMap((name) => optionOf(channel, name) ?? []).map(String);
+  if (posts !== key) return texts;
+  const { pathname, search } = new URL(String(optionOf(channel, key)));
+  // A shorter path is no secret, and may be part of other text.
+  return [...texts, ...[`${pathname}${search}`, pathname, search.slice(1)].filter((one) => one.length > 6)];
+}
+
+/** The names of options that are a secret by themselves, or are a URL that may have one in it, in a channel that is not checked yet. */
+export const secretOptions = (channel: object): { whole: string[]; urls: string[] } => {
+  const kinds = kindsIn(channel).map((kind) => channelKinds[kind]);
+  return {
+    whole: kinds.flatMap(({ secrets = [] }) => secrets),
+    urls: kinds.flatMap(({ key, posts }) => (posts === key ? [key] : [])),
+  };
+};
+
+/** The receiver as everyone may see it: without the parts of a URL or a command line that may be secret. */
+export function receiverOf(channel: ChannelOptions): string {
+  const mail = asKind(channel, "mail");
+  if (mail) return [mail.to].flat().join(", ");
+  const telegram = asKind(channel, "telegram");
+  if (telegram) return `${postsTo(channel)?.host}, ${telegram.chat}`;
+  return postsTo(channel)?.host ?? String(asKind(channel, "command")?.command[0]);
+}
+
+export const isSigned = (channel: ChannelOptions): boolean => "secret" in channel && channel.secret !== undefined;
+
+/** @throws OPTION_INVALID with the option's path, ZONE_UNKNOWN */
+export function checkChannel(name: string, channel: object): void {
+  const where = `alarms.channels.${name}`;
+  if (!/^[\p{L}\p{N}][\p{L}\p{N}._-]{0,49}$/u.test(name)) throw wrong(where, "a channel cannot be called so");
+  if (typeof channel !== "object" || channel === null || Array.isArray(channel))
+    throw wrong(where, "must be an object");
+  const found = kindsIn(channel);
+  const [kind] = found;
+  const names = Object.keys(channel);
+  if (kind === undefined) {
+    const near = names.map((one) => meant(one, keys)).find((one) => one !== "") ?? "";
+    throw wrong(where, `is of no kind: it has none of ${keys.join(", ")}${near}`);
+  }
+  if (found.length > 1) throw wrong(where, `is of two kinds: ${found.join(" and ")}`, "Make two channels of it.");
+  const { options, needs = [] } = channelKinds[kind];
+  const known = Object.keys(options);
+  const stranger = names.find((one) => !known.includes(one));
+  if (stranger !== undefined)
+    throw wrong(
+      `${where}.${stranger}`,
+      `is no option of a channel of the kind ${kind}${meant(stranger, known)}`,
+      `Its options are ${known.join(", ")}.`,
+    );
+  for (const one of [...names, ...needs]) {
+    const value = optionOf(channel, one);
+    if (value === undefined && one !== channelKinds[kind].key && !needs.includes(one)) continue;
+    const means = options[one]?.(value);
+    if (means !== undefined) throw wrong(`${where}.${one}`, `must be ${means}`);
+  }
+  const zone = optionOf(channel, "zone");
+  if (zone !== undefined) within(`${where}.zone`, () => zoneName(zone));
+}
+
+const wrong = (path: string, what: string, hint = "See docs/channels.md.") =>
+  new CarillonError("OPTION_INVALID", `${path} ${what}`, { hint, path });
