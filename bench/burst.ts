@@ -1,13 +1,14 @@
 /**
- * 10,000 runs are due at one instant: when does the last handler begin, and when are all ends written?
+ * 10,000 runs are due at one instant: when does the last handler start, and when are all completions stored?
  *
  *   npm run bench -- burst           Carillon and the peers in turn, three runs
- *   … --quick                        500 once, to see that it works
+ *   … --quick                        one run of 500, to check that the bench works
  *   … --runs N, --count N, --only NAME,NAME, --no-peers, --json
  *
- * One process runs them; another has added them some seconds before. `last_start_ms`: from that instant to the last handler's beginning.
- * `all_acked_ms`: until the subject's own tables have nothing left, queried every 5 ms once all have begun. No run may begin before its
- * time, and each must begin once. The limit is one timer that calls the same number of handlers.
+ * One process executes the runs; another process has added them some seconds earlier. `last_start_ms` is the time from the due instant to
+ * the start of the last handler. `all_acked_ms` is the time from the due instant until the subject's own tables hold no unfinished run; the
+ * bench queries them every 5 ms once all handlers have started. No run may start early, and each must start exactly once. The limit is a
+ * single timer that calls the same number of handlers.
  */
 import { Arena } from "./contest/arena.ts";
 import { monotonicMs, wallAheadMs } from "./contest/clock.ts";

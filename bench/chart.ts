@@ -1,9 +1,9 @@
 /**
- * Makes the chart and the table of the last measurements, from the lines that `npm run bench -- QUESTION --save` has stored.
+ * Makes the chart and the table of the latest figures, from the result lines that `npm run bench -- QUESTION --save` has stored.
  *
  *   npm run bench -- chart
  *
- * Reads docs/figures/*.json, writes docs/benchmarks.svg, and the part of docs/benchmarks.md between its two marks.
+ * Reads docs/figures/*.json; writes docs/benchmarks.svg and the part of docs/benchmarks.md between its begin and end markers.
  */
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { type Bar, barsAsSvg, type Panel } from "./chart/bars.ts";
@@ -60,7 +60,7 @@ const shown: Shown[] = [
     last_start_ms_many: "100,000 tasks each minute, last start",
   }),
 ];
-/** The figures that the chart shows; the table has all figures. */
+/** The figures that the chart shows; the table shows all stored figures. */
 const drawn = new Set([
   "drain per_s",
   "drain per_s_2_processes",

@@ -1,13 +1,13 @@
 /**
  * What happens when 10,000 runs of one task end in the same instant?
  *
- *   npm run bench -- completions            4 processes, with and without counted places, then a lock for each completion
+ *   npm run bench -- completions            4 processes, with and without a concurrency limit, then with a lock for each completion
  *   … --ends N, --processes N, --runs N, --no-peers, --json
  *
- * All runs are started and wait; then every process ends its runs at one instant. Measured from outside: when the last end is in the
- * history, the longest wait for a lock (pg_locks, every 5 ms), the processes' processor time, how late a serial task of the same group
- * starts in the meantime, the nodes' complaints, and whether the counters equal the rows. Beside it the same ends by a rebuilt lock in
- * Redis that each completion takes, with a fixed pause between two tries.
+ * All handlers start and wait; then every process ends its runs at one instant. The bench measures when the last completion is in the
+ * history, the longest wait for a lock (pg_locks, every 5 ms), the processes' CPU time, how late a serial task of the same group starts in
+ * the meantime, the nodes' warnings and errors, and whether the counters equal the rows. For comparison, the same number of completions is
+ * done with a lock in Redis that each completion takes, with a fixed pause between two tries.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { parseArgs } from "node:util";
@@ -41,11 +41,11 @@ const aims: Aim[] = kinds.flatMap((kind) => [
   { figure: `lock_wait_max_ms_${kind}`, atMost: 50 },
   { figure: `alarms_${kind}`, atMost: 0 },
 ]);
-/** The time from the notification to the instant, in which every process receives the notification. */
+/** The time in ms from the notification to the instant at which all runs end; every process must have received the notification by then. */
 const noticeMs = 1_000;
-/** The part with a lock for each completion ends after this time; the completions so far are reported. */
+/** The part with a lock for each completion stops after this time in ms; the bench reports the completions so far. */
 const patienceMs = 60_000;
-/** The time measured after the burst, which shows a process that still spins. */
+/** CPU time is measured for this many ms after the burst, to detect a process that still spins. */
 const calmMs = 2_000;
 
 const url = serverUrl("postgres");
@@ -92,7 +92,7 @@ async function measure(kind: Order["kind"], schema: string): Promise<Figures> {
     }
     await client.query(`create table "${schema}".bench_alarm (text text)`);
     const at = new Date(Date.now() + 5_000);
-    await asking.enqueue(parallel, undefined, { at }); // The process has cached the task from here on.
+    await asking.enqueue(parallel, undefined, { at }); // After this call the process has cached the task.
     await Promise.all(Array.from({ length: ends - 1 }, () => asking.enqueue(parallel, undefined, { at })));
     const started = `select count(*)::int as n from "${schema}".run where state = 3 and started_ms is not null`;
     await until(async () => (await count(started)) === ends, 120_000, "all runs to start");
@@ -138,7 +138,7 @@ async function measure(kind: Order["kind"], schema: string): Promise<Figures> {
   }
 }
 
-/** The statements that took longest, by the server's own statistics. */
+/** The five statements with the longest single execution, from pg_stat_statements; empty if the extension is missing. */
 async function slowest(schema: string): Promise<string[]> {
   const { rows: loaded } = await client.query("select 1 from pg_extension where extname = 'pg_stat_statements'");
   if (loaded.length === 0) return [];
@@ -153,7 +153,7 @@ async function slowest(schema: string): Promise<string[]> {
   });
 }
 
-/** The store's counters and rows, once every process has ended. */
+/** Counts the store's counters and rows; called once every process has ended. */
 async function account(schema: string, taskId: number): Promise<Figures> {
   const s = `"${schema}"`;
   const { rows } = await client.query(

@@ -1,17 +1,17 @@
 /**
- * How fast is the console when there is much to show?
+ * How fast is the console with many tasks, runs and log lines?
  *
  *   npm run bench -- console         10,000 tasks, 10,000,000 ended runs, a log of 1,000,000 lines; medians of 3 runs
  *   … --quick                        200 tasks, 20,000 runs, a log of 20,000 lines, one run
  *   … --tasks N, --finished N, --log N, --runs N, --only paint,interact,scroll,log,lighthouse, --json
- *   … --keep SCHEMA                  fills that schema, or takes it as an earlier call filled it, and leaves it there
+ *   … --keep SCHEMA                  uses this schema: fills it, or uses what an earlier call has filled in, and does not drop it
  *
- * A real node with all tasks plans and runs them (with 10,000 tasks some five runs a second) and serves the built console; Chromium,
- * headless and without a graphics card, visits it. *paint*: when the overview shows its figures, with an empty cache and again. *interact*:
- * from an input to the frame after it by the browser's own Event Timing, the worst as `interaction_ms`; `…_shown_ms` is until the result is
- * visible, typing included. *scroll*: the list of tasks, 300 pixels a frame, from the first to the last. *log*: until the first lines are
- * visible (loading the page), the last, and a line in the middle that is searched for. *lighthouse*: its marks for the sign-in and the
- * overview.
+ * A real node plans and executes all tasks (about five runs a second with 10,000 tasks) and serves the built console. Chromium visits it,
+ * headless and without a graphics card. *paint*: the time until the overview shows its figures, with an empty cache and on a second visit.
+ * *interact*: the time from an input to the next frame by the browser's Event Timing, the highest as `interaction_ms`; `…_shown_ms` is the
+ * time until the result is visible, typing included. *scroll*: the time per frame while the task list is scrolled from the first task to
+ * the last, 300 pixels a frame. *log*: the time until the first lines of the log, its last lines, and a searched line in its middle are
+ * visible. *lighthouse*: Lighthouse's scores for the sign-in page and the overview.
  */
 import { parseArgs } from "node:util";
 import { carillon } from "carillon";
@@ -76,7 +76,7 @@ const port = await freePort();
 const debugPort = await freePort();
 const url = `http://127.0.0.1:${port}`;
 const subject: { process?: Subject } = {};
-// Lighthouse opens its tabs in the context that is kept. The other contexts are made anew for each figure.
+// Lighthouse opens its tabs in this persistent context. The other measurements create a fresh context for each figure.
 const executablePath = process.env.CARILLON_TEST_CHROMIUM;
 if (!executablePath) throw new Error("CARILLON_TEST_CHROMIUM is not set: run it as `npm run bench -- console`");
 const kept = await chromium.launchPersistentContext("", {
@@ -120,7 +120,8 @@ async function measure(browser: Parameters<typeof paint>[0], place: Place): Prom
   if (only.includes("scroll")) Object.assign(figures, await scroll(browser, place, tasks));
   if (only.includes("log")) Object.assign(figures, await readLog(browser, place, logRunOf(finished), log));
   if (only.includes("lighthouse")) {
-    // This is a new visitor. In a browser with an earlier sign-in the page requests its user, and the refusal is in the browser's log.
+    // The audit needs a visitor without an earlier sign-in: otherwise the page requests the user, is refused, and the browser logs an
+    // error.
     await kept.clearCookies();
     const page = await kept.newPage();
     await page.goto(`${url}/livez`);
@@ -134,7 +135,7 @@ async function measure(browser: Parameters<typeof paint>[0], place: Place): Prom
   return figures;
 }
 
-/** Signs in as a user who may see everything. @returns the cookie */
+/** Creates a user with the admin role and signs in. @returns the cookie */
 async function signIn(): Promise<string> {
   const name = `bench-${process.pid}-${Date.now() % 100_000}`;
   const tower = carillon({ store, schema, scheduler: false, worker: false, handleSignals: false });

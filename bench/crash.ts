@@ -1,19 +1,18 @@
 /**
- * A worker dies with runs in flight: when does its work continue, and is any of it lost or done twice?
+ * A worker dies with runs in flight: when do its runs start again, and is any run lost or completed twice?
  *
- *   npm run bench -- crash                 three runs of each part, and of the peers: about twenty minutes, five without them
- *   … --part default|shortest|graceful     one of them
+ *   npm run bench -- crash                 three runs of each part, and of the peers: about twenty minutes, five without peers
+ *   … --part default|shortest|graceful     one part only
  *   … --runs N, --no-peers, --json
  *
- * - default: 100 runs in flight on one of two workers, and as many claimed ahead as it took of 200 that come due within a
- *   second; kill -9, default settings.
+ * - default: one of two workers has 100 runs in flight, and has claimed some of 200 runs that are due within a second; kill -9, default
+ *   settings.
  * - shortest: the same with the shortest session timeout (1.5 s) and no grace.
- * - graceful: the same, but it is stopped in order while its handlers have two seconds to go.
+ * - graceful: the same, but the worker is stopped gracefully while its handlers need two more seconds.
  *
- * Each part is two fresh processes on a fresh schema. The handlers of both write each start and end to a file. Runs that were claimed and
- * not started when the worker died are those that the store's rows assign to it and whose start its handlers never noted. The time at which
- * it was found dead is the end of its session. After that the file is compared with the history: every run has one accepted end. Peers: see
- * crash/peers.ts.
+ * Each part uses two fresh processes and a fresh schema. All handlers write each start and end to a file. Runs count as claimed ahead if
+ * the store's rows assign them to the dead worker and its handlers never logged a start. The death counts as detected when the store ends
+ * the worker's session. Afterwards the file is compared with the history: every run must have one accepted end. Peers: see crash/peers.ts.
  */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -31,7 +30,7 @@ import { serverTitle } from "./measure/server.ts";
 
 const inFlight = 100;
 const ahead = 200;
-/** The delay of these runs: less than a claim is made ahead, and long enough to kill the worker before they start. */
+/** These runs are due after this many ms: near enough to be claimed ahead, and late enough to kill the worker before they start. */
 const aheadMs = 900;
 const patienceMs = 60_000;
 const lookMs = 20;
@@ -117,15 +116,15 @@ interface Note {
   atMs: number;
 }
 
-/** Two workers on a schema of their own, and the process that enqueues runs. */
+/** Two workers on a fresh schema, and the process that enqueues runs. */
 interface Scene {
   readonly asking: ReturnType<typeof carillon>;
-  /** Queries the store; `$s` is the schema. */
+  /** Runs a query on the store; `$s` in the text stands for the schema. */
   ask<Row extends object>(text: string): Promise<Row[]>;
-  /** The notes of the handlers so far. */
+  /** Returns the lines that the handlers have logged so far. */
   notes(): Note[];
   start(worker: string): Promise<BenchWorker>;
-  /** The enqueued runs. */
+  /** The number of runs enqueued so far. */
   due: number;
 }
 
@@ -168,13 +167,13 @@ function notesOf(log: string): Note[] {
     });
 }
 
-/** Starts both, until the victim has runs in flight and some that it has claimed ahead. @returns the victim */
+/** Starts both workers; resolves when the victim has runs in flight and has claimed further runs ahead. @returns the victim */
 async function handsFull(scene: Scene): Promise<BenchWorker> {
   const { asking, ask, notes } = scene;
   const victim = await scene.start("victim");
   await Promise.all(Array.from({ length: inFlight }, () => asking.enqueue(taskName)));
   scene.due += inFlight;
-  // These runs have run for long enough that their start has been reported to the store.
+  // Wait until the store has recorded the start of all these runs, so that they certainly run when the victim is killed.
   await until("all to be in flight", async () => {
     const [row] = await ask<{ n: number }>(
       "select count(*)::int as n from $s.run where state = 3 and started_ms is not null",
@@ -183,7 +182,7 @@ async function handsFull(scene: Scene): Promise<BenchWorker> {
   });
   await scene.start("heir");
   const flying = new Set(notes().map(({ run }) => run));
-  // Either worker may claim these runs; if the other worker has claimed all of them, more are enqueued.
+  // Either worker may claim these runs; while the victim has claimed none of them, more are enqueued.
   for (let claimed = false; !claimed; ) {
     const dueAt = Date.now() + aheadMs;
     await Promise.all(Array.from({ length: ahead }, () => asking.enqueue(taskName, null, { at: dueAt })));
@@ -205,7 +204,7 @@ async function stopped(scene: Scene, victim: BenchWorker): Promise<Figures> {
 async function killed(scene: Scene, victim: BenchWorker): Promise<Figures> {
   const { ask, notes } = scene;
   const killedMs = victim.kill();
-  // Its claims are in the rows until its death is found, which takes longer than this.
+  // The rows show the victim's claims until its death is detected, which takes longer than 100 ms.
   await pause(100);
   const begun = new Set(
     notes()
@@ -231,7 +230,7 @@ async function killed(scene: Scene, victim: BenchWorker): Promise<Figures> {
   });
 }
 
-/** The runs that the victim has claimed, as the store records. */
+/** Returns the ids of the runs that the victim has claimed, according to the store. */
 async function held({ ask }: Scene): Promise<number[]> {
   const rows = await ask<{ id: number }>(
     "select r.id::float8 as id from $s.run r join $s.session o on o.id = r.session_id where r.state = 3 and o.node = 'victim'",
@@ -239,7 +238,10 @@ async function held({ ask }: Scene): Promise<number[]> {
   return rows.map(({ id }) => id);
 }
 
-/** Runs that the heir claimed by itself take as long as any first attempt: the bench waits only for their start. */
+/**
+ * Waits until all runs have ended, except those that the heir claimed as a first attempt. The bench waits only for the start of these,
+ * because their duration does not depend on the crash.
+ */
 async function done({ ask, notes }: Scene): Promise<void> {
   await until("all to have ended or to be at work with the heir", async () => {
     const [row] = await ask<{ n: number }>(
@@ -255,7 +257,10 @@ async function done({ ask, notes }: Scene): Promise<void> {
   });
 }
 
-/** Compares the notes with the history: no run without an end or a slot at work, none with two accepted ends. */
+/**
+ * Compares the handlers' log with the store. A run is lost if the store has neither its row nor a successful end, or if it never started.
+ * It is doubled if the history has two ends of it, or if one attempt started twice.
+ */
 async function account({ ask, notes, due }: Scene, figures: Figures): Promise<Figures> {
   const [row] = await ask<{ known: number; ends: number; distinct: number }>(
     `select (select count(*) from $s.run)::int + (select count(distinct id) from $s.run_history where outcome = 0)::int as known,

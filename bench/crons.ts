@@ -1,13 +1,13 @@
 /**
- * 10,000 tasks are due each minute: when does the last handler begin?
+ * 10,000 tasks are due each minute: when does the last handler start?
  *
  *   npm run bench -- crons           10,000 of Carillon and of each peer, 100,000 of Carillon; one run of one minute
- *   … --quick                        100 and 200, to see that it works
+ *   … --quick                        100 and 200, to check that the bench works
  *   … --tasks N, --many N, --runs N, --only NAME,NAME, --no-peers, --json
  *
- * `* * * * *` for every task, in one process, each subject with its own kind of recurring tasks. The measured minute is the first that
- * begins some seconds after all of them are stored. A run that has not begun 50 s after it is lost. `_many` is Carillon alone, since it is
- * the only one here that could begin them within the minute. The limit is one timer.
+ * Every task has the schedule `* * * * *`, in one process; each subject uses its own kind of recurring tasks. The measured minute is the
+ * first that begins at least some seconds after all tasks are stored. A run that has not started 50 s after the start of the minute counts
+ * as lost. `_many` is measured for Carillon alone, because no peer could start that many runs within the minute. The limit is one timer.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { Arena } from "./contest/arena.ts";
@@ -17,10 +17,10 @@ import { accounted, lateness, notesOf } from "./contest/notes.ts";
 import { type Figures, suffixed } from "./measure/figures.ts";
 
 const minuteMs = 60_000;
-/** The time from the storing of the last task to the measured minute: the planning at the start is not measured. */
+/** The shortest time in ms from the last stored task to the measured minute, so that the first planning is not measured. */
 const settleMs = 6_000;
 const patienceMs = 50_000;
-/** A clock reading may place a minute's start a little early; half a second before still counts as the minute before. */
+/** Starts up to this many ms before the minute count for it, because a clock reading can place the start of a minute too late. */
 const beforeMs = 500;
 
 await contest({

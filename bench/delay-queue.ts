@@ -1,14 +1,14 @@
 /**
- * Is a delay queue on ZooKeeper punctual, however many items wait in it?
+ * Is a delay queue on ZooKeeper punctual, however many items are pending in it?
  *
  *   npm run bench -- delay-queue               0, 10k, 100k and 1M items pending, Carillon and Java Curator in turn
  *   npm run bench -- delay-queue --most 100000 no more pending than that
  *   … --no-peers, --runs N, --json
  *
- * At each size the same pending items, due in a day, lie in one queue. Into it come items that are due soon, a hundred a
- * second for ten seconds; a consumer in a process of its own notes when each handler starts. At the largest size a
- * backlog that comes due at one instant is drained as well. Java's consumer runs twice: with its default
- * limit for a reply, and with a raised one. All use a lock path.
+ * For each size one queue holds that many items that are due in a day. The bench adds items that are due soon, a hundred a second for ten
+ * seconds; a consumer in its own process records the start of each handler. At the largest size the bench also drains a backlog that
+ * becomes due at one instant. Java's consumer runs twice: with its default limit of a reply's size, and with a raised limit. All consumers
+ * use a lock path.
  */
 import { loadavg } from "node:os";
 import { setTimeout as pause } from "node:timers/promises";
@@ -36,11 +36,11 @@ const soon = { count: 1_000, everyMs: 10, leadMs: 2_000 };
 const backlog = { count: 20_000, leadMs: 4_000 };
 const window = 1_000;
 const concurrency = 200;
-/** The wait after the last item was due; items that have not been delivered by then count as undelivered. */
+/** The wait in ms after the last item's due time; items that are not delivered by then count as undelivered. */
 const patienceMs = 10_000;
 const peerPatienceMs = 30_000;
 const dayMs = 86_400_000;
-/** The error of a clock reading, because wall clocks are read in whole milliseconds. */
+/** The error of a clock reading in ms, because wall clocks are read in whole ms. */
 const clockErrorMs = 1;
 const raisedBytes = 256 * 2 ** 20;
 
@@ -157,7 +157,7 @@ async function carillon(
   }
 }
 
-/** Measures a backlog that becomes due at one instant, until the queue is empty. */
+/** Measures how fast a backlog that becomes due at one instant is delivered, until the queue is empty. */
 async function drain(queue: DelayQueue, subject: Subject, pending: number): Promise<Figures> {
   const before = subject.starts.length;
   const dueMs = Date.now() + backlog.leadMs;
@@ -181,17 +181,17 @@ async function curator(queue: DelayQueue, order: Order, juteMaxBuffer: number | 
   const { due, names } = await putSoon(queue);
   try {
     const [firstMs, lastMs] = [due[0] as number, due.at(-1) as number];
-    // A consumer without output by then will never have any, because its listing of the queue fails.
+    // A consumer that has delivered nothing by then never will, because its listing of the queue fails; so the bench stops waiting for it.
     await told(() => peer.starts.length > 0, lastMs + patienceMs);
     if (peer.starts.length > 0) await told(() => peer.starts.length >= due.length, lastMs + peerPatienceMs);
     const { starts } = peer;
     Object.assign(figures, account(due, starts, "", false), { rss_mb: peer.rssBytes() / 2 ** 20 });
-    // If it falls behind the due items, its rate is the rate at which it can drain.
+    // A consumer that falls behind is saturated, so its rate here is its highest rate.
     if (starts.length < due.length) figures.per_s = starts.length / ((Date.now() - firstMs) / 1_000);
   } finally {
     await peer.stop();
   }
-  // Items that were not delivered must not be left for the next consumer.
+  // Delete undelivered items, so that the next consumer does not receive them.
   await each(names.length, async (i) => {
     try {
       await zk.delete(`${order.path}/${names[i]}`);
@@ -212,7 +212,7 @@ async function putSoon(queue: DelayQueue): Promise<{ due: number[]; names: strin
   return { due, names };
 }
 
-/** @param due the due times by item number @param ours true if a fault counts against Carillon */
+/** @param due the due times by item number @param ours true for Carillon, whose faults fail the bench */
 function account(due: number[], starts: Start[], what: string, ours: boolean): Figures {
   const seen = new Map<number, number>();
   const lateness: number[] = [];
@@ -234,7 +234,7 @@ function account(due: number[], starts: Start[], what: string, ours: boolean): F
   return lateness.length === 0 ? figures : { ...latenessFigures(lateness), ...figures };
 }
 
-/** Measures the machine's current free capacity: starts the same number of items by plain timers, in a process like the consumer's. */
+/** Measures how punctual the machine is at the moment: starts the same number of items by plain timers in a process of its own. */
 async function bareTimer(): Promise<Figures> {
   const { count, everyMs, leadMs } = soon;
   const schedule: Schedule = { firstMs: Date.now() + leadMs, everyMs, count };
@@ -250,7 +250,7 @@ async function bareTimer(): Promise<Figures> {
 }
 
 /**
- * Measures the server's rate without a queue: transactions that lock an item and transactions that end it, `concurrency` at a time.
+ * Measures the server's rate without a queue: transactions that lock an item and transactions that complete it, `concurrency` at a time.
  */
 async function bareServer(path: string): Promise<Figures> {
   const [items, locks, count] = [`${path}-bare`, `${path}-bare-locks`, 10_000];
@@ -273,7 +273,7 @@ async function bareServer(path: string): Promise<Figures> {
   return { per_s: (count / (performance.now() - began)) * 1_000 };
 }
 
-/** Calls `work` for 0 … count − 1, at most `atATime` at a time. */
+/** Calls `work` with 0 … count − 1, at most `atATime` calls at once; resolves when all have ended. */
 async function each(count: number, work: (i: number) => Promise<unknown>, atATime = window): Promise<void> {
   let next = 0;
   const lane = async () => {

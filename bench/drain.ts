@@ -1,15 +1,15 @@
 /**
- * How many trivial runs a second does a backlog of 100,000 lose, with one process and with two?
+ * How many trivial runs a second does a backlog of 100,000 complete, with one process and with two?
  *
  *   npm run bench -- drain           Carillon and the peers in turn, three runs
- *   … --quick                        2,000 runs once, to see that it works
+ *   … --quick                        2,000 runs once, to check that the bench works
  *   … --runs N, --count N, --only carillon,bullmq, --no-peers, --json
  *
- * All runs are added before any worker begins. The time is from the first handler's beginning to the moment at which the subject's own
- * tables have nothing left, queried from outside every 20 ms: an end that is not written yet is not done. Each number must have been
- * handled once, and if a subject counts its ended runs, the counts must agree. Carillon keeps its whole history (`_no_history`: no
- * successful runs, as with peers); pg-boss keeps its rows for a while, since this cannot be turned off; the others keep nothing. The limit
- * is one connection that does the same by bare statements.
+ * All runs are added before any worker starts. The time is counted from the start of the first handler until the subject's own tables hold
+ * no unfinished run; the bench queries them every 20 ms, so a completion counts only once it is stored. Each run must be handled exactly
+ * once, and if a subject counts its ended runs, its count must agree. Carillon keeps its whole history (`_no_history`: no successful runs,
+ * as with peers); pg-boss keeps its rows for a while, since this cannot be turned off; the others keep nothing. The limit is one connection
+ * that executes the same work as bare SQL statements.
  */
 import { Arena, variable } from "./contest/arena.ts";
 import { monotonicMs } from "./contest/clock.ts";

@@ -2,17 +2,17 @@
  * How long is there no leader, and are there ever two?
  *
  *   npm run bench -- election               three servers, three candidates in processes of their own, Java Curator in turn
- *   … --hand-overs N, --kills N, --stops N  how often a leader closes, is killed with -9, is stopped (SIGSTOP) until
- *                                           another leads and goes on then (SIGCONT)
- *   … --contenders N                        no more for one lock than that
+ *   … --hand-overs N, --kills N, --stops N  how often a leader closes, is killed with -9, or is stopped (SIGSTOP) until another
+ *                                           candidate leads and is then continued (SIGCONT)
+ *   … --contenders N                        at most this many contenders for one lock
  *   … --no-peers, --runs N, --json
  *
- * The candidates themselves report times, on the monotonic clock that a machine's processes share: from the call of `close`, or the kill,
- * to the listener of the next leader. A stopped leader is checked every millisecond for whether it still believes that it leads. Sessions
- * last 5 s; the servers end them on ticks of 250 ms.
+ * The candidates report times on the monotonic clock that all processes of the machine share: from the call of `close`, or the kill, to
+ * the call of the next leader's listener. A stopped leader records every millisecond whether it still believes that it leads. Sessions last
+ * 5 s; the servers end them on ticks of 250 ms.
  *
- * Then 10, 100 and 1,000 sessions want one lock (suffixes `_10`, `_100`, `_1000`). Measured are the number of sessions that a release
- * wakes, and the number of requests of each acquisition, by the servers' own count.
+ * Then 10, 100 and 1,000 sessions request one lock (suffixes `_10`, `_100`, `_1000`). The bench measures the number of sessions that a
+ * release wakes, and the number of requests of each acquisition, as the servers count them.
  */
 import { execFile } from "node:child_process";
 import { mkdirSync } from "node:fs";
@@ -123,7 +123,7 @@ async function elect(name: string, start: Start): Promise<Figures> {
     return electionFigures(given, killed, believed);
   } finally {
     await election.end();
-    // A fault of a peer is a figure of the peer's, not a fault of the bench's.
+    // A peer's fault is reported as a note; only Carillon's faults fail the bench.
     if (name === "carillon") faults.push(...election.faults);
     else report.notes.push(...election.faults.map((fault) => `${name}: ${fault}`));
   }

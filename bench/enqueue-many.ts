@@ -2,15 +2,17 @@
  * How many runs a second can many clients add, each one at a time, and how soon does such a run start?
  *
  *   npm run bench -- enqueue-many    Carillon and the peers in turn, three runs
- *   … --quick                        640 runs once, to see that it works
+ *   … --quick                        640 runs once, to check that the bench works
  *   … --runs N, --clients N, --processes N, --count N, --pause MS, --only NAME,NAME, --no-peers, --json
  *
- * Each client adds a run when the one before is safe, as a request to a server does; the clients share two processes. No worker runs the
- * added runs.
+ * Each client adds its next run when the one before is stored, as a handler of web requests does; the clients share two processes. No
+ * worker executes the added runs.
  *
- * - per_s: all clients together, runs that are due at once, so that workers are notified of them.
- * - untold_per_s: Carillon only, the same for runs that are due tomorrow, without any notification; of_untold is per_s / untold_per_s.
- * - p50_ms_start, p99_ms_start: from the moment at which an added run is safe to its handler's beginning in another process, one at a time.
+ * - per_s: the rate of all clients together, with runs that are due at once, so that workers are notified of them.
+ * - untold_per_s: Carillon only, the same with runs that are due tomorrow, so that no worker is notified; of_untold is
+ *   per_s / untold_per_s.
+ * - p50_ms_start, p99_ms_start: the time from the moment at which a run is stored to the start of its handler in another process; the runs
+ *   are added one at a time.
  */
 import { Arena } from "./contest/arena.ts";
 import { contest } from "./contest/contest.ts";
@@ -18,7 +20,7 @@ import type { Entrant } from "./contest/entrant.ts";
 import { accounted, notesOf } from "./contest/notes.ts";
 import { type Figures, latenessFigures, suffixed } from "./measure/figures.ts";
 
-/** Runs of each process before the measurement: code is compiled, statements are prepared. */
+/** Each process adds this many runs before the measurement, so that code is compiled and statements are prepared. */
 const warmUp = 100;
 const dayMs = 86_400_000;
 

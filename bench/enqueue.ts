@@ -2,11 +2,11 @@
  * How many runs a second can be added, in batches of 2,000?
  *
  *   npm run bench -- enqueue         Carillon and the peers in turn, three runs
- *   … --quick                        4,000 runs once, to see that it works
+ *   … --quick                        4,000 runs once, to check that the bench works
  *   … --runs N, --count N, --batch N, --only NAME,NAME, --no-peers, --json
  *
- * One process adds, and no worker runs. A batch is added when the one before is safe. Afterwards the subject's own tables must have all
- * runs. The limit is one connection with bare INSERTs of the same number of rows.
+ * One process adds runs; no worker executes them. A batch is added when the one before is stored. Afterwards the subject's own tables must
+ * hold all runs. The limit is one connection that inserts the same number of rows by bare INSERTs.
  */
 import { Arena, variable } from "./contest/arena.ts";
 import { contest } from "./contest/contest.ts";
@@ -24,7 +24,7 @@ await contest({
     const arena = await Arena.open({ who, profile: "many" });
     try {
       const adds = await arena.enter("adds");
-      // The first batch opens connections, prepares statements and compiles code.
+      // This batch is not measured: during it, connections are opened, statements prepared and code compiled.
       await adds.ask("add", { from: 0, count: batch, batch });
       const before = await adds.ask("usage");
       const tookMs = await adds.ask("add", { from: batch, count, batch });

@@ -2,23 +2,23 @@
  * How many slots are late, lost or doubled when the leader fails, and how long is there no leader?
  *
  *   npm run bench -- failover               three nodes, 500 tasks every second, session timeout 10 s, 20 rounds of each
- *                                           fault with each driver: about 65 minutes, printed more exactly at the start
- *   … --rounds N                            fewer
- *   … --driver postgres|zookeeper|redis     one of them; postgres is the store alone
+ *                                           fault with each driver: about 65 minutes; the start prints an estimate
+ *   … --rounds N                            fewer rounds
+ *   … --driver postgres|zookeeper|redis     one driver only; postgres uses the store alone
  *   … --fault killed|paused|cut-coordination|cut-store|graceful
  *   … --json
  *
- * The leader is killed with -9; stopped (SIGSTOP) for a second longer than its session lasts, and continued; cut from the coordination
- * service or from the store, in turn by connections that break and by a network that swallows everything; stopped in order. Nodes are
- * processes, each with TCP proxies before the store and the service. Every slot that came due is compared with the handlers' notes (a file,
- * written at each start), the ledger and the history.
+ * The faults: the leader is killed with -9; it is stopped (SIGSTOP) for a second longer than its session lasts, then continued; it is cut
+ * from the coordination service or from the store, in turn by refused connections and by a network that drops everything; it is stopped
+ * gracefully. Nodes are processes, each with TCP proxies before the store and the service. Every slot that came due is compared with the
+ * handlers' log (a file, written at each start), the slot ledger and the run history.
  *
- * A new process replaces a killed or stopped one once another node leads and six seconds are over. From then on slots are counted but not
- * timed, since the start of a process on a machine of few cores is not part of the question.
+ * A new process replaces a killed or gracefully stopped one, once another node leads and six seconds have passed. Slots after that moment
+ * are counted, but their lateness is not, because the start of a process on a machine with few cores is not part of the question.
  *
- * Each node is a worker too, so a victim takes along its claims, at most a second ahead. Those slots run again after detection and the
- * task's grace, as `onWorkerLost` says; they are no part of the lateness and are reported separately (`rerun`). If the victim lives on (cut
- * from the service, stopped in order), its claims are measured like all others.
+ * Each node is a worker too, so a failed leader has claimed runs that are due within at most a second. Those slots run again after
+ * detection and the task's grace, as `onWorkerLost` says; their lateness is reported separately (`rerun`). If the process continues to work
+ * (cut from the service, stopped gracefully), its claims are measured like all others.
  */
 import { loadavg } from "node:os";
 import { setTimeout as pause } from "node:timers/promises";
@@ -34,10 +34,10 @@ import { serverTitle } from "./measure/server.ts";
 
 const tasks = Array.from({ length: 500 }, (_, i) => ({ name: `failover-${String(i).padStart(3, "0")}` }));
 const nodes = 3;
-/** The undisturbed time before each fault; the fault's moment within a second is random. */
+/** The time without a fault before each fault, in ms; up to 1 s at random is added. */
 const settleMs = 2_000;
 const claimsSettleMs = 300;
-/** The time after each fault, however soon the cluster has recovered. */
+/** The shortest time in ms for which slots are observed after each fault. */
 const watchedMs = 6_000;
 const patienceMs = 60_000;
 const aims = {
@@ -124,8 +124,9 @@ async function measure(driver: Driver): Promise<void> {
 }
 
 /**
- * @param fromMs all slots before it are accounted for already @returns the figures, and the time up to which slots are now
- * accounted for
+ * Inflicts the fault on the leader, waits until the cluster has recovered, and evaluates the slots since `fromMs`.
+ * @param fromMs epoch ms; earlier slots have been evaluated already
+ * @returns the figures, and in `toMs` the time up to which slots are now evaluated
  */
 async function fail(
   cluster: Cluster,
@@ -154,7 +155,7 @@ async function fail(
   const { lateness: _, ...sum } = await sumSlots(client, schema, tasks, cluster.starts, span);
   cluster.starts.forget(toMs);
   const [terms, elected] = [await cluster.terms(leader.term - 1), await next()];
-  // A leader that is stopped in order leads until it has handed over; with the other faults there is no leader from the fault on.
+  // A leader that stops gracefully leads until its term ends. With the other faults the time without a leader starts at the fault.
   const since = fault.graceful ? (terms.find(({ term }) => term === leader.term)?.endedMs ?? faultMs) : faultMs;
   return { ...sum, leaderMs: (elected?.electedMs ?? Number.NaN) - since, terms: terms.length - 1, toMs };
 }

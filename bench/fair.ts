@@ -4,9 +4,9 @@
  *   npm run bench -- fair            100,000 queued runs of one task, then a serial task beside them
  *   … --backlog N, --concurrency N, --seconds N, --runs N, --json
  *
- * One process, 10 slots of concurrency. The backlog's runs take 10 ms each and were due long ago; the serial task's runs are enqueued one
- * every 100 ms, each behind all of them by age. Lateness is from the moment before the call of `enqueue` to the handler's start, by this
- * process's own clock. The backlog's rate is measured before and during this.
+ * One process executes 10 runs at once. The backlog's runs take 10 ms each and were due in the past; the serial task's runs are enqueued
+ * one every 100 ms, so each is due later than the whole backlog. Lateness is the time from just before the call of `enqueue` to the
+ * handler's start, on this process's own clock. The backlog's rate is measured without and with the serial task.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { parseArgs } from "node:util";

@@ -1,17 +1,18 @@
 /**
  * What does a slot cost as the number of tasks grows?
  *
- *   npm run bench -- growth          1,000, 10,000, 100,000 and 1,000,000 tasks, 1,000 slots a second in all; one run. Beside them as many
- *                                    named schedules of one task
- *   … --quick                        100 and 1,000 tasks, 3 s each, to see that it works
- *   … --only carillon                tasks alone; --only schedules: those alone
+ *   npm run bench -- growth          1,000, 10,000, 100,000 and 1,000,000 tasks, 1,000 slots a second in total, one run; then the same with
+ *                                    that many named schedules of one task
+ *   … --quick                        100 and 1,000 tasks, 3 s each, to check that the bench works
+ *   … --only carillon                tasks only; --only schedules: named schedules only
  *   … --most N, --per-second N, --seconds N, --runs N, --json
  *
- * With every number of tasks, the same number of them is due each second, evenly: 1,000 tasks every second, or a million every 1,000
- * seconds. They are in the store when the process under test starts, last changed a day ago, like tasks that were made by an API. They are
- * commands, which that process only rehearses, and it notes when (`onRun`). Measured over some seconds: the process's own processor time a
- * slot, PostgreSQL's statement time a slot (pg_stat_statements), statements a second, lateness, the process's memory, and its heap in use.
- * Each slot that was due, as computed here, must have begun once. Wanted: a slot costs no more with a million tasks than with a thousand.
+ * For every number of tasks, equally many slots are due each second, spread evenly: 1,000 tasks are due every second, a million tasks every
+ * 1,000 seconds. The tasks are stored before the process under test starts, with a last change a day ago, as if an API had created them.
+ * They are commands, which that process does not execute; it records the start of each run (`onRun`). Over some seconds the bench measures,
+ * per slot, the process's CPU time and PostgreSQL's statement time (pg_stat_statements); further statements a second, lateness, the
+ * process's memory, and its heap in use. Each slot that was due, as computed here, must have started once. The aim: a slot costs no more
+ * with a million tasks than with a thousand.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { type Carillon, carillon, every, type ScheduleSpec } from "carillon";
@@ -25,16 +26,16 @@ import { spentBy } from "./contest/spent.ts";
 import { type Figures, latenessFigures, suffixed } from "./measure/figures.ts";
 import { defineTask, releaseOf } from "./measure/internals.ts";
 
-/** The shortest time from the process's start to the measurement: the planning at the start is not measured. */
+/** The shortest time in ms from the process's start to the measurement, so that the planning at the start is not measured. */
 const settleMs = 20_000;
 const patienceMs = 300_000;
 const clockErrorMs = 1;
-/** A lateness below this is normal for a process under load that has nothing to catch up with. */
+/** Slots that are late by less than this many ms do not count as a backlog, because such lateness is normal under load. */
 const behindMs = 2_000;
 const tasksPerStatement = 1_000;
 const schedulesPerCall = 10_000;
 const command = { argv: ["true"] };
-/** The task of the named schedules. The process under test does not define this task, so it does not change it. */
+/** Name of the task with the named schedules. The process under test does not define this task, so its start does not change it. */
 const scheduled = `${taskName}-scheduled`;
 const dayMs = 86_400_000;
 
@@ -55,7 +56,7 @@ await contest({
     ),
   ),
   async measure(who, { least, most, "per-second": perSecond, seconds }) {
-    // No two slots have the same time, so that a time identifies its slot.
+    // Each slot needs a time of its own in whole ms, because a time identifies its slot.
     if (perSecond > 1_000) throw new Error("--per-second is 1,000 at most");
     const figures: Figures = {};
     const store = who === "schedules" ? storeSchedules : storeTasks;
@@ -84,7 +85,7 @@ async function cost(store: Stores, tasks: number, periodMs: number, forMs: numbe
     await pause(forMs);
     const untilMs = Date.now();
     const [after, spentAfter] = [await runs.ask("usage"), await statements()];
-    // Notes of slots that were due just now may still be on their way.
+    // Wait for the runs whose slots were due just before the end and have not started yet.
     await pause(1_000);
     const wallAhead = wallAheadMs();
     const heapBytes = await runs.ask("liveBytes");
@@ -116,10 +117,10 @@ async function cost(store: Stores, tasks: number, periodMs: number, forMs: numbe
   }
 }
 
-/** @param scheduleOf of the n-th of the tasks */
+/** Stores `tasks` schedules, as tasks or as named schedules. @param scheduleOf returns the schedule of the n-th */
 type Stores = (tower: Carillon, tasks: number, scheduleOf: (n: number) => ScheduleSpec) => Promise<void>;
 
-/** Stores tasks through the store's own port, a thousand at a time. */
+/** Stores tasks through the store's port, 1,000 per statement. */
 async function storeTasks(...[tower, tasks, scheduleOf]: Parameters<Stores>): Promise<void> {
   const { store, nowMs } = await tower.open();
   const by = { release: releaseOf("bench", []), graceMs: 60_000 };
@@ -131,7 +132,7 @@ async function storeTasks(...[tower, tasks, scheduleOf]: Parameters<Stores>): Pr
   }
 }
 
-/** Stores schedules of one task, in batches that fit into memory. */
+/** Stores named schedules of one task, in batches that fit into memory. */
 async function storeSchedules(...[tower, tasks, scheduleOf]: Parameters<Stores>): Promise<void> {
   const { store, nowMs } = await tower.open();
   await store.tasks.save(defineTask(scheduled, { command }), null, { author: "bench", reason: "", nowMs: nowMs() });
@@ -144,7 +145,7 @@ async function storeSchedules(...[tower, tasks, scheduleOf]: Parameters<Stores>)
   }
 }
 
-/** Creates the tasks and backdates them by a day, because processes keep re-reading recent changes for minutes. */
+/** Stores the tasks or schedules and backdates them by a day, because processes keep re-reading recent changes for minutes. */
 async function stored(arena: Arena, tasks: number, periodMs: number, store: Stores): Promise<void> {
   const tower = carillon({ store: arena.url, scheduler: false, worker: false, handleSignals: false });
   try {
@@ -161,8 +162,9 @@ async function stored(arena: Arena, tasks: number, periodMs: number, store: Stor
 }
 
 /**
- * Waits until the slots that came due while the tasks were made have been caught up with: with a million tasks that takes minutes.
- * @returns how long it took
+ * Waits until no slot is overdue by more than `behindMs`. Slots came due while the tasks were stored; with a million tasks it takes minutes
+ * to execute them.
+ * @returns how long the wait took, in ms
  */
 async function caughtUp({ client }: Arena): Promise<number> {
   const began = performance.now();

@@ -1,15 +1,15 @@
 /**
  * Is any figure worse than that of an earlier revision on the same machine, in the same call?
  *
- *   npm run bench -- guard           some ten minutes; fails when a figure is a third worse than the earlier revision's
- *   … --against REVISION             what to compare with: a commit or tag of this clone (default: see `against`)
- *   … --question NAME                one of the questions
- *   … --runs N                       pairs of calls, of each question; default 3 to 7, the more the less steady it is
+ *   npm run bench -- guard           about ten minutes; fails if a figure is a third worse than the earlier revision's
+ *   … --against REVISION             the earlier revision: a commit or tag of this clone (default: `against` below)
+ *   … --question NAME                one question only
+ *   … --runs N                       pairs of runs per question; default 3 to 7, more for questions with unsteady figures
  *   … --json
  *
  * Small sizes of drain, enqueue, latency, timers and burst. The earlier revision is checked out and built beside this one, and the two run
- * in turn, so that a slow machine is slow for both. The result is the median of the ratios of such pairs: how many times as good this
- * revision is. Run by hand and before a release: never in `npm test`.
+ * in turn, so that a slow machine is slow for both. A figure's result is the median, over these pairs, of how many times as good this
+ * revision is. Run it by hand and before a release; `npm test` does not include it.
  */
 import { execFileSync, spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -20,11 +20,14 @@ import { parseArgs } from "node:util";
 import type { Better, Line } from "./contest/ratios.ts";
 import { median, rounded } from "./measure/figures.ts";
 
-/** The last revision of 24 November 2026: move it when a later one's figures are accepted. It must be a commit of the main line. */
+/**
+ * The earlier revision to compare with: the last of 24 November 2026. Move it forward when a later revision's figures are accepted. It must
+ * be a commit of the main line.
+ */
 const against = "3f83896";
-/** A figure counts as worse if it is below this share of the earlier revision's figure. */
+/** The bench fails if this revision's figure is below this share of the earlier revision's. */
 const leastShare = 2 / 3;
-/** The source's folder, not the build's. */
+/** The root folder of the sources; this file runs from the build's folder below it. */
 const root = fileURLToPath(new URL("../..", import.meta.url));
 
 const parts: { question: string; runs: number; args: string[]; compared: Record<string, Better> }[] = [
@@ -36,7 +39,7 @@ const parts: { question: string; runs: number; args: string[]; compared: Record<
   },
   { question: "enqueue", runs: 5, args: ["--count", "60000"], compared: { per_s: "more" } },
   { question: "latency", runs: 3, args: ["--count", "200"], compared: { p50_ms: "less", p50_ms_across: "less" } },
-  // The median is compared, not the 99th percentile, because the tenth worst of 1,000 runs varies too much.
+  // For timers the median is compared, not the 99th percentile, because the tenth worst of 1,000 runs varies too much.
   { question: "timers", runs: 3, args: ["--count", "1000", "--over", "6000"], compared: { p50_ms: "less" } },
   { question: "burst", runs: 7, args: ["--count", "5000"], compared: { last_start_ms: "less", all_acked_ms: "less" } },
 ];
@@ -97,7 +100,7 @@ function git(...args: string[]): void {
   execFileSync("git", args, { cwd: root, stdio: ["ignore", "ignore", "inherit"] });
 }
 
-/** The last line that a question prints, run in a process of its own with the servers of this call. */
+/** Runs one question in a process of its own, with the servers of this call, and returns the last line of its output. */
 async function lineOf(tree: string, question: string, args: string[]): Promise<Line> {
   const program = join(tree, "scripts/bench.mjs");
   const child = spawn(process.execPath, [program, question, ...args, "--no-peers", "--runs", "1", "--json"], {

@@ -1,19 +1,19 @@
 /**
- * Is there a herd? The requests of one change in a cluster to the coordination service, in a small cluster and in a large one.
+ * How many requests does one change in a cluster cause at the coordination service, in a small cluster and in a large one?
  *
  *   npm run bench -- herd            20 nodes and 500 workers, then 200 and 5,000, on ZooKeeper and on Redis
  *   … --nodes N --workers N          one size only
  *   … --driver zookeeper|redis, --runs N, --json
  *
- * Every member has a session (ZooKeeper) or a connection (Redis) of its own; nodes have their rows and beats in the store, workers their
- * rows. Sessions last 60 s, so every live member sends a ping or renewal every 20 s. Each window of 20 s has the same number of them, and
- * the requests of forty changes within a window stand out; noise_per_change says how clearly. Requests are the server's own count, pings
+ * Every member has its own session (ZooKeeper) or connection (Redis); nodes have rows and heartbeats in the store, workers have rows.
+ * Sessions last 60 s, so every live member sends a ping or renewal every 20 s. Each window of 20 s therefore has the same number of pings,
+ * and the requests of forty changes within a window stand out; noise_per_change is the error. The servers count the requests, pings
  * included:
  *
- *   requests_per_CHANGE_DRIVER_WORKERS   of all members, including the one that changes
- *   packets_sent_per_…, bytes_sent_per_…   that the server sent for it, answers and events: ZooKeeper, Redis
+ *   requests_per_CHANGE_DRIVER_WORKERS   requests of all members, including the member that changes
+ *   packets_sent_per_…, bytes_sent_per_…   what the server sent for the change, answers and events: packets of ZooKeeper, bytes of Redis
  *
- * The bound: a change sends no more requests in the large cluster than in the small one, within the noise.
+ * The aim: a change causes no more requests in the large cluster than in the small one, within the noise.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { parseArgs } from "node:util";
@@ -26,10 +26,10 @@ import { serverTitle } from "./measure/server.ts";
 import { coordinationUrl, type Driver, delivered, requests, serverUrl } from "./measure/services.ts";
 
 const sessionTimeoutMs = 60_000;
-/** ZooKeeper's clients ping, and Redis's renew, each third of their timeout. */
+/** ZooKeeper clients send a ping, and Redis members a renewal, after each third of their session timeout. */
 const windowMs = sessionTimeoutMs / 3;
 const changesPerWindow = 40;
-/** Changes are this far apart, so that each has a notification of its own. */
+/** The interval between changes in ms, long enough that members are notified of each change separately. */
 const betweenMs = 250;
 const crowds = 4;
 const killedTimeoutMs = 4_000;
@@ -138,7 +138,7 @@ async function measure(
     await leading(some);
     const upS = (performance.now() - began) / 1_000;
     progress(`${driver}: ${nodes} nodes and ${workers} workers are there after ${upS.toFixed(1)} s`);
-    // Some nodes with short sessions, which are to be killed.
+    // These nodes have short sessions and are killed later.
     const doomed = await Promise.all(Array.from({ length: killed }, (_, i) => open(`doomed${i}`, killedTimeoutMs)));
     await Promise.all(doomed.map((crowd) => crowd.ask({ change: "node joins", times: 1 })));
     await pause(windowMs / 2);
@@ -158,7 +158,7 @@ async function measure(
         `${driver}, ${workers} workers, ${what}: ${rounded(figures[`requests_per_${nameOf(what)}`] ?? Number.NaN)} requests`,
       );
     };
-    // The killed nodes' own pings and renewals stop at some time within that window.
+    // The killed nodes stop pinging at some moment of that window, so the lower of the two quiet windows is subtracted.
     note("node dies", dying, { ...quiet, asked: Math.min(quiet.asked, quietWithDoomed.asked) }, killed);
     for (const what of changes) {
       const seen = await window(driver, async () => {
@@ -170,7 +170,7 @@ async function measure(
       });
       note(what, seen, quiet, changesPerWindow);
     }
-    // The difference of two windows in which nothing changed, divided as for one change.
+    // The difference between two windows without changes, divided by the number of changes in a window.
     const again = await window(driver, async () => undefined);
     figures.noise_per_change = Math.abs(again.asked / again.windows - quiet.asked) / changesPerWindow;
     await leading(some);
@@ -206,14 +206,14 @@ interface Counted {
   sent: number;
 }
 
-/** The server's counts in one window while `work` is done. */
+/** Runs `work` in one window, and returns how far the server's counts rose in it and how many window lengths it took. */
 async function window(driver: Driver, work: () => Promise<void>): Promise<Counted> {
   const look = async () => ({ asked: await requests(driver), sent: await delivered(driver) });
   const before = await look();
   const began = performance.now();
   await work();
   const tookMs = performance.now() - began;
-  // On a busy machine the changes may take longer than planned: then the measurement takes several whole windows.
+  // On a busy machine the changes may take longer than one window; then the measurement lasts several whole windows.
   const windows = Math.ceil(tookMs / windowMs);
   await pause(windows * windowMs - tookMs);
   const after = await look();

@@ -2,13 +2,13 @@
  * How long does a page of the lists take when ten million runs have ended?
  *
  *   npm run bench -- history         10,000,000 ended runs of 1,000 tasks; 300 pages of each kind, measured once
- *   … --quick                        20,000 runs, 20 pages, to see that it works
+ *   … --quick                        20,000 runs, 20 pages, to check that the bench works
  *   … --finished N, --tasks N, --pages N, --runs N, --json
  *
  * SQL writes the runs as if they had ended over the last day; one in a hundred failed. Then pages are read through the store's port, as the
- * command line and the HTTP API read them, one kind after the other: all tasks with their counters (`tasks`), the
- * newest runs of all (`runs`), of one task (`task_runs`), the newest failures (`failures`), one run with its attempts and log (`run`). Each
- * page is checked: its length, the newest first, and the right task.
+ * command line and the HTTP API do, one kind after the other: all tasks with their counters (`tasks`), the newest runs of all tasks
+ * (`runs`), the newest runs of one task (`task_runs`), the newest failures (`failures`), one run with its attempts and log (`run`). The
+ * bench checks each page: its length, the order from new to old, and the task.
  */
 import { carillon } from "carillon";
 import { Arena } from "./contest/arena.ts";
@@ -18,9 +18,9 @@ import { type Figures, latenessFigures } from "./measure/figures.ts";
 const pageLength = 50;
 const rowsPerStatement = 500_000;
 const failedEvery = 100;
-/** If pages take seconds, fewer of them are measured. */
+/** Each kind of page is measured for at most this many ms; if pages take seconds, fewer than `pages` of them are measured. */
 const kindMs = 45_000;
-/** Larger than all ids from the sequence. */
+/** The first id of the inserted runs, above all ids from the sequence. */
 const firstId = 1_000_000;
 
 await contest({
@@ -39,7 +39,7 @@ await contest({
     const nameOf = (task: number) => `history-${String(task).padStart(5, "0")}`;
     try {
       for (let task = 0; task < tasks; task++) tower.task(nameOf(task), {}, () => undefined);
-      // This one neither plans nor runs; it stores its definitions.
+      // This scheduler neither plans nor executes runs: its start only stores the definitions.
       await tower.start();
       const { store } = await tower.open();
       await fill(arena, finished, tasks);
@@ -76,7 +76,7 @@ await contest({
       const figures: Figures = { finished };
       for (const [kind, ask] of Object.entries(kinds)) {
         const took: number[] = [];
-        await ask(); // prepares its statements
+        await ask(); // Not measured, because the first call prepares its statements.
         const deadline = performance.now() + kindMs;
         for (let page = 0; page < pages && performance.now() < deadline; page++) {
           const began = performance.now();
@@ -94,7 +94,7 @@ await contest({
   },
 });
 
-/** Writes the ends of the last day, in their order, and their counters. */
+/** Writes ended runs, spread over the last day in the order of their ids, and the tasks' counters. */
 async function fill({ client }: Arena, finished: number, tasks: number): Promise<void> {
   const { rows } = await client.query("select min(id) as id, count(*)::int as n from carillon.task");
   if (rows[0].n !== tasks) throw new Error(`${tasks} tasks were defined, the store has ${rows[0].n}`);
@@ -116,7 +116,7 @@ async function fill({ client }: Arena, finished: number, tasks: number): Promise
      select task_id, count(*) filter (where outcome = 0), count(*) filter (where outcome = 1)
      from carillon.run_history group by task_id`,
   );
-  // The state that autovacuum leaves, with its pages on the disk: writing ten million rows is not part of the question.
+  // Bring the table into the state that autovacuum leaves, and its pages to the disk, so that neither is measured.
   await client.query("vacuum analyze carillon.run_history");
   await client.query("checkpoint");
 }

@@ -4,9 +4,10 @@
  *   npm run bench -- idle            1 and 3 nodes on each driver, 60 s each, defaults, one task that is due once a year
  *   … --seconds N, --driver postgres|zookeeper|redis, --nodes N, --runs N, --json
  *
- * The store counts statements (pg_stat_statements), the coordination service requests (packets that ZooKeeper received, scripts and pings
- * that Redis received), both for the whole cluster. Peers: see idle/peers.ts; `--no-peers`. Figures carry the driver and the number of
- * nodes: `statements_per_s_zookeeper_3`. Requests, processor and memory are those of one node, the worst of them.
+ * The store counts statements (pg_stat_statements) of the whole cluster. The coordination service counts requests (packets that ZooKeeper
+ * received, scripts and pings that Redis received); the figure is their number divided by the number of nodes. CPU time and memory are
+ * those of the node with the highest value. Figures carry the driver and the number of nodes: `statements_per_s_zookeeper_3`. Peers: see
+ * idle/peers.ts; `--no-peers` omits them.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { parseArgs } from "node:util";
@@ -20,7 +21,7 @@ import { coordinationUrl, type Driver, drivers, requests, serverUrl } from "./me
 import { StatementCount } from "./measure/statements.ts";
 import { Subject } from "./measure/subject.ts";
 
-/** The time from the last start to the measurement: the queries of a start, with its first election, are not measured. */
+/** The time in ms from the last start to the measurement, so that the queries of the start and of the first election are not counted. */
 const settleMs = 15_000;
 
 const { values } = parseArgs({
@@ -91,7 +92,7 @@ async function measure(driver: Driver, size: number, schema: string): Promise<Fi
       await subject.started(60_000);
     }
     await pause(settleMs);
-    // Two counts in a row give the requests that a count itself adds.
+    // Two counts in a row show how many requests a count itself adds.
     const [quiet, before] = [await requests(driver), await requests(driver)];
     const cpuBefore = await Promise.all(nodes.map((node) => node.usage()));
     const executed = await statements.soFar();

@@ -1,21 +1,23 @@
 /**
- * The cost of a handler that runs in a thread or process of its own, and its benefit for other runs when it computes.
+ * The cost of a handler that runs in a thread or process of its own, and the benefit for other runs when that handler computes.
  *
- *   npm run bench -- isolate               three runs, of the peer too: about eight minutes, five without it
+ *   npm run bench -- isolate               three runs, of the peer too: about eight minutes, five without the peer
  *   … --short                              fewer no-ops, and loops of 5 s in place of 30 s
  *   … --runs N, --no-peers, --json
  *
- * - `overhead_ms`: runs of three no-ops, one at a time and in turn: plain, in a thread, in a process. From the handler's call to its
- *   end as the worker has it, the median of the thread's less that of the plain one's; `overhead_ms_process` the same.
- * - beside: one node with 500 tasks that come each second, evenly spread, and a handler in a thread that computes for 30 s without a pause.
- *   Measured is the lateness of the others during this, and, as the machine's own share, just before (`p99_ms_before`).
- * - elsewhere: two nodes with these tasks, and the same handler not isolated on one of them.
+ * - `overhead_ms`: three no-op handlers run one at a time and in turn: plain, in a thread, in a process. The time is from the handler's
+ *   call until the worker has its result; the figure is the median for the thread minus the median for the plain handler.
+ *   `overhead_ms_process` is the same for the process.
+ * - beside: one node has 500 tasks that are due each second, evenly spread, and a handler in a thread that computes for 30 s without a
+ *   pause. Measured is the lateness of the 500 tasks during the computation, and just before it as the machine's own share
+ *   (`p99_ms_before`).
+ * - elsewhere: two nodes have these tasks, and the same handler runs without isolation on one of them.
  *
- * Each part is fresh processes on a fresh schema. The handlers note their starts; ledger and history are compared with them slot by slot.
- * `sessions_lost` and `innocent_lost` (attempts of the other tasks) are read from the store, for both parts. The peer is BullMQ with its
- * sandboxed processors: the same no-ops, from its worker's events "active" to "completed", when Redis has received the end. It also runs
- * 500 a second beside a sandboxed processor that computes in a thread; these are added when they are due, since it starts such runs most
- * promptly.
+ * Each part uses fresh processes and a fresh schema. The handlers log their starts; ledger and history are compared with the log slot by
+ * slot. `sessions_lost` and `innocent_lost` (lost attempts of the 500 tasks) are read from the store, for both parts. The peer is BullMQ
+ * with its sandboxed processors: the same no-ops, timed from its worker's event "active" to "completed", when Redis has received the end.
+ * BullMQ also runs 500 jobs a second beside a sandboxed processor that computes in a thread; these jobs are added when they are due, since
+ * BullMQ starts such jobs most promptly.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { parseArgs } from "node:util";
@@ -43,12 +45,12 @@ const { values } = parseArgs({
 const runs = Number(values.runs);
 if (!Number.isInteger(runs) || runs < 1) throw new Error(`--runs must be a whole number above 0, not ${values.runs}`);
 const [rounds, loopMs] = values.short ? [300, 5_000] : [2_000, 30_000];
-/** The first no-ops do not count, since they are not warm. */
+/** The first rounds of no-ops are not counted, because code is still being compiled. */
 const warmRounds = 50;
 const tasks = 500;
 const settleMs = 3_000;
 const beforeSeconds = 5;
-/** The peer gets its 500 a second in portions of this size. */
+/** The peer receives its 500 jobs a second in batches of this size. */
 const addedAtOnce = 10;
 const patienceMs = 120_000;
 
@@ -98,7 +100,7 @@ try {
 }
 print(report, values.json);
 
-/** A schema of its own for one part. */
+/** Runs `work` on a fresh schema for one part, and drops the schema afterwards. */
 async function onSchema<Result>(part: string, work: (schema: string) => Promise<Result>): Promise<Result> {
   const schema = `bench_isolate_${part}`;
   const drop = () => client.query(`drop schema if exists "${schema}" cascade`);
@@ -111,7 +113,7 @@ function node(order: Partial<Order> & Pick<Order, "schema">): Subject {
   return new Subject(new URL("./isolate/node.js", import.meta.url), whole);
 }
 
-/** Notes of durations, as `StartNotes` carries them: the kind's place, and how long it took. */
+/** Collects the durations of the no-ops. `StartNotes` carries the index of the handler's kind as `task` and the duration as `slotMs`. */
 async function durations(subject: Subject): Promise<Figures> {
   try {
     await subject.started(patienceMs);
@@ -141,7 +143,8 @@ function dueFrom(firstMs: number, seconds: number): DueSlot[] {
 }
 
 /**
- * The lateness and losses of the other tasks while a handler computes: in a thread beside them, or plain with another node to take them.
+ * Measures the lateness and losses of the other tasks while one handler computes: in a thread on the same node ("thread"), or without
+ * isolation with a second node that can execute the other tasks ("plain").
  */
 function computing(computes: "thread" | "plain"): Promise<Figures> {
   return onSchema(computes, async (schema) => {
@@ -191,7 +194,7 @@ function computing(computes: "thread" | "plain"): Promise<Figures> {
   });
 }
 
-/** Checks that the handler has computed for the intended time, in its first attempt, and in the intended place. */
+/** Throws unless the handler computed for the intended time, in its first attempt, and in the intended thread. */
 async function checkComputed(schema: string, runId: number, computes: "thread" | "plain"): Promise<void> {
   const [row] = await rows<{ outcome: number; attempt: number; result: { isMainThread: boolean; tookMs: number } }>(
     `select outcome, attempt, result from "${schema}".run_history where id = $1`,
@@ -243,10 +246,10 @@ async function bullmq(): Promise<Figures> {
     await subject.started(patienceMs);
     const added: string[] = [];
     const options = { removeOnComplete: true };
-    // The first run of a sandbox starts its thread.
+    // The first run in a sandbox starts its thread, so this run is not measured.
     await slow.add("computing", { ms: 0 }, options);
     const seconds = beforeSeconds + loopMs / 1_000;
-    // Its first seconds, like Carillon's, are to warm up: they count as due, and not in the lateness of the others.
+    // The first seconds are for warming up, as for Carillon: their jobs must be done, but their lateness is not measured.
     const firstMs = Math.ceil(Date.now() / 1_000) * 1_000 + settleMs;
     const due = dueFrom(firstMs - settleMs, seconds + settleMs / 1_000);
     let loop: Promise<unknown> | undefined;
@@ -255,8 +258,7 @@ async function bullmq(): Promise<Figures> {
       const [{ slotMs: atMs }] = some as [DueSlot];
       await pause(Math.max(0, atMs - Date.now()));
       if (atMs >= firstMs + beforeSeconds * 1_000) loop ??= slow.add("computing", { ms: loopMs }, options);
-      // All runs of a portion are due together with the first, so that this process's own pace does not count as lateness of the
-      // peer.
+      // All jobs of a batch are due when the batch is added, so that a delay of this process does not count as lateness of the peer.
       const data = some.map(({ task: id }) => ({ id, dueMs: Date.now() }));
       added.push(...data.map(({ id, dueMs }) => `${id} ${dueMs}`));
       await queue.addBulk(data.map((one) => ({ name: "bench", data: one, opts: options })));
@@ -265,7 +267,7 @@ async function bullmq(): Promise<Figures> {
     const left = () => redisNumber(redis, `LLEN bull:${computingName("bench")}:active`);
     await until(async () => (await left()) === 0 && subject.starts.length >= due.length, loopMs + patienceMs).catch(
       () => undefined,
-    ); // They are counted below.
+    ); // Missing jobs are counted below.
     await subject.stop();
     const keys = subject.starts.map(({ task, slotMs }) => `${task} ${slotMs}`);
     const seen = new Set(keys);

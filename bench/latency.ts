@@ -1,14 +1,14 @@
 /**
- * How long after it was added does a run start, while there is nothing else to do?
+ * How soon after it was added does a run start on an idle system?
  *
  *   npm run bench -- latency         Carillon and the peers in turn, three runs of 1,000
- *   … --quick                        100 once, to see that it works
+ *   … --quick                        one run of 100, to check that the bench works
  *   … --runs N, --count N, --pause MS, --only NAME,NAME, --no-peers, --json
  *
- * From the call that adds a run to its handler's beginning, one run at a time with some 8 ms between them: added by the process that runs
- * it, and (`_across`) by another. Both processes read the monotonic clock that they share. An added run must be on disk before its handler
- * begins, and across processes so must the claim. So the limit is one row of a bare table that is inserted and committed, and two, one
- * after the other, with the same pause before them.
+ * The time is from the call that adds a run to the start of its handler. Runs are added one at a time, about 8 ms apart: by the process
+ * that executes them, and (`_across`) by another process. Both processes read the same monotonic clock. An added run must be on disk before
+ * its handler starts, and for `_across` its claim too. So the limit is the commit of one inserted row of a bare table, and for `_across`
+ * two commits one after the other, with the same pause before them.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
@@ -17,7 +17,7 @@ import { contest } from "./contest/contest.ts";
 import { accounted, notesOf } from "./contest/notes.ts";
 import { type Figures, latenessFigures, suffixed } from "./measure/figures.ts";
 
-/** The number of runs before the measurement, which warm up: code is compiled, statements are prepared. */
+/** This many runs are executed before the measurement, so that code is compiled and statements are prepared. */
 const warmUp = 100;
 
 await contest({
@@ -61,7 +61,7 @@ async function latency(who: string, count: number, pauseMs: number, across: bool
   }
 }
 
-/** The clock is read around each: if two are needed, the second begins when the first is answered. */
+/** Measures one commit, and (`_across`) two commits of which the second starts when the first has been answered. */
 async function commits(count: number, pauseMs: number): Promise<Figures> {
   const client = new pg.Client({ connectionString: variable("CARILLON_BENCH_POSTGRES_URL") });
   await client.connect();

@@ -1,11 +1,11 @@
 /**
- * How many bare statements of a run's life does the server execute: insert, claim, complete?
+ * At what rate does the server execute the bare statements that a run needs: insert, claim, complete?
  *
  *   npm run bench -- limit           three runs of 100,000 rows
  *   … --runs N, --count N, --quick, --json
  *
- * This is the limit in the ratios of other questions; see limit/raw-life.ts. `insert_per_s`, `claim_per_s`, `complete_per_s`; `per_s` is
- * claim and complete together, `_no_history` with rows that are deleted once they have ended.
+ * This is the limit to which other benches compare their rates; see limit/raw-life.ts. Figures: `insert_per_s`, `claim_per_s`,
+ * `complete_per_s`; `per_s` is the rate of claim and complete together; `_no_history` deletes rows when they are completed.
  */
 import { variable } from "./contest/arena.ts";
 import { contest } from "./contest/contest.ts";

@@ -1,13 +1,13 @@
 /**
- * How long does a page take when there is much to list, and how many requests does one server answer?
+ * How long does a page of a long list take, and how many requests a second does one server answer?
  *
- *   npm run bench -- lists           a million ended runs over 30 days, 100,000 that wait; 300 pages of each list
+ *   npm run bench -- lists           a million ended runs over 30 days, 100,000 waiting runs; 300 pages of each list
  *   … --count N, --pages N, --seconds N, --json
  *
- * The server is a process of its own; pages are requested over HTTP with a token, each from a random place. The listed rows are written by
- * SQL, since only their number matters. `p99_ms` is the slowest list's. Answers are checked: a page that is not full although more rows
- * exist ends the bench. A process that does nothing else measures the server's rate of answers (lists/reader.ts); enqueued runs are counted
- * in the store.
+ * The server is a process of its own; pages are requested over HTTP with a token, each from a random position. SQL writes the listed rows,
+ * because only their number matters. `p99_ms` is that of the slowest list. Answers are checked: a page that is not full although more rows
+ * exist fails the bench. A dedicated process measures the server's rate of answers (lists/reader.ts); enqueued runs are counted in the
+ * store.
  */
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
@@ -60,7 +60,7 @@ const subjects: Subject[] = [];
 try {
   const port = await freePort();
   for (let n = 0; n < tasks; n++) await tower.save(defineTask(`task-${n}`, { group: n < 5 ? "a" : "b" }));
-  // The paused runs belong to this task: paused runs of a task that is not paused would be released.
+  // `fill` gives this task the paused runs. The task must be paused, because the server would release paused runs of other tasks.
   await tower.pause("task-0");
   await fill();
   const server = new Subject(new URL("./remote/server.js", import.meta.url), { url, schema, port });
@@ -77,8 +77,8 @@ try {
 print(report, values.json);
 
 /**
- * Writes the listed rows: one run in a hundred failed, two in a thousand were cancelled or skipped; the first task has half of all
- * runs.
+ * Writes the listed rows. About one ended run in a hundred failed, two in a thousand were cancelled or skipped; the first task has half of
+ * the ended runs.
  */
 async function fill(): Promise<void> {
   await tower.open();
@@ -183,7 +183,7 @@ async function measure(server: string, token: string): Promise<Figures> {
   ];
   for (const { figure, one, requests } of loads) {
     const order = { port, token, connections: readers, requests };
-    // After this, plans, connections and compilers are warm.
+    // This second is not measured, because in it plans are cached, connections opened and code compiled.
     await put({ ...order, seconds: 1 });
     const waiting = await waitingRuns();
     const { asked, perS, cpuUs, readerCpuUs } = await put({ ...order, seconds });
@@ -209,7 +209,7 @@ async function waitingRuns(): Promise<number> {
   return rows[0].count;
 }
 
-/** The server's rate of answers to read requests. */
+/** Measures at which rate the server answers read and enqueue requests. */
 async function put(order: ReaderOrder) {
   const before = await (subjects[0] as Subject).usage();
   const reader = fileURLToPath(new URL("./lists/reader.js", import.meta.url));

@@ -1,17 +1,18 @@
 /**
- * What does a lock cost when many contenders want it, and does each of them get it?
+ * What does a lock cost with many contenders, and does each contender get it?
  *
- *   npm run bench -- locks           2, 16 and 128 contenders on each driver, naive locks and peers beside them
+ *   npm run bench -- locks           2, 16 and 128 contenders on each driver, naive locks and peers
  *   … --party NAME[,NAME]            only these
- *   … --contenders N, --seconds N    one size; how long each cell lasts, default 3
+ *   … --contenders N, --seconds N    one number of contenders; duration of each measurement, default 3 s
  *   … --no-peers, --runs N, --json
  *
- * Contenders are spread over two processes (two contenders) or four. Each takes the lock, holds it for 1 ms, gives it up, and wants it
- * again at once. The contenders report times, on the monotonic clock that a machine's processes share; their holds are compared with each
- * other, so two holders at once are found. Processor time is that of the contenders' processes, not of the server.
+ * Contenders are spread over two processes (two contenders) or four. Each acquires the lock, holds it for 1 ms, releases it, and at once
+ * tries to acquire it again. The contenders report times on the monotonic clock that all processes of the machine share; the bench compares
+ * the spans in which they held the lock, so it detects two holders at once. CPU time is that of the contenders' processes, not of the
+ * server.
  *
- * Carillon's: postgres (a queue and notifications), zookeeper (a queue and watches), redis-back-off (random pauses, the default on Redis),
- * redis-fair (a queue and messages). naive-spin and naive-sleep are the usual naive lock, rebuilt here on one Redis key: try again at once,
+ * Carillon's locks: postgres (a queue and notifications), zookeeper (a queue and watches), redis-back-off (random pauses, the default on
+ * Redis), redis-fair (a queue and messages). naive-spin and naive-sleep are the usual simple lock on one Redis key, which retries at once
  * or after 50 ms. Peers: redlock, redis-semaphore, @microfleet/ioredis-lock and PostgreSQL's advisory locks. npm has no maintained lock on
  * ZooKeeper.
  */
@@ -86,7 +87,7 @@ try {
 report.notes.push(sideBySide(report));
 print(report, values.json);
 
-/** The same figures, a line for each way to lock. */
+/** Returns the figures as a table for each number of contenders, with one line for each kind of lock. */
 function sideBySide({ carillon, peers }: Report): string {
   const [ours, theirs] = [summary(carillon), peers];
   const shown = ["per_s", "wait_p50_ms", "wait_p99_ms", "fairness", "cpu_us_per_op"];
@@ -103,7 +104,7 @@ function sideBySide({ carillon, peers }: Report): string {
     .join("\n");
 }
 
-/** A fault of a peer is a figure of the peer's. */
+/** Reports a fault as a note; a fault of one of Carillon's locks also fails the bench. */
 function fault(party: string, what: string): void {
   report.notes.push(`${party}: ${what}`);
   if (!isPeer(party)) process.exitCode = 1;
@@ -130,7 +131,7 @@ async function measure(party: string, size: number): Promise<Figures> {
     await message(child);
   };
   try {
-    await start(); // The first process makes the schema and the paths.
+    await start(); // The first process creates the schema and the paths.
     await Promise.all(Array.from({ length: processes - 1 }, start));
     const answers = children.map((child) => message<Contended>(child));
     for (const child of children) child.send("go");

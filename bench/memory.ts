@@ -2,12 +2,12 @@
  * How much memory does a process use, by the number of tasks, and by the number of waiting runs?
  *
  *   npm run bench -- memory          1,000, 10,000 and 100,000 tasks; 100,000 and 1,000,000 runs; one run
- *   … --quick                        100 and 1,000 of each, to see that it works
+ *   … --quick                        100 and 1,000 of each, to check that the bench works
  *   … --tasks N, --pending N, --runs N, --json
  *
- * Carillon alone; `million` has the peers' memory by pending runs. `rss_mb_tasks_N`: a node that has defined N tasks, each due once a year,
- * 10 s after its start. `rss_mb_pending_N`: a node with one task, of which N runs wait, added by another process. `rss_mb_bare` is Node
- * that has imported Carillon and nothing else.
+ * Measures Carillon alone; the bench `million` measures the peers with pending runs. `rss_mb_tasks_N`: a node with N tasks, each due once a
+ * year, 10 s after its start. `rss_mb_pending_N`: a node with one task that has N waiting runs, added by another process. `rss_mb_bare`: a
+ * Node process that has only imported Carillon.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { Arena } from "./contest/arena.ts";

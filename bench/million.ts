@@ -1,14 +1,14 @@
 /**
- * What does it cost that a million runs wait for their time, and ten million?
+ * What does it cost to have a million delayed runs pending, and ten million?
  *
  *   npm run bench -- million         1 M of Carillon and of each peer, 10 M of Carillon; one run
- *   … --quick                        10,000 and 20,000, to see that it works
+ *   … --quick                        10,000 and 20,000, to check that the bench works
  *   … --pending N, --many N, --count N, --over MS, --runs N, --only NAME,NAME, --no-peers, --json
  *
- * A million runs are added, spread over the day that begins in an hour. Then 1,000 more are added over 10 s, and the lateness of each is
- * measured, as in `timers`; before that once with nothing pending (`_empty`), in the same process. `insert_per_s` is counted in the
- * subject's own tables, `rss_mb` is that of the process that runs, `server_mb` the data of the server: BullMQ's Redis has all of it in
- * memory. `_10m` is Carillon alone: the peers would not be done within ten minutes.
+ * The bench adds a million runs, spread over the day that begins in an hour. Then it adds 1,000 more over 10 s and measures the lateness of
+ * each, as `timers` does; it does the same once before with nothing pending (`_empty`), in the same process. `insert_per_s` is counted in
+ * the subject's own tables. `rss_mb` is the memory of the process that executes runs. `server_mb` is the size of the server's data, which
+ * BullMQ's Redis holds in memory. `_10m` is Carillon alone, because the peers would need more than ten minutes.
  */
 import { Arena } from "./contest/arena.ts";
 import { contest } from "./contest/contest.ts";
@@ -70,7 +70,7 @@ async function inserted(arena: Arena, adds: Entrant, from: number, there: number
   return { insert_per_s: (count * 1_000) / tookMs };
 }
 
-/** PostgreSQL: the database's size on disk; Redis: its memory. */
+/** The database's size on disk (PostgreSQL) or the memory in use (Redis), in MiB. */
 async function serverMb(arena: Arena): Promise<number> {
   if (arena.who !== "bullmq") {
     const { rows } = await arena.client.query("select pg_database_size(current_database())::float8 as bytes");

@@ -1,16 +1,16 @@
 /**
- * What happens while the coordination service, or the store, is away, and when it is back?
+ * What happens while the coordination service, or the store, is unavailable, and after it is back?
  *
- *   npm run bench -- outage                 ZooKeeper away for 10 minutes, Redis too, the store for 2: about 25 minutes
- *   … --minutes N, --store-minutes N        shorter; fractions are welcome
+ *   npm run bench -- outage                 ZooKeeper down for 10 minutes, Redis too, the store for 2: about 25 minutes
+ *   … --minutes N, --store-minutes N        shorter outages; fractions are allowed
  *   … --part zookeeper|redis|store          one of the three
  *   … --json
  *
- * Three nodes, session timeout 10 s. The service is killed with -9 while 500 tasks fire every second, and started again: ZooKeeper with its
- * data, Redis with nothing. Wanted: every slot fires once, as late as before; one leader within 5 s of the service's return, by itself.
- * Then every line to the store is cut, with 150 tasks of all misfire policies: no unclaimed run may start, and on return each slot has to
- * be a run or recorded as missed, as its policy says. The same holds for slots that had been planned before the store went away (25 s):
- * late ones are given up or run.
+ * Three nodes, session timeout 10 s. The service is killed with -9 while 500 tasks are due every second, and started again: ZooKeeper with
+ * its data, Redis without data. The aim: every slot fires once, with the same lateness as before, and a leader exists within 5 s after the
+ * service is back, without help. Then every connection to the store is cut, with 150 tasks of all misfire policies: no unclaimed run may
+ * start, and afterwards each slot must be a run or recorded as missed, as the policy says. The same applies to slots that had been planned
+ * ahead (25 s) before the outage: late ones are recorded as missed or run.
  */
 import { loadavg } from "node:os";
 import { setTimeout as pause } from "node:timers/promises";
@@ -27,11 +27,11 @@ import { sumPolicy } from "./outage/policies.ts";
 const nodes = 3;
 const sessionTimeoutMs = 10_000;
 const patienceMs = 60_000;
-/** The undisturbed time before the outage, for comparison. */
+/** The time without a fault before the outage, in ms, for comparison. */
 const beforeMs = 10_000;
-/** The time after the return in which no other leader may be elected. */
+/** The time in ms after the outage for which the bench checks that no further leader is elected. */
 const afterMs = 15_000;
-/** Slots are accounted for in spans of this length, so that the data in memory stays small. */
+/** Slots are evaluated in spans of this many ms, to limit the data in memory. */
 const chunkMs = 30_000;
 const policies = ["fire_once", "skip", "all"] as const;
 const tasksPerPolicy = 50;
@@ -117,7 +117,7 @@ async function withoutService(driver: "zookeeper" | "redis"): Promise<Figures> {
   });
   const spans: { what: string; sum: SlotSum }[] = [];
   let fromMs = 0;
-  /** All slots up to a moment ago. */
+  /** Evaluates all slots since the last call, except those of the last 2.5 s. */
   const account = async (what: string) => {
     const toMs = Math.floor((Date.now() - 2_500) / 1_000) * 1_000;
     const span = { fromMs, toMs, faultMs: fromMs, quietMs: fromMs, claimed: new Set<string>() };
@@ -170,7 +170,7 @@ async function withoutService(driver: "zookeeper" | "redis"): Promise<Figures> {
       ...lateness("before"),
       ...lateness("away"),
       ...lateness("back"),
-      // A leader that still led, because the outage was too short to be noticed, was elected before.
+      // 0 if there was a leader all the time, because the outage was too short to be noticed.
       leader_ms: led ? 0 : (elected?.electedMs ?? Number.NaN) - upMs,
       terms_away: meanwhile,
       terms_after: since.length,

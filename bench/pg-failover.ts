@@ -1,18 +1,18 @@
 /**
- * The primary dies and a lagging standby is promoted: is any slot fired twice, any number given out twice, or anything lost?
+ * The primary PostgreSQL dies and a lagging standby is promoted: does a slot fire twice, is a number issued twice, or is anything lost?
  *
  *   npm run bench -- pg-failover           20 rounds with a standby 1 to 30 s behind, 3 with a synchronous one: about 12 minutes
  *   … --rounds N, --sync-rounds N, --lag SECONDS (at most), --json
  *
- * Each round: a primary and a streaming standby of the machine's PostgreSQL, two nodes that schedule, work and enqueue (25 a second each),
- * with both hosts in their URL. The line between the servers is delayed, so that the standby lacks from 1 to 30 s of committed work; then
- * the primary is killed with -9 and the standby promoted. Both nodes live and report each start of a run and each acknowledged enqueue by
- * another way than the store.
+ * Each round has a primary and a streaming standby of the machine's PostgreSQL, and two nodes that schedule, execute and enqueue runs (25 a
+ * second each), with both hosts in their URL. The replication connection is held up, so that the standby lacks 1 to 30 s of committed work;
+ * then the primary is killed with -9 and the standby promoted. Both nodes survive. They report each start of a run and each acknowledged
+ * enqueue to the bench, not through the store.
  *
- * - slots_twice: slots of which a second run started. run_ids_reused, fences_reused: numbers that were given out twice.
- * - acked_lost: acknowledged enqueues that had not started 20 s after the promotion.
- * - back_ms: from the promotion, which is over when the server says so, to the start of the first run that was enqueued after it.
- * - resubmitted: runs and verdicts that were given to the store again. …_sync: with a synchronous standby.
+ * - slots_twice: starts of slots beyond the first. run_ids_reused, fences_reused: numbers that were issued for two different things.
+ * - acked_lost: acknowledged enqueues that still had not started after 20 s of waiting.
+ * - back_ms: from the end of the promotion, as the server reports it, to the start of a run that was enqueued right after it.
+ * - resubmitted: runs and verdicts that nodes sent to the store a second time. …_sync: with a synchronous standby.
  */
 import { type ChildProcess, fork } from "node:child_process";
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
@@ -70,7 +70,7 @@ const report = newReport(
   machine("a primary and a streaming standby of the machine's PostgreSQL, fsync on"),
 );
 for (let n = 0; n < rounds; n++) {
-  // The lags are spread over the whole range, and the same in each call.
+  // The lags cover the whole range, and are the same in each call.
   const lagMs = 1_000 + ((n * 7_919) % Math.max(1, lagMost * 1_000 - 1_000));
   const figures = await round(lagMs);
   report.carillon.push({ ...figures, lag_ms: lagMs });
@@ -84,7 +84,7 @@ for (let n = 0; n < syncRounds; n++) {
 print(report, values.json);
 process.exit();
 
-/** @param lagMs how far the standby is behind; null: it is synchronous */
+/** @param lagMs how far the standby is behind, in ms; null: it replicates synchronously */
 async function round(lagMs: number | null): Promise<Figures> {
   const home = mkdtempSync(join(tmpdir(), "carillon-bench-failover-"));
   chmodSync(home, 0o711);
@@ -123,7 +123,7 @@ async function round(lagMs: number | null): Promise<Figures> {
       return acknowledged.filter(({ id }) => !started.has(id));
     };
     await until(() => (open().length === 0 ? true : undefined));
-    // A slot that fires twice would have done so by then.
+    // Wait for second starts: a slot that fires twice does so within this time.
     await pause(3_000);
     const [row] = await ask(
       standby.url,
@@ -170,7 +170,7 @@ function startNode(order: Order, told: Told[]): Promise<ChildProcess> {
   });
 }
 
-/** Kills one process, if it is still running. */
+/** Kills a process; does nothing if it has ended. */
 function end(pid: number): void {
   try {
     process.kill(pid, "SIGKILL");
@@ -191,7 +191,7 @@ async function ask(url: string, ...texts: string[]): Promise<Record<string, unkn
   }
 }
 
-/** @returns undefined when the condition does not hold in time */
+/** Calls `look` every 20 ms until it returns a value. @returns undefined after 20 s without one */
 async function until<T>(look: () => T | undefined): Promise<T | undefined> {
   for (const deadline = performance.now() + patienceMs; performance.now() < deadline; ) {
     const found = look();
@@ -201,12 +201,12 @@ async function until<T>(look: () => T | undefined): Promise<T | undefined> {
   return undefined;
 }
 
-/** The number of duplicates: entries whose key has occurred before. */
+/** Returns the number of entries whose key an earlier entry has. */
 function twice<T>(all: T[], key: (one: T) => string): number {
   return all.length - new Set(all.map(key)).size;
 }
 
-/** The number of values that occur more than once. */
+/** Returns how many numbers were issued for more than one thing. */
 function reused<T>(all: T[], number: (one: T) => number, thing: (one: T) => string): number {
   const things = new Map<number, string>();
   const found = new Set<number>();

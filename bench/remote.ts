@@ -1,12 +1,12 @@
 /**
- * How much load of HTTP workers can one server process carry?
+ * How much load of HTTP workers can one server process handle?
  *
  *   npm run bench -- remote          60,000 trivial runs, 500 runs one by one, 2,000 idle workers; three runs
  *   … --count N, --workers N, --seconds N, --runs N, --json
  *
- * Server, worker and the idle ones are processes of their own; runs are enqueued by this one. `per_s` is counted in the
- * store's history, from the first claim to the last end; `p50_ms` from before the call of `enqueue` to the handler's first
- * line, by one machine's clock; `cpu_percent_idle` is the server's processor time while every idle worker waits.
+ * The server, the worker and the idle workers run in processes of their own; this process enqueues the runs. `per_s` is counted in the
+ * store's history, from the first claim to the last end. `p50_ms` is the time from just before the call of `enqueue` to the handler's first
+ * line, on the machine's clock. `cpu_percent_idle` is the server's CPU time while every idle worker waits in a poll.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { parseArgs } from "node:util";
@@ -75,7 +75,7 @@ async function measure(schema: string): Promise<Figures> {
     for (const name of ["trivial", "timed", "nothing"]) await tower.save(defineTask(name));
     const key = await makeKey(tower);
     const reach = { server: `http://127.0.0.1:${port}`, key };
-    // The first enqueue loads the task into the cache.
+    // The first enqueue loads the task into this process's cache.
     await tower.enqueue("trivial");
     for (let made = 1; made < count; made += 2_000)
       await Promise.all(Array.from({ length: Math.min(2_000, count - made) }, () => tower.enqueue("trivial")));
@@ -140,7 +140,7 @@ async function measure(schema: string): Promise<Figures> {
   }
 }
 
-/** Waits until all runs have ended. Reads only the history, and rarely, so that the measurement adds little load. */
+/** Waits until all runs of the task have ended. It queries rarely, so that it adds little load to the measurement. */
 async function ended(schema: string, task: string): Promise<void> {
   for (;;) {
     const { rows } = await client.query(

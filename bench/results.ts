@@ -1,14 +1,14 @@
 /**
- * The time from a handler's return until a waiting caller has its result.
+ * How long does it take from a handler's return until a waiting caller has its result?
  *
  *   npm run bench -- results         Carillon and BullMQ in turn, three runs of 1,000
- *   … --quick                        100 once, to see that it works
+ *   … --quick                        one run of 100, to check that the bench works
  *   … --runs N, --count N, --pause MS, --only NAME,NAME, --no-peers, --json
  *
- * One run at a time, some 8 ms apart. The caller waits in the process that runs the handler, or (`_across`) in another. The time is
- * measured from the handler's start, which returns at once, by the monotonic clock that both processes share. Carillon returns a result
- * only once it is on disk. So the limit is: insert and commit one row of a bare table, notify another connection, and query the row
- * there. The peer is BullMQ's `waitUntilFinished`; the other peers do not return results to callers.
+ * Runs are enqueued one at a time, about 8 ms apart. The caller waits in the process that executes the handler, or (`_across`) in another.
+ * The time is measured from the handler's start, because the handler returns at once, on the monotonic clock that both processes share.
+ * Carillon returns a result only once the result is on disk. So the limit is: insert and commit one row of a bare table, notify another
+ * connection, and query the row there. The peer is BullMQ's `waitUntilFinished`; the other peers do not return results to callers.
  */
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -18,7 +18,7 @@ import { contest } from "./contest/contest.ts";
 import { accounted, notesOf } from "./contest/notes.ts";
 import { type Figures, latenessFigures, suffixed } from "./measure/figures.ts";
 
-/** The number of runs before the measurement, which warm up: code is compiled, statements are prepared. */
+/** This many runs are executed before the measurement, so that code is compiled and statements are prepared. */
 const warmUp = 100;
 
 await contest({

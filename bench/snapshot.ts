@@ -1,16 +1,17 @@
 /**
- * What does a snapshot cost that another session holds, such as a dump or a forgotten transaction?
+ * What does it cost when another session, such as a dump or a forgotten transaction, holds a snapshot?
  *
- *   npm run bench -- snapshot        10 minutes without a snapshot and 10 with one held; 2 million dead rows before a heartbeat
+ *   npm run bench -- snapshot        10 minutes without a snapshot and 10 with one; 2 million dead rows for a heartbeat
  *   … --minutes N, --per-second N, --dead N, --json
  *
- * One process enqueues 1,000 runs a second and runs them, ten in a statement, with a vacuum each 30 s, as autovacuum would. It does so for
- * the given time with no snapshot, then for the same time with one held by another connection from the beginning, which keeps the rows of
- * all runs that have ended.
+ * One process enqueues 1,000 runs a second, ten per statement, and executes them. A vacuum runs every 30 s, as autovacuum would. The first
+ * part has no snapshot; in the second, equally long part another connection holds a snapshot from the beginning, so that vacuum cannot
+ * remove the rows of ended runs.
  *
  * - p99_ms_free, p99_ms_held: from the enqueue to the start of the handler. runs_per_s, minutes: the rate, and the length of each part.
- * - beat_max_ms: the longest of 50 heartbeats with beat_dead_rows dead rows of ready runs before the first that lives.
- * - beat_first_ms: of the two heartbeats before them, whose look at waiting runs passes the dead rows, so that those after them go without.
+ * - beat_max_ms: the longest of 50 heartbeats when beat_dead_rows dead rows of ready runs precede the first live one in the index.
+ * - beat_first_ms: the longer of the two heartbeats before those 50. Their query for waiting runs passes all dead rows; later heartbeats
+ *   skip them.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { parseArgs } from "node:util";
@@ -25,7 +26,7 @@ import { serverUrl } from "./measure/services.ts";
 const batch = 10;
 const beats = 50;
 const vacuumMs = 30_000;
-/** First runs compile code and prepare statements. */
+/** Runs in the first 5 s are not measured, because code is compiled and statements are prepared. */
 const warmUpMs = 5_000;
 
 const { values } = parseArgs({
@@ -67,7 +68,7 @@ async function connect(): Promise<pg.Client> {
   return made;
 }
 
-/** Holds a snapshot until the returned function is called. */
+/** Takes a snapshot on a new connection; the returned function releases it. */
 async function hold(schema: string): Promise<() => Promise<void>> {
   const holder = await connect();
   await holder.query("begin isolation level repeatable read");
@@ -122,7 +123,7 @@ async function load(isHeld: boolean): Promise<{ p99Ms: number; perSecond: number
   await tower.start();
   const release = isHeld ? await hold(schema) : undefined;
   const vacuum = setInterval(() => {
-    // A vacuum that is still under way, or fails, is followed by the next.
+    // A vacuum that fails, or is still running, is harmless: the next one follows.
     client.query(`vacuum ${schema}.run`).catch((error) => process.stderr.write(`no vacuum: ${error}\n`));
   }, vacuumMs);
   const adding = new Set<Promise<unknown>>();

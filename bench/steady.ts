@@ -1,14 +1,14 @@
 /**
- * Does Carillon run recurring tasks on time, and can it account for each slot?
+ * Does Carillon run recurring tasks on time, and is every slot accounted for?
  *
  *   npm run bench -- steady                 both parts, three runs
  *   npm run bench -- steady --part second   1,000 tasks every second for 60 s, one process
  *   npm run bench -- steady --part minute   10,000 tasks at one minute's start, one process
- *   … --spread                              also 1,000 tasks a second, each at a millisecond of its own
+ *   … --spread                              also 1,000 tasks a second, each due at its own millisecond
  *   … --seconds N, --tasks N                a shorter or smaller `second` part
  *
- * Each run is a fresh process on a fresh schema with Carillon's defaults. The due slots are computed here; the handlers' own notes and the
- * store's tables, read after the process has ended, show the outcomes.
+ * Each run uses a fresh process and a fresh schema, with Carillon's defaults. The bench computes the due slots itself. The outcomes are
+ * read from the handlers' own records and, after the process has ended, from the store's tables.
  */
 import { loadavg } from "node:os";
 import { setTimeout as pause } from "node:timers/promises";
@@ -34,9 +34,9 @@ const aims: Aim[] = [
   { figure: "p99_ms", atMost: 20 },
   { figure: "last_start_ms_10k", atMost: 200 },
 ];
-/** The time from the start to the first measured slot: the planning at the start is not measured. */
+/** The time in ms from the start to the first measured slot, so that the planning at the start is not measured. */
 const settleMs = 4_000;
-/** The possible error of the estimate of the store's clock; a start before its slot by more than this is early. */
+/** The possible error of the estimate of the store's clock, in ms; a run is early only if it starts earlier than this before its slot. */
 const clockErrorMs = 1;
 const faultsShown = 5;
 
@@ -113,7 +113,7 @@ if (faults.length > 0) {
 }
 print(report, json);
 
-/** One fresh process: the outcomes of its slots in `rounds` periods. */
+/** Measures `rounds` periods in a fresh process, and compares the outcomes with the due slots. */
 async function measure(part: Part, run: number): Promise<{ figures: Figures; sum: Account }> {
   const { kind, tasks, rounds } = part;
   const schema = `bench_steady_${kind}_${run}`;
@@ -135,8 +135,8 @@ async function measure(part: Part, run: number): Promise<{ figures: Figures; sum
       for (let task = 0; task < tasks; task++)
         due.push({ task, slotMs: firstMs + round * period + phaseMs(kind, task) });
     }
-    // The cost is measured over whole periods, from between two slots to between two slots; for a minute, over its last second and the one
-    // after it.
+    // The cost is measured over whole periods, with both ends between two slots. For `minute` it covers 1.5 s before the slot and 3 s
+    // after.
     const [beforeMs, afterMs] = kind === "minute" ? [1_500, 3_000] : [period / 2, (rounds - 0.5) * period];
     await until(firstMs - beforeMs);
     const before = await cost(subject);
@@ -169,7 +169,7 @@ async function measure(part: Part, run: number): Promise<{ figures: Figures; sum
   }
 }
 
-/** The same starts from a bare timer in a bare process, for five seconds. */
+/** Starts the same number of handlers by a bare timer in a process without Carillon, for about five seconds. */
 async function bare(tasks: number): Promise<Figures> {
   const subject = new Subject(new URL("./steady/bare.js", import.meta.url), {
     kind: "second",
@@ -212,12 +212,12 @@ function spent(before: Cost, after: Cost, { kind, tasks, rounds }: Part): Figure
     rss_mb: after.rssBytes / 2 ** 20,
     cpu_us_per_op: cpuUs / (tasks * (kind === "minute" ? 1 : rounds)),
     ...(kind === "minute" ? {} : { cpu_share: cpuUs / 1e6 / seconds }),
-    // The query for the count that ends the span does not belong to the process.
+    // Minus one, because the second query of the count counts itself; the process under test did not send it.
     ...(statements.counts ? { statements_per_s: (after.statements - before.statements - 1) / seconds } : {}),
   };
 }
 
-/** Waits for the notes of all due slots, which travel in batches; notes that do not come are found missing later. */
+/** Waits up to 5 s for the records of all due slots, which arrive in batches. `account` reports records that are still missing. */
 async function noted(subject: Subject, firstMs: number, count: number): Promise<void> {
   const patience = Date.now() + 5_000;
   while (Date.now() < patience && subject.starts.filter(({ slotMs }) => slotMs >= firstMs).length < count)

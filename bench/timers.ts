@@ -1,13 +1,13 @@
 /**
- * How late do delayed runs begin?
+ * How late do delayed runs start?
  *
  *   npm run bench -- timers          5,000 over 30 s; Carillon and the peers in turn, three runs
- *   … --quick                        300 over 2 s once, to see that it works
+ *   … --quick                        300 over 2 s once, to check that the bench works
  *   … --runs N, --count N, --over MS, --only NAME,NAME, --no-peers, --json
  *
- * One process runs them, another has added them some seconds before the first is due, one every 6 ms. Lateness is from a
- * run's time to its handler's beginning; none may begin before its time, and each must begin once. The limit is a timer of
- * the process's own for each.
+ * Runs are due one every 6 ms. One process adds all of them some seconds before the first is due; another process executes them. Lateness
+ * is the time from a run's due time to the start of its handler. No run may start early, and each must start exactly once. The limit is one
+ * timer for each run in a plain process.
  */
 import { Arena } from "./contest/arena.ts";
 import { contest } from "./contest/contest.ts";

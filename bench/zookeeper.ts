@@ -1,14 +1,14 @@
 /**
- * How many operations a second does the ZooKeeper client do, what do they cost its process, and how long does one call take?
+ * How many operations a second does the ZooKeeper client execute, what do they cost its process, and how long does one call take?
  *
  *   npm run bench -- zookeeper              three runs of creates, gets and sets of 100 B by Carillon's client, the two
  *                                           clients that npm has, and Java's
- *   … --operations 20000                    fewer of each
+ *   … --operations 20000                    fewer operations of each kind
  *   … --no-peers, --runs N, --json
  *
- * Each client does each operation in a fresh process, the clients in turn: 1,000 requests on their way at any time, then one (suffix
- * `_window_1`). Processor time is the client process's, all its threads, after a warm-up. The server confirms that the work was done: its
- * numbers of nodes, bytes and received packets; and each node's version.
+ * Each client executes each kind of operation in a fresh process, the clients in turn: first with 1,000 concurrent requests, then with one
+ * (suffix `_window_1`). CPU time is that of all threads of the client's process, after a warm-up. The bench checks with the server that the
+ * work was done: the number of nodes, their size and version, and the packets or bytes that the server received.
  */
 import { parseArgs } from "node:util";
 import { connect } from "@carillon/zookeeper";
@@ -26,7 +26,7 @@ const aims: Aim[] = operations.flatMap((operation) => [
   { figure: `of_java_${operation}_window_1`, atLeast: 0.9 },
 ]);
 const bytes = 100;
-/** With one request at a time, this share of --operations is used: writes wait for the disk each time. */
+/** The share of --operations that is executed with one request at a time; writes are few because each waits for the disk. */
 const share: Record<Operation, number> = { creates: 1 / 15, gets: 1 / 3, sets: 1 / 15 };
 const faultsShown = 5;
 
@@ -83,7 +83,7 @@ if (faults.length > 0) {
 }
 print(report, values.json);
 
-/** The available clients; a note gives the reason for each missing one. */
+/** Returns the available clients; adds a note with the reason for each missing client. */
 async function findPeers(): Promise<Contestant[]> {
   const found: Contestant[] = [];
   for (const name of npmPeers) {
@@ -94,7 +94,7 @@ async function findPeers(): Promise<Contestant[]> {
   return [...found, await javaClient()];
 }
 
-/** Java compiles frequently used code while it runs: without this, the first client would meet a slow server. */
+/** Executes operations that are not measured, so that the server's JVM has compiled its code before the first client is measured. */
 async function warmUpServer(): Promise<void> {
   const path = `/bench-${process.pid}-warm-up`;
   await zk.create(path);
@@ -114,7 +114,7 @@ async function measure(run: number): Promise<Map<string, Figures>> {
   for (const window of [1_000, 1]) {
     for (const operation of operations) {
       for (const contestant of order) {
-        // With one request at a time too, the many nodes are read or written.
+        // Gets and sets with one request at a time use the nodes of the earlier part with 1,000 concurrent requests.
         const path = `/bench-${process.pid}-${run}-${contestant.name}${operation === "creates" ? `-${window}` : "-1000"}`;
         if (operation === "creates") {
           await zk.create(path);
@@ -146,7 +146,7 @@ async function check(
   const total = count + warmUp;
   const change = (name: string) => sum(after, name) - sum(before, name);
   const problem = (what: string) => faults.push(`${who}, ${operation}, window ${window}: ${what}`);
-  // Reads may share packets; every one of them names its node, and its answer's data was compared by the client.
+  // Packets are no measure for gets, because the client may send several in one; but each request contains its node's path.
   const asked = operation === "gets" ? "bytes_received_count" : "packets_received";
   const least = operation === "gets" ? total * Buffer.byteLength(`${path}/`) : total;
   if (change(asked) < least) problem(`the server's ${asked} rose by ${change(asked)} for ${total} requests`);
@@ -175,7 +175,7 @@ function named({ perSecond, cpuUsPerOperation, p50Us, p99Us }: Outcome, operatio
   );
 }
 
-/** Adds the ratios of Carillon's rates to the other clients' rates to Carillon's figures of one run. */
+/** Adds to Carillon's figures of one run the ratios of Carillon's rates to the other clients' rates. */
 function compare(figures: Map<string, Figures>): void {
   const ours = figures.get("carillon") as Figures;
   const rate = (who: string, what: string) => figures.get(who)?.[`per_s_${what}`];
@@ -201,7 +201,7 @@ async function remove(path: string): Promise<void> {
   await zk.delete(path);
 }
 
-/** Calls `work` for 0 … count − 1, a thousand at a time. */
+/** Calls `work` with 0 … count − 1, at most a thousand calls at once; resolves when all have ended. */
 async function each(count: number, work: (i: number) => Promise<unknown>): Promise<void> {
   let next = 0;
   const lane = async () => {

@@ -1,9 +1,8 @@
 /**
- * `node scheduler/bundle.mjs`: bundles what the compiler wrote to dist into lib, which is what users load. Some 200 files in one folder
- * in place of 500 in a hundred: `import "carillon"` takes half the time. Packages that package.json names under `dependencies` stay
- * outside, for an application shares them with us (the pool of `pg`, the registry of `prom-client`). Those under `devDependencies` are
- * built in, each as a file of its own without white space, so that they add nothing to an application's node_modules;
- * `lib/third-party.txt` names them.
+ * `node scheduler/bundle.mjs`: bundles the compiled files in dist into lib, which the package contains. 200 files in one folder instead of
+ * 500 in a hundred folders halve the time of `import "carillon"`. Packages under `dependencies` in package.json are not bundled, because an
+ * application shares them with Carillon (the pool of `pg`, the registry of `prom-client`). Those under `devDependencies` are bundled, each
+ * in a file of its own and minified, so that they add nothing to an application's node_modules; `lib/third-party.txt` lists them.
  */
 import { existsSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -14,7 +13,9 @@ import { packageOf, thirdParty } from "../scripts/third-party.mjs";
 const at = (/** @type {string} */ path) => fileURLToPath(new URL(path, import.meta.url));
 const { exports, dependencies, peerDependencies } = JSON.parse(readFileSync(at("package.json"), "utf8"));
 
-/** @type {Record<string, string>} by name in lib: what the exports name, the command, and what is started as a thread or a process */
+/**
+ * @type {Record<string, string>} entry files by their name in lib: the package's exports, the command, and files of threads or processes
+ */
 const input = {
   cli: at("dist/cli/main.js"),
   host: at("dist/executors/isolate/host.js"),
@@ -28,7 +29,7 @@ const outside = new Set(Object.keys({ ...dependencies, ...peerDependencies }));
 const nameOf = (/** @type {string} */ id) => /^(?:@[^/]+\/)?[^/]+/.exec(id)?.[0] ?? id;
 const isOutside = (/** @type {string} */ id) => id.startsWith("node:") || outside.has(nameOf(id));
 
-/** Each package that is built in is a file of its own, so that its code is loaded only with what needs it. @param {string} id */
+/** Returns the file for a bundled package, one for each, so that it is loaded only by code that needs it. @param {string} id */
 function fileOf(id) {
   const name = packageOf(id)?.split("/node_modules/").at(-1);
   return name === undefined ? null : `third-party-${name.replace("@", "").replace("/", "-")}`;
@@ -40,13 +41,13 @@ const shortenedAndChecked = {
   generateBundle(_options, bundle) {
     for (const chunk of Object.values(bundle)) {
       if (chunk.type !== "chunk") continue;
-      // Beside the file that names it, as in dist: Rolldown leaves such an address as it is.
+      // Rolldown does not rewrite such URLs, so the file that the URL names must exist in the same folder, as in dist.
       for (const [, name = ""] of chunk.code.matchAll(/new URL\("\.\/([^"]+)", import\.meta\.url\)/g))
         if (!(name in bundle))
           throw new Error(`${chunk.fileName} starts ${name}, which is no file of lib: name it as an input`);
       const unknown = [...chunk.imports, ...chunk.dynamicImports].filter((id) => !(id in bundle) && !isOutside(id));
       if (unknown.length > 0) throw new Error(`${chunk.fileName} imports ${unknown.join(", ")}`);
-      // Here and not when the chunk is rendered: Rolldown writes its code anew after that, with white space.
+      // Minify only now, because Rolldown would print a chunk that was minified earlier with white space again.
       if (chunk.moduleIds.length > 0 && chunk.moduleIds.every((id) => packageOf(id) !== undefined)) {
         const { code, errors } = minifySync(chunk.fileName, chunk.code, { module: true });
         if (errors.length > 0) throw new Error(`${chunk.fileName}: ${errors[0]?.message}`);
@@ -55,7 +56,7 @@ const shortenedAndChecked = {
     }
   },
 };
-/** Comments in the SQL of migrations are for readers of the source. @type {import("rolldown").Plugin} */
+/** Removes comments from the SQL of migrations, because they are for readers of the source. @type {import("rolldown").Plugin} */
 const withoutSqlComments = {
   name: "carillon-without-sql-comments",
   transform: (code, id) => (/\/migrations\/[^/]+\.js$/.test(id) ? code.replace(/^ *-- .*\n/gm, "") : null),
@@ -66,7 +67,7 @@ for (const [name, path] of Object.entries(input))
 await build({
   input,
   platform: "node",
-  // The compiler has read it already.
+  // The compiler has already applied the TypeScript settings.
   tsconfig: false,
   external: isOutside,
   plugins: [withoutSqlComments, shortenedAndChecked, thirdParty()],
@@ -76,7 +77,7 @@ await build({
     format: "esm",
     entryFileNames: "[name].js",
     chunkFileNames: "[name]-[hash].js",
-    // Docstrings are for readers of the source; users read those of the declarations.
+    // Users read the docstrings in the declarations, so the bundled code does not contain them.
     comments: { jsdoc: false },
     codeSplitting: { groups: [{ name: fileOf, debugName: "third party" }] },
   },

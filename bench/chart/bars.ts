@@ -7,9 +7,9 @@ export interface Bar {
 
 export interface Panel {
   title: string;
-  /** Such as "a second", "ms". */
+  /** The unit of the bars' values, for example "a second" or "ms". */
   unit: string;
-  /** The better direction, written under the title. */
+  /** States whether a higher or a lower value is better; printed under the title. */
   better: "more is better" | "less is better";
   bars: Bar[];
 }
@@ -23,7 +23,7 @@ const barGap = 6;
 const headHeight = 46;
 const margin = 20;
 
-/** Dark or light by the reader's own setting, because the surrounding page supports both. */
+/** The colours follow the reader's light or dark setting, because the page around the chart may be either. */
 const style = `
   text { font: 12px system-ui, sans-serif; fill: #24292f }
   .title { font-weight: 600; font-size: 13px }
@@ -76,7 +76,7 @@ function drawnPanel({ title, unit, better, bars }: Panel): string {
   ].join("\n");
 }
 
-/** Thousands with a space between them, small numbers with their significant digits. */
+/** Formats a value: from 1,000 up as a whole number with thin spaces between thousands, below with three significant digits. */
 function shown(value: number): string {
   if (Math.abs(value) < 1_000) return String(Number(value.toPrecision(3)));
   return String(Math.round(value)).replace(/\B(?=(\d{3})+$)/g, "\u202f");

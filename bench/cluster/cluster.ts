@@ -11,14 +11,14 @@ export interface ClusterPlan {
   client: pg.Client;
   storeUrl: string;
   schema: string;
-  /** The coordination service; undefined if the store alone coordinates. */
+  /** URL of the coordination service; undefined if the nodes coordinate through the store alone. */
   coordinationUrl?: string;
   nodes: number;
   tasks: TaskOrder[];
   sessionTimeoutMs: number;
 }
 
-/** A term as recorded in the store; its times are by the clock of the store, which is on this machine. */
+/** A term as recorded in the store; its times are in ms on the clock of the store, which runs on this machine. */
 export interface Term {
   term: number;
   node: string;
@@ -29,7 +29,7 @@ export interface Term {
 
 const lookMs = 50;
 
-/** Nodes on one store, and queries of the store's rows about them. */
+/** Starts nodes that share one store, and queries the rows that the store holds about them. */
 export class Cluster {
   readonly nodes = new Map<string, BenchNode>();
   readonly starts: StartLog;
@@ -59,7 +59,7 @@ export class Cluster {
     return node;
   }
 
-  /** Removes a node that has been stopped or is to be killed. */
+  /** Kills the node if it still runs, and removes it from the cluster. */
   async remove(node: BenchNode): Promise<void> {
     this.nodes.delete(node.name);
     await node.close();
@@ -72,7 +72,7 @@ export class Cluster {
     rmSync(this.#folder, { recursive: true, force: true });
   }
 
-  /** The terms, the newest first. */
+  /** Returns the terms whose number is above `since`, the newest first. */
   async terms(since = 0): Promise<Term[]> {
     return this.#ask<Term>(
       `select term::float8, node, elected_ms::float8 as "electedMs", ended_ms::float8 as "endedMs", ended_why as "endedWhy"
@@ -81,7 +81,7 @@ export class Cluster {
     );
   }
 
-  /** The session that leads, as the store records it. */
+  /** Returns the node and the session that the store records as the leader; undefined if there is none. */
   async leader(): Promise<{ node: BenchNode; sessionId: number; term: number } | undefined> {
     const [row] = await this.#ask<{ node: string; session_id: number; term: number }>(
       `select o.node, o.id::float8 as session_id, l.term::float8 from ${this.#s}.leadership l
@@ -91,7 +91,7 @@ export class Cluster {
     return node && { node, sessionId: row.session_id, term: row.term };
   }
 
-  /** Slots claimed by that session and not ended, as `task slot`. */
+  /** Returns the slots that the session has claimed and not completed, as `task slot` with the task's position in the plan. */
   async claimedBy(sessionId: number): Promise<Set<string>> {
     const rows = await this.#ask<{ name: string; slot: string }>(
       `select t.name, r.slot_ms::text as slot from ${this.#s}.run r join ${this.#s}.task t on t.id = r.task_id
@@ -103,8 +103,8 @@ export class Cluster {
   }
 
   /**
-   * Waits until every node is a member, one of them leads, the service (if there is one) shows all of them, and no run that was due up to a
-   * moment ago is left.
+   * Waits until the store lists every node as a member, a node leads, the coordination service (if there is one) shows all members, and no
+   * run that was due more than 1.5 s ago is unfinished.
    */
   async whole(withinMs: number): Promise<void> {
     const names = [...this.nodes.keys()].sort().join();

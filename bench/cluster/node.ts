@@ -10,7 +10,7 @@ export interface NodePlan extends Omit<Order, "store" | "coordination"> {
 
 const startMs = 60_000;
 
-/** One process of the cluster with proxies of its own to the store and to the coordination service. */
+/** A node in a process of its own. It reaches the store and the coordination service through its own proxies. */
 export class BenchNode {
   readonly name: string;
   readonly store: FaultProxy;
@@ -32,7 +32,7 @@ export class BenchNode {
     });
   }
 
-  /** Resolves when it has joined the cluster. */
+  /** Starts the process; resolves when the node has joined the cluster. */
   static async start(plan: NodePlan): Promise<BenchNode> {
     const store = await FaultProxy.before(plan.storeUrl);
     const coordination = plan.coordinationUrl ? await FaultProxy.before(plan.coordinationUrl) : undefined;
@@ -45,7 +45,7 @@ export class BenchNode {
     this.#child.kill(signal);
   }
 
-  /** Stops the node gracefully: it drains and hands over. */
+  /** Stops the node gracefully: it finishes its runs and hands the leadership over before it exits. */
   async stop(): Promise<void> {
     const told = this.#told("stopped", startMs);
     this.#child.send("stop");
@@ -53,7 +53,7 @@ export class BenchNode {
     await this.close();
   }
 
-  /** Kills the node at once, if it is still running. */
+  /** Kills the process if it still runs, and closes the proxies. */
   async close(): Promise<void> {
     this.#child.kill("SIGKILL");
     await this.#ended;
@@ -71,7 +71,7 @@ export class BenchNode {
     });
     const over = new AbortController();
     const late = pause(withinMs, `was not ${kind} within ${withinMs} ms`, { signal: over.signal });
-    late.catch(() => undefined); // The abort below ends this wait.
+    late.catch(() => undefined); // The rejection by the abort below is expected.
     const ended = this.#ended.then((exit) => `ended with ${exit} before it was ${kind}`);
     const trouble = await Promise.race([told, ended, late]);
     over.abort();

@@ -1,13 +1,13 @@
-/** The configuration of a node under test. */
+/** The configuration of a node under test. The parent process passes it to the node's process. */
 export interface Order {
-  /** Both URLs lead through proxies. */
+  /** URL of the proxy in front of the store; `coordination` is the URL of the proxy in front of the coordination service. */
   store: string;
   coordination?: string;
   schema: string;
   name: string;
   sessionTimeoutMs: number;
   tasks: TaskOrder[];
-  /** Each start is written to this file as it happens, so that a kill -9 loses none. */
+  /** Path of the file to which handlers write each start at once, so that no start is lost at a kill -9. */
   log: string;
 }
 

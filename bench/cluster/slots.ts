@@ -1,40 +1,46 @@
 import type pg from "pg";
 import type { StartLog } from "./start-log.ts";
 
-/** The outcomes of the slots of a span. */
+/** Totals over the slots of a time span. */
 export interface SlotSum {
   due: number;
-  /** Due slots without an ended run whose handler noted its start. */
+  /** Number of slots without an accepted run, a successful end, or a start that the handler logged. */
   lost: number;
-  /** Slots that ended twice, or started again although no claim on them had been lost. */
+  /** Number of slots with more than one end, or with more starts than one plus the claims that were lost. */
   doubled: number;
-  /** The worst lateness, in ms, of the slots that the victim had not claimed: by the handlers' notes and by the store's history. */
+  /**
+   * The highest lateness in ms of the slots due between the fault and `endMs` that the victim had not claimed. A slot's lateness uses the
+   * latest start in the handlers' log and in the store's history.
+   */
   worstMs: number;
-  /** The due time of the slot with the worst lateness, in ms after the fault. */
+  /** The due time of the slot with the highest lateness, in ms after the fault. */
   worstAtMs: number;
-  /** The lateness of all slots that the victim had not claimed, in ms. */
+  /** The lateness in ms of each slot due between the fault and `endMs` that the victim had not claimed. */
   lateness: number[];
-  /** The worst lateness of the slots that the victim had claimed; 0 without any. */
+  /** The highest lateness in ms of the slots that the victim had claimed; 0 if it had claimed none. */
   claimedWorstMs: number;
   claimed: number;
-  /** The worst lateness of the slots before the fault. */
+  /** The highest lateness in ms of the slots due between `quietMs` and the fault. */
   beforeWorstMs: number;
   faults: string[];
 }
 
 export interface SlotSpan {
-  /** Every task has a slot at each whole second from here, included, to there, not included. */
+  /** Start of the span, in epoch ms (inclusive); `toMs` is its end (exclusive). Every task has a slot at each whole second. */
   fromMs: number;
   toMs: number;
-  /** The time of the fault. Slots before it count only for `beforeWorstMs`; slots before `quietMs` are only counted. */
+  /** The time of the fault, in epoch ms. The lateness of earlier slots counts only for `beforeWorstMs`, and not at all before `quietMs`. */
   faultMs: number;
   quietMs: number;
-  /** Slots from here on are only counted; default: none. */
+  /** The lateness of slots due at or after this time is ignored, in epoch ms; default: `toMs`. */
   endMs?: number;
   claimed: ReadonlySet<string>;
 }
 
-/** Compares every slot of the span with the handlers' notes, the ledger and the history. All of its runs must have ended. */
+/**
+ * Compares every slot of the span with the handlers' log, the store's slot ledger and its run history. The caller waits until all runs of
+ * the span have ended.
+ */
 export async function sumSlots(
   client: pg.Client,
   schema: string,

@@ -1,19 +1,19 @@
 import { closeSync, openSync, readSync } from "node:fs";
 
-/** One start of a handler, as the handler itself noted it. */
+/** One start of a handler, as the handler itself logged it. */
 export interface NotedStart {
   attempt: number;
-  /** Epoch milliseconds by this machine's clock. */
+  /** Epoch ms on this machine's clock. */
   atMs: number;
 }
 
-/** The notes of the handlers of all nodes, read as the file grows. */
+/** The log of handler starts of all nodes; `read` adds the lines that were written since the last call. */
 export class StartLog {
   readonly path: string;
   readonly #file: number;
   #position = 0;
   #rest = "";
-  /** The starts by `task slot`. */
+  /** The starts by `task slot`, where the slot is in epoch ms. */
   readonly starts = new Map<string, NotedStart[]>();
 
   constructor(path: string) {
@@ -39,7 +39,7 @@ export class StartLog {
     }
   }
 
-  /** Drops slots before that time, which are not needed any more. */
+  /** Drops the starts of slots before `beforeMs`, to free memory. */
   forget(beforeMs: number): void {
     for (const key of this.starts.keys()) if (Number(key.split(" ")[1]) < beforeMs) this.starts.delete(key);
   }

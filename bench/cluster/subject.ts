@@ -1,4 +1,4 @@
-/** A node under test: scheduler and worker with defaults except the session timeout; its handlers only note their start. */
+/** A node under test: scheduler and worker with default settings except the session timeout. Its handlers only log their starts. */
 import { openSync, writeSync } from "node:fs";
 import { carillon, cron, every } from "carillon";
 import type { Order, Told } from "./order.ts";
@@ -36,12 +36,12 @@ process.on("message", () => {
     },
   );
 });
-// Without the measuring process, this process has no purpose.
+// The parent process measures; when it has gone, this process exits too.
 process.on("disconnect", () => process.exit(1));
 await tower.start();
 tell({ kind: "started" });
 
-/** Its log is kept for the examination of a bad round. */
+/** Logs to stderr if CARILLON_BENCH_VERBOSE is set, so that a failed round can be examined. */
 function say(level: string, fields: object, text: string): void {
   if (process.env.CARILLON_BENCH_VERBOSE)
     console.error(`${new Date().toISOString()} ${order.name} ${level} ${text} ${JSON.stringify(fields)}`);

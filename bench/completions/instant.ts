@@ -1,7 +1,10 @@
 import pg from "pg";
 import { channelOf } from "./order.ts";
 
-/** Resolves at the instant that the measuring process names; the notification arrives on a connection of its own. */
+/**
+ * Listens for the notification that names the instant (epoch ms) at which all runs end, on a connection of its own. `come` resolves at
+ * that instant.
+ */
 export async function theInstant(
   url: string,
   schema: string,

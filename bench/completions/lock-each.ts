@@ -1,6 +1,7 @@
 /**
- * A rebuilt lock for each completion, the approach that this bench examines. A process that ends a run takes a lock in Redis for it, and
- * tries again after a fixed pause while another process has it. Then it reads the task's counter, writes it incremented, and moves the run.
+ * Completes runs with one Redis lock per completion, as an older scheduler did. For each run the process takes the lock, and tries again
+ * after a fixed pause while another process holds it. Then it reads the task's counter, writes the counter plus one, and moves the run to
+ * the history.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { Redis } from "ioredis";

@@ -4,15 +4,15 @@ import pg from "pg";
 const everyMs = 5;
 
 /**
- * The longest wait for a lock, queried from the server every 5 ms. pg_locks gives the start of each wait, so at most the time from the last
- * query to the end of a wait is missed.
+ * The longest wait for a lock, queried from the server every 5 ms. pg_locks holds the start of each wait, so at most the 5 ms between the
+ * last query and the end of a wait are missed.
  */
 export class LockWaits {
   readonly #client: pg.Client;
   #over = false;
   #looking: Promise<void> | undefined;
   longestMs = 0;
-  /** The waiter's statement. */
+  /** The statement that waited longest. */
   longest = "";
   looks = 0;
 

@@ -1,4 +1,4 @@
-/** A process under test: Carillon with its defaults except its concurrency. Its runs all wait for one instant. */
+/** A process under test: Carillon with default settings except its concurrency. Every handler waits for the same instant. */
 import { carillon } from "carillon";
 import pg from "pg";
 import { answerAsSubject } from "../measure/subject.ts";

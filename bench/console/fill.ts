@@ -1,6 +1,6 @@
 /**
- * Fills a cluster with a history. Ended runs are written by SQL, because only their number matters, with failures, dead letters and
- * a long log.
+ * Fills a cluster with ended runs, including failures, dead letters and one long log. SQL writes the rows, because only their number
+ * matters.
  */
 import { carillon } from "carillon";
 import type pg from "pg";
@@ -11,10 +11,10 @@ const days = 7;
 const failedEvery = 100;
 const kindsOfFailure = 40;
 const rowsPerStatement = 500_000;
-/** Numbers above those that the sequence gives out. */
+/** The first id of the inserted runs, far above the ids that the sequence has returned. */
 const firstId = 1_000_000_000;
 
-/** The line, in the middle of the log, that a search has to find. */
+/** The log line, in the middle of the log, that the search must find. */
 export const needle = "needle-in-the-log";
 export const logRunOf = (finished: number): number => firstId + finished - 1;
 
@@ -24,7 +24,7 @@ export interface Amounts {
   log: number;
 }
 
-/** Fills the schema, unless an earlier call has filled it in the same way. */
+/** Fills the schema, unless an earlier call has filled it with the same amounts. */
 export async function fill(sql: pg.Client, store: string, schema: string, amounts: Amounts): Promise<void> {
   const { tasks, finished, log } = amounts;
   const made = JSON.stringify(amounts);

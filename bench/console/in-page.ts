@@ -1,6 +1,6 @@
 /**
- * The script that measures inside the page; it is loaded before the page's own scripts. It is a string, because this project's
- * types do not include the DOM.
+ * The script that measures inside the page; the browser runs it before the page's own scripts. It is a string, because this project's
+ * TypeScript settings do not include the DOM types.
  */
 export const inPage = `
 globalThis.bench = (() => {

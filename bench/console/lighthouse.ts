@@ -1,4 +1,4 @@
-/** Lighthouse's results, at its desktop settings, in the same browser by its port. */
+/** Runs Lighthouse with its desktop settings in the bench's browser, through the browser's debugging port. */
 import type { Figures } from "../measure/figures.ts";
 
 interface Audited {
@@ -11,7 +11,7 @@ type Lighthouse = (url: string, flags: object, config: object) => Promise<Audite
 
 const categories = { performance: "performance", accessibility: "accessibility", "best-practices": "best_practices" };
 
-/** @param notes receives the audits without full marks */
+/** @param notes receives a line for each audit that scores below the maximum */
 export async function audit(url: string, port: number, screen: string, notes: string[]): Promise<Figures> {
   const name = "lighthouse";
   const { default: lighthouse, desktopConfig } = (await import(name)) as { default: Lighthouse; desktopConfig: object };

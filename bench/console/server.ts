@@ -1,4 +1,4 @@
-/** The process under test: a node with defaults that serves the console, plans the tasks and runs them when they are due. */
+/** The process under test: a node with default settings that serves the console, plans the tasks and executes their runs. */
 import { carillon, cron } from "carillon";
 import { answerAsSubject } from "../measure/subject.ts";
 
@@ -10,10 +10,10 @@ export interface Order {
 }
 
 export const nameOf = (task: number) => `bench-${String(task).padStart(5, "0")}`;
-/** Each task runs twice an hour, evenly: of 10,000 some five fire every second, so the page receives events. */
+/** Each task runs twice an hour; the times are spread evenly, so that with 10,000 tasks the page receives about five runs a second. */
 const everyMinutes = 30;
 
-/** Stored when `tower` starts. */
+/** Defines the tasks on `tower`, which stores them when it starts. */
 export function define(tower: ReturnType<typeof carillon>, tasks: number): void {
   for (let task = 0; task < tasks; task++) {
     const minute = Math.floor(task / 60) % everyMinutes;

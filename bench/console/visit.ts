@@ -1,4 +1,4 @@
-/** One browser, and the measurements in its pages. */
+/** The measurements in the console's pages, made in one browser. */
 import type { Browser, Page } from "playwright-core";
 import { type Figures, percentile } from "../measure/figures.ts";
 import { needle } from "./fill.ts";
@@ -6,13 +6,13 @@ import { inPage } from "./in-page.ts";
 
 export interface Place {
   url: string;
-  /** The sign-in's cookie, `name=value`. */
+  /** The session cookie, as `name=value`. */
   cookie: string;
 }
 
-/** The longest wait. */
+/** The time limit in ms of each wait for the page. */
 const patienceMs = 60_000;
-/** Event Timing reports inputs that took this long or longer, in steps of 8 ms. */
+/** Event Timing reports only inputs that took at least this many ms; it rounds to 8 ms. */
 const leastMs = 16;
 const toldMs = 400;
 const pixelsPerFrame = 300;
@@ -28,7 +28,7 @@ export async function open(browser: Browser, { url, cookie }: Place): Promise<Pa
 
 const timeOf = (page: Page, call: string) => page.evaluate(`bench.${call}`) as Promise<number>;
 
-/** Two visits: with an empty cache, and with the script cached, as for a returning visitor. */
+/** Measures two visits: the first with an empty cache, the second with the scripts cached. */
 export async function paint(browser: Browser, place: Place): Promise<Figures> {
   const page = await open(browser, place);
   const figures: Figures = {};
@@ -44,7 +44,7 @@ export async function paint(browser: Browser, place: Place): Promise<Figures> {
   return figures;
 }
 
-/** The worst time from an input to the next frame, and the time until the result is visible. */
+/** Measures the longest time from an input to the next frame, and the times until the results are visible. */
 export async function interact(browser: Browser, place: Place, times: number): Promise<Figures> {
   const page = await open(browser, place);
   await page.goto(`${place.url}/tasks`);
@@ -132,7 +132,7 @@ export async function interact(browser: Browser, place: Place, times: number): P
   return figures;
 }
 
-/** Scrolls from the first of the tasks to the last. */
+/** Measures the frame times while the list is scrolled from the first task to the last. */
 export async function scroll(browser: Browser, place: Place, tasks: number): Promise<Figures> {
   const page = await open(browser, place);
   await page.goto(`${place.url}/tasks`);
@@ -153,7 +153,7 @@ export async function scroll(browser: Browser, place: Place, tasks: number): Pro
   };
 }
 
-/** A long log: the times until its first lines are read, until its last are, and until a word in its middle is found. */
+/** Measures, on a long log, the times until its first lines, its last lines and a search result in its middle are visible. */
 export async function readLog(browser: Browser, place: Place, run: number, lines: number): Promise<Figures> {
   const page = await open(browser, place);
   const figures: Figures = {};

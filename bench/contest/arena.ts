@@ -7,7 +7,7 @@ import { tellRedis } from "./redis.ts";
 const lookMs = 20;
 const patienceMs = 120_000;
 
-/** One contender's resources for one measurement: a database of its own, an empty Redis, and its processes. */
+/** The resources of one contender in one measurement: its own database, an empty Redis, and its processes. */
 export class Arena {
   readonly who: string;
   /** The URL of the contender's database. */
@@ -46,7 +46,7 @@ export class Arena {
     return entrant;
   }
 
-  /** Waits until these processes have handled `count` runs. */
+  /** Waits until the processes `by` together have handled `count` runs; throws after the time limit. */
   async handled(by: Entrant[], count: number, everyMs = lookMs): Promise<void> {
     const done = async () => {
       const counts = await Promise.all(by.map((entrant) => entrant.ask("handled")));
@@ -55,7 +55,7 @@ export class Arena {
     await this.#until(`${count} to be handled`, everyMs, done);
   }
 
-  /** Waits until its own tables have nothing left to do, or only `left` runs. */
+  /** Waits until the contender's own tables hold at most `left` unfinished runs; throws after the time limit. */
   async acknowledged(left = 0, everyMs = lookMs): Promise<void> {
     await this.#until("its tables to be empty", everyMs, async () => (await this.books.left()) <= left);
   }

@@ -1,8 +1,8 @@
 /**
- * BullMQ on Redis, at the settings that its docs recommend for speed: high concurrency in one worker, finished jobs are not kept, bulk adds
- * (https://docs.bullmq.io/guide/going-to-production, …/workers/concurrency). Redis appends to its file and syncs that each second, as those
- * docs advise: up to a second of acknowledged work is lost with the machine; PostgreSQL loses none. Redis checks its own timers 100 times a
- * second (`hz`), not 10: without this setting, timers are ten times as late.
+ * BullMQ on Redis, with the settings that its docs recommend for speed: high concurrency in one worker, finished jobs removed, bulk adds
+ * (https://docs.bullmq.io/guide/going-to-production, …/workers/concurrency). Redis writes an append-only file and syncs it each second, as
+ * those docs advise: a crash of the machine can lose a second of acknowledged work, while PostgreSQL loses none. Redis checks its timers
+ * 100 times a second (`hz` 100) instead of 10: with the default, timers are ten times as late.
  */
 import { type Books, type Contender, type Order, peer, taskName } from "./contender.ts";
 import { redisNumber, tellRedis } from "./redis.ts";

@@ -1,29 +1,32 @@
-/** The requests of the measuring process to a process under test, and their answers. */
+/** The requests that the measuring process sends to a process under test, and their results. */
 export interface Calls {
-  /** Connects, and creates everything that the contender creates once. */
+  /** Connects, and creates the contender's queue or schema. */
   open(): void;
-  /** Adds `count` runs, numbered from `from`, in calls of `batch`. @returns how long that took */
+  /** Adds `count` runs, numbered from `from`, in calls of `batch` runs. @returns the time that this took, in ms */
   add(order: AddOrder): number;
   /**
-   * Adds runs one at a time and pauses `pauseMs` after each (± half of it at random, to avoid a fixed rhythm). @returns when each
-   * was added; `safe`: when that was answered
+   * Adds runs one at a time and pauses `pauseMs` after each (± half of `pauseMs` at random, to avoid a fixed rhythm).
+   * @returns the time of each add on the monotonic clock: of the call, or with `safe` of its answer
    */
   addOneByOne(order: { from: number; count: number; pauseMs: number; safe?: boolean }): Float64Array;
-  /** Adds runs one at a time, waits for each result, then pauses `pauseMs` (± half of it). @returns when each result had arrived */
+  /**
+   * Adds runs one at a time, waits for each result, then pauses `pauseMs` (± half of `pauseMs` at random).
+   * @returns the time at which each result arrived
+   */
   awaitOneByOne(order: { from: number; count: number; pauseMs: number }): Float64Array;
   work(): void;
-  /** Begins to run the added runs, and does not stop. */
+  /** Starts to execute the added runs with a handler that never ends. */
   workWithoutEnd(): void;
   everyMinute(order: { tasks: number }): void;
-  /** Task k is due each period at `phaseOf` k. */
+  /** Defines tasks with the period `periodMs`; task k is due in each period at the offset `phaseOf(k, …)`. */
   everyPeriod(order: { tasks: number; periodMs: number }): void;
   workStored(): void;
   /** The number of runs handled so far. */
   handled(): number;
-  /** The number of each handled run, and when its handler began by the monotonic clock. */
+  /** Returns pairs of numbers: the number of each handled run, and the start of its handler on the monotonic clock, in ms. */
   notes(): Float64Array;
   usage(): { cpuUs: number; rssBytes: number };
-  /** Collects garbage, which stops the process. @returns the bytes of the heap that are in use then */
+  /** Forces a garbage collection, which blocks the process. @returns the bytes of the heap that are then in use */
   liveBytes(): number;
   stop(): void;
 }
@@ -32,18 +35,18 @@ export interface AddOrder {
   from: number;
   count: number;
   batch: number;
-  /** The number of concurrent calls; default 1. */
+  /** The number of concurrent calls that add runs; default 1. */
   callers?: number;
-  /** Epoch milliseconds of the first, and how much later each next one is due; absent: at once. */
+  /** The due time of the first run in epoch ms, and the interval to each next run in ms; without it all runs are due at once. */
   due?: { fromMs: number; everyMs: number };
 }
 
-/** The due time in whole milliseconds, because every contender stores these. */
+/** Returns the due time of the run at `place`, rounded to whole ms because every contender stores whole ms. */
 export function dueOf({ fromMs, everyMs }: NonNullable<AddOrder["due"]>, place: number): number {
   return Math.round(fromMs + place * everyMs);
 }
 
-/** The offset of a task's due time within each period, so that all tasks are spread over the period. */
+/** Returns the offset of a task's due time in each period, in ms. The offsets spread all tasks evenly over the period. */
 export function phaseOf(task: number, tasks: number, periodMs: number): number {
   return Math.floor((task * periodMs) / tasks);
 }

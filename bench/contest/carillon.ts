@@ -1,6 +1,6 @@
 /**
- * Carillon as a user would run it: all defaults, one task without options, `enqueue` for each run, with its whole history. `history:
- * "failures"` is the task's own option, for a line beside peers that keep no successful runs.
+ * Carillon as a user would run it: default settings, one task without options, one `enqueue` call for each run, and the full run history.
+ * The task option `history: "failures"` is set only for comparison with peers that keep no successful runs.
  */
 import { carillon, cron, every, type ScheduleSpec } from "carillon";
 import { phaseOf } from "./calls.ts";
@@ -13,7 +13,7 @@ export async function open(order: Order): Promise<Contender> {
     scheduler: runs,
     worker: runs,
     handleSignals: false,
-    // This applies only to tasks without a handler, see workStored: the command is written to the log and not run.
+    // These options matter only to `workStored`, whose tasks have no handler: the worker logs the command instead of running it.
     groups: ["default"],
     commands: { allow: ["true"], rehearse: true },
   });
@@ -24,7 +24,7 @@ export async function open(order: Order): Promise<Contender> {
       tower.task(`${taskName}-${task}`, { schedule: schedule(task) }, () => handle(task));
   };
   const task = tower.task<number>(taskName, order.history ? { history: order.history } : {}, (_run, id) => handle(id));
-  // Definitions made before the store is opened are stored at once with the start.
+  // Only a process that adds runs opens the store here. In a process that executes runs, `start` opens it and stores the definitions.
   if (!runs) await tower.open();
   return {
     add: (added) =>

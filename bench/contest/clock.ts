@@ -2,9 +2,9 @@ const readings = 20;
 const mostOf = (read: () => number) => Math.max(...Array.from({ length: readings }, read));
 
 /**
- * The monotonic clock that all processes of a machine share, in ms with a fraction. Node's `performance.now` runs on it too, and is
- * cheaper to call, but counts from its process's start. If a process loses the processor between the two calls, the difference is
- * too small (once by 8 ms, so that all times of that process were too early). So the highest of several readings is used.
+ * The difference between the machine-wide monotonic clock (`process.hrtime`) and `performance.now`, in ms. `performance.now` runs on the
+ * same clock and is cheaper, but counts from the start of its process. If the process is descheduled between the two calls, the difference
+ * is too small (8 ms were seen, which made all times of that process too early), so the highest of several readings is used.
  */
 const sinceStart = mostOf(() => Number(process.hrtime.bigint()) / 1e6 - performance.now());
 
@@ -13,9 +13,8 @@ export function monotonicMs(): number {
 }
 
 /**
- * The difference between the wall clock and the monotonic clock. The wall clock has whole milliseconds and is rounded down, so a
- * reading is too small by the time since its last millisecond began. So a reading is taken as a millisecond begins, and the largest
- * of several is used.
+ * Returns the wall clock minus the monotonic clock, in ms. The wall clock is rounded down to whole ms, so a reading can be up to 1 ms too
+ * small. Therefore each reading is taken when a new millisecond begins, and the largest of several is used.
  */
 export function wallAheadMs(): number {
   return mostOf(() => {

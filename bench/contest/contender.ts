@@ -1,48 +1,48 @@
-/** The interface of every scheduler or queue under test, in the words of the benches. */
+/** The interface that each scheduler or queue under test implements for the benches. */
 
-/** The setup of a process under test. */
+/** The configuration of a process under test. */
 export interface Order {
   who: string;
   /** The URL of a database that only this contender uses. */
   postgres: string;
   redis: string;
-  /** many: there is a backlog to get through. prompt: runs that are added, or come due, should start at once. */
+  /** "many": the process works through a backlog. "prompt": runs should start as soon as they are added or due. */
   profile: "many" | "prompt";
-  /** Whether the process adds runs or runs them. */
+  /** The task of the process: it adds runs, or it executes runs. */
   role: "adds" | "runs";
-  /** Keep no history of successful runs, if the contender has that option; default: its own default. */
+  /** "failures": keep no history of successful runs, if the contender has this option. Default: the contender's own default. */
   history?: "failures";
 }
 
 export interface Added {
   id: number;
-  /** The due time in epoch ms; absent: at once. */
+  /** The due time in epoch ms; undefined: due at once. */
   dueMs?: number;
 }
 
-/** One contender in a process of its own, connected. */
+/** A connected contender in a process of its own. */
 export interface Contender {
-  /** Adds these runs in the way that the contender's docs advise for many runs, or for one. Resolves once they are stored safely. */
+  /** Adds the runs as the contender's docs advise for this number of runs. Resolves once they are stored durably. */
   add(runs: Added[]): Promise<unknown>;
-  /** Adds one run, and resolves once the caller has received what its handler returned. */
+  /** Adds one run; resolves when the caller has received the result of its handler. */
   addAndWait?(id: number): Promise<unknown>;
-  /** Begins to run the added runs, with the configured concurrency, and waits for the promise that `handle` returns. */
+  /** Starts to execute the added runs with the configured concurrency. A run ends when the promise returned by `handle` resolves. */
   work(handle: (id: number) => void | Promise<void>): Promise<unknown>;
-  /** Begins to run `count` tasks, each at every minute's start; a task's number is the id. */
+  /** Defines `count` tasks that are due at the start of each minute and executes them; `handle` receives the task's number. */
   everyMinute?(tasks: number, handle: (id: number) => void): Promise<unknown>;
-  /** Like `everyMinute`, with a given period; each task is due at its own time within the period. */
+  /** As `everyMinute`, but with a period of `periodMs`; each task is due at its own offset in the period. */
   everyPeriod?(tasks: number, periodMs: number, handle: (id: number) => void): Promise<unknown>;
-  /** Begins to run tasks that are in its store already and have no code here; the id is the slot's time. */
+  /** Executes tasks that are already stored and have no handler in this process; `handle` receives the slot's time as the id. */
   workStored?(handle: (id: number) => void): Promise<unknown>;
-  /** Stops gracefully: runs in progress end first. */
+  /** Stops gracefully, after the runs in progress have ended. */
   stop(): Promise<unknown>;
 }
 
-/** The contender's own tables, queried by the measuring process. */
+/** Queries of the contender's own tables, which the measuring process makes. */
 export interface Books {
-  /** Runs that were added and have not ended; also failed ones that are kept for another try. */
+  /** Returns the number of unfinished runs, including failed runs that await a retry. */
   left(): Promise<number>;
-  /** The number of successful ends; null if the contender does not count them. */
+  /** Returns the number of successful runs; null if the contender does not count them. */
   ended(): Promise<number | null>;
 }
 
@@ -53,7 +53,7 @@ export interface ContenderModule {
 
 export type Query = <Row>(text: string) => Promise<Row[]>;
 
-/** The modules beside this file, by the names that reports use; all except the first are peers from npm. */
+/** Names of the modules in this folder, as reports show them. All but the first are peers from npm. */
 export const contenders = ["carillon", "graphile-worker", "pg-boss", "bullmq"] as const;
 export type Name = (typeof contenders)[number];
 
@@ -62,8 +62,8 @@ export async function moduleOf(who: string): Promise<ContenderModule> {
   return import(new URL(`./${who}.js`, import.meta.url).href);
 }
 
-/** Imports a peer. Peers are installed only in the node_modules of bench/, so their types are missing at compile time. */
+/** Imports a peer's package. Peers are installed only in the node_modules of bench/, so their types are missing at compile time. */
 export const peer = (name: string) => import(name);
 
-/** The one task of all these runs. */
+/** Name of the one task to which all runs of the benches belong. */
 export const taskName = "bench";

@@ -1,6 +1,6 @@
 /**
- * One call of a bench that has peers: its flags, each contender in turn, run by run, and the report. `--save` keeps the last
- * line, with the date and the command, where `npm run bench -- chart` finds it.
+ * Runs a bench that compares Carillon with peers: parses the flags, measures each contender in turn, and prints the report. `--save` stores
+ * the report's last line with the date and the command in docs/figures, where `npm run bench -- chart` reads it.
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
@@ -13,24 +13,24 @@ import { contenders } from "./contender.ts";
 import { type Better, lineOf, ratios, ratioText } from "./ratios.ts";
 import { tellRedis } from "./redis.ts";
 
-/** The numbers that flags can set: their defaults, and their values with `--quick`. */
+/** The numbers that flags can set: the default, and the value with `--quick`. */
 export type Sizes = Record<string, { usual: number; quick: number }>;
 
 export interface Question<Given extends Sizes> {
   name: string;
   sizes: Given;
-  /** Default 3. */
+  /** Default number of runs of the bench; 3 if undefined. */
   runs?: number;
   aims?: Aim[];
-  /** Figures to compare with the best peer's: whether a higher value is better, or a lower one. */
+  /** Figures that are compared with the best peer's, and whether a higher or a lower value is better. */
   compared?: Record<string, Better>;
-  /** One contender's figures of one run. */
+  /** Measures one contender once and returns its figures. */
   measure(who: string, sizes: Record<keyof Given, number>): Promise<Figures>;
-  /** The machine's limit without a scheduler, measured in each run. */
+  /** Measures the machine's limit without any scheduler; called in each run of the bench. */
   limit?(sizes: Record<keyof Given, number>): Promise<Figures>;
-  /** The contenders that take part; default all. */
+  /** Names of the contenders that take part; default: all. */
   who?: readonly string[];
-  /** Contenders that are not peers but Carillon, used in another way: a lost run of theirs fails the call too. */
+  /** Contenders that are Carillon with other settings, not peers. The bench fails if they lose a run, as it does for Carillon. */
   ways?: readonly string[];
   notes?: string[];
 }
@@ -105,7 +105,7 @@ export async function contest<Given extends Sizes>(question: Question<Given>, ar
   print(report, given.json === true);
 }
 
-/** The folder of the stored figures that the chart shows. */
+/** The folder of the figures that `--save` stores and the chart shows. */
 export const savedFolder = new URL("../../../docs/figures/", import.meta.url);
 
 function save(report: Report, args: string[]): void {

@@ -7,7 +7,7 @@ interface Waiting {
   reject(error: Error): void;
 }
 
-/** The measuring process's side of a process under test. Its death rejects everything that waits for an answer. */
+/** The measuring process's handle of a process under test. If that process dies, all pending requests reject. */
 export class Entrant {
   readonly #child: ChildProcess;
   readonly #who: string;
@@ -39,7 +39,7 @@ export class Entrant {
     });
   }
 
-  /** Resolves when it is connected. */
+  /** Starts the process; resolves when the contender is connected. */
   static async enter(order: Order): Promise<Entrant> {
     const entrant = new Entrant(order);
     await entrant.ask("open");
@@ -55,7 +55,7 @@ export class Entrant {
     });
   }
 
-  /** A clean stop, after all runs under way have ended. */
+  /** Stops the process gracefully, after its runs in progress have ended. @throws if the exit code is not 0 */
   async stop(): Promise<void> {
     await this.ask("stop");
     const exit = await this.#ended;

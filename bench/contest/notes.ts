@@ -1,14 +1,17 @@
 import { type Figures, latenessFigures } from "../measure/figures.ts";
 import type { Entrant } from "./entrant.ts";
 
-/** The time at which each run's handler began, by the monotonic clock; the first time if there are several. */
+/** The start of each run's handler by run number, in ms on the monotonic clock; the earliest start if there are several. */
 export interface Notes {
   began: Map<number, number>;
-  /** Numbers handled more than once. */
+  /** Numbers of the runs whose handler started more than once. */
   doubled: Set<number>;
 }
 
-/** @param fromMs, untilMs only beginnings between these, by the monotonic clock: one period of a recurring task */
+/**
+ * Collects the handler starts of all `entrants`.
+ * @param fromMs with `untilMs`: only starts in this span are counted, in ms on the monotonic clock; used for one period of a recurring task
+ */
 export async function notesOf(
   entrants: Entrant[],
   fromMs = Number.NEGATIVE_INFINITY,
@@ -29,7 +32,7 @@ export async function notesOf(
   return { began, doubled };
 }
 
-/** The numbers from `from` on that never began, or began twice. */
+/** Counts the runs, of the `count` numbered from `from`, that never started (`lost`) or started more than once (`doubled`). */
 export function accounted({ began, doubled }: Notes, from: number, count: number): Figures {
   let lost = 0;
   let twice = 0;
@@ -46,10 +49,10 @@ export function first({ began }: Notes): number {
   return least;
 }
 
-/** The largest difference of two clocks of one machine; a run that begins earlier than this began before its time. */
+/** Clock readings of two processes may differ by this many ms; a run counts as early only if it starts earlier than this. */
 const clockErrorMs = 1;
 
-/** @param dueMs by number, on the monotonic clock */
+/** @param dueMs returns the due time of a run by its number, in ms on the monotonic clock */
 export function lateness({ began }: Notes, from: number, count: number, dueMs: (id: number) => number): Figures {
   const late: number[] = [];
   for (let id = from; id < from + count; id++) {

@@ -1,7 +1,7 @@
 /**
- * pg-boss at the settings that its docs recommend for speed (https://pgboss.io/api/workers): batches, no pause while they come back full, a
- * queue with a table of its own; for latency LISTEN/NOTIFY, and the shortest polling interval that it accepts, half a second. It keeps
- * finished runs as rows of the same table for at least a second and deletes them in its rounds of maintenance: this cannot be turned off.
+ * pg-boss with the settings that its docs recommend for speed (https://pgboss.io/api/workers): batches, no pause while batches are full, a
+ * queue with its own table. For low latency it uses LISTEN/NOTIFY and the shortest polling interval that pg-boss accepts, 0.5 s. pg-boss
+ * keeps finished runs in the same table for at least a second and deletes them in maintenance rounds; this cannot be turned off.
  */
 import { type Books, type Contender, type Order, peer, type Query, taskName } from "./contender.ts";
 
@@ -29,7 +29,7 @@ export async function open(order: Order): Promise<Contender> {
     connectionString: order.postgres,
     useListenNotify: prompt,
     registerInstance: false,
-    // The interval of its checks for due schedules; the shortest that it accepts.
+    // pg-boss checks for due schedules at this interval in seconds; 1 is the shortest that it accepts.
     ...(prompt ? { cronWorkerIntervalSeconds: 1, cronMonitorIntervalSeconds: 1 } : { schedule: false }),
   });
   boss.on("error", (error) => console.error(error));

@@ -1,4 +1,4 @@
-/** A process under test: one contender, and notes of the times at which its handlers began. */
+/** A process under test: runs one contender and records the start of each handler. */
 import { setTimeout as pause } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
@@ -100,7 +100,7 @@ const answers: Answers = {
   },
 };
 
-// Without the measuring process, this process has no purpose.
+// The parent process measures; when it has gone, this process exits too.
 const abandoned = () => process.exit(1);
 process.on("disconnect", abandoned);
 process.on("message", async ({ seq, call, order: given }: Ask) => {

@@ -3,7 +3,7 @@ import { type Report, summary } from "../measure/report.ts";
 
 export type Better = "more" | "less";
 
-/** The medians of one call of a bench, from its last line. */
+/** The median figures of one call of a bench, as in the last line of its output. */
 export interface Line {
   question: string;
   carillon: Figures;
@@ -13,23 +13,22 @@ export interface Line {
 
 export interface Ratio {
   figure: string;
-  /** "limit", or the name of the best peer. */
+  /** "limit", or the name of the peer with the best figure. */
   to: string;
   own: number;
   other: number;
-  /** How many times better Carillon's figure is; below 1 it is worse. */
+  /** Carillon's figure divided by the other's, or the inverse if less is better; below 1 Carillon is worse. */
   times: number;
 }
 
-/** Carillon's figures compared with the best peer's, and with the limit. */
+/** Compares Carillon's figures with those of the best peer, and with the limit. */
 export function ratios({ carillon, peers, limit }: Line, compared: Record<string, Better>): Ratio[] {
   return Object.entries(compared).flatMap(([figure, better]) => {
     const own = carillon[figure];
     if (own === undefined) return [];
     const times = (other: number) => (better === "more" ? own / other : other / own);
     const theirs = Object.entries(peers).flatMap(([who, figures]) => {
-      // A peer has no separate figure without history, so Carillon's figure without history is compared with the peer's only
-      // figure.
+      // A peer may have no separate figure without history; then Carillon's `_no_history` figure is compared with the peer's plain figure.
       const value = figures[figure] ?? figures[figure.replace("_no_history", "")];
       return value === undefined ? [] : [{ to: who, other: value }];
     });
@@ -45,7 +44,7 @@ export function lineOf({ question, carillon, peers, limit }: Report): Line {
   return { question, carillon: summary(carillon), peers: Object.fromEntries(medians), limit: summary(limit) };
 }
 
-/** @param isOwn whether the other side is not a peer but Carillon, used in another way */
+/** @param isOwn true if `to` is Carillon with other settings, not a peer */
 export function ratioText({ figure, to, own, other, times }: Ratio, isOwn: boolean): string {
   const beside = to === "limit" || isOwn ? `the ${to}, ${other}` : `the best peer, ${to}, ${other}`;
   return `${figure}: ${own}, ${rounded(Number(times.toPrecision(3)))} times as good as ${beside}`;

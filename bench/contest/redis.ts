@@ -1,7 +1,7 @@
-/** The part of Redis's protocol that a bench itself needs: one command on a connection of its own. */
+/** A minimal Redis client for the benches: sends one command on a new connection. */
 import { connect } from "node:net";
 
-/** @returns the raw answer, without the QUIT's */
+/** @returns the raw reply to `command`, without the reply to QUIT */
 export function tellRedis(url: string, command: string): Promise<string> {
   const { hostname, port } = new URL(url);
   return new Promise((resolve, reject) => {

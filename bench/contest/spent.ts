@@ -1,8 +1,8 @@
 import type { Arena } from "./arena.ts";
 
 /**
- * Returns a function that returns the statement time since the call, counted by the server for this database. It includes the
- * bench's own few queries among thousands.
+ * Returns a function that returns the execution time of statements since this call, in µs, as PostgreSQL counts it for this database. The
+ * figure includes the bench's own few queries.
  */
 export async function spentBy({ client }: Arena): Promise<() => Promise<{ us: number; calls: number }>> {
   await client.query("create extension if not exists pg_stat_statements");

@@ -7,12 +7,12 @@ import type { Entrant } from "./entrant.ts";
 import { accounted, lateness, notesOf } from "./notes.ts";
 
 const batch = 2_000;
-/** The time from the first request to the first run's due time, in which all runs must be added. */
+/** The time in ms from the first add to the first run's due time; adding all runs must not take longer. */
 const leadMs = 4_000;
 
 /**
- * Adds `count` runs, spread evenly over a time: how late does each begin?
- * @param from the number of the first @param left the runs in its tables beside these
+ * Adds `count` runs, spread evenly over `overMs`, and measures how late each starts.
+ * @param from number of the first run @param left number of other unfinished runs that remain in the contender's tables
  */
 export async function timers(
   arena: Arena,

@@ -5,9 +5,9 @@ export interface Order {
   name: string;
   sessionTimeoutMs?: number;
   graceMs?: number;
-  /** Each start and end is written to this file as it happens, so that a kill -9 loses none. */
+  /** Path of the file to which handlers write each start and end at once, so that no line is lost at a kill -9. */
   log: string;
-  /** The duration of a first attempt. */
+  /** The duration of a first attempt, in ms. */
   workMs: number;
 }
 

@@ -1,4 +1,4 @@
-/** A worker under test: scheduler and worker, with defaults except the ordered settings; its handlers note each start and end. */
+/** A worker under test: scheduler and worker with default settings except those in the order. Its handlers log each start and end. */
 import { openSync, writeSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
 import { carillon } from "carillon";
@@ -31,7 +31,7 @@ process.on("message", () => {
     },
   );
 });
-// Without the measuring process, this process has no purpose.
+// The parent process measures; when it has gone, this process exits too.
 process.on("disconnect", () => process.exit(1));
 await tower.start();
 process.send?.("started");

@@ -17,7 +17,7 @@ export class BenchWorker {
     });
   }
 
-  /** Resolves when it has joined. */
+  /** Starts the process; resolves when the worker has joined the cluster. */
   static async start(order: Order): Promise<BenchWorker> {
     const worker = new BenchWorker(order);
     const started = new Promise<undefined>((resolve) => worker.#child.once("message", () => resolve(undefined)));
@@ -26,14 +26,14 @@ export class BenchWorker {
     return worker;
   }
 
-  /** Kills the worker (kill -9). @returns the time of the kill, epoch ms */
+  /** Kills the worker (kill -9). @returns the time of the kill in epoch ms */
   kill(): number {
     const atMs = Date.now();
     this.#child.kill("SIGKILL");
     return atMs;
   }
 
-  /** Stops the worker gracefully; resolves when it has ended. */
+  /** Stops the worker gracefully; resolves when its process has ended. @throws if the exit code is not 0 */
   async stop(): Promise<void> {
     this.#child.send("stop");
     const exit = await this.#ended;

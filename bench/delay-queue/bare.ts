@@ -1,4 +1,4 @@
-/** Measures the machine and the probe without a queue: a local timer for each item. */
+/** Measures the machine and the recording without a queue: starts each item by a local timer. */
 import { StartNotes } from "../measure/starts.ts";
 import { answerAsSubject } from "../measure/subject.ts";
 import type { Schedule } from "./order.ts";
@@ -11,7 +11,7 @@ function arm(number: number): void {
   const dueMs = firstMs + number * everyMs;
   setTimeout(
     () => {
-      // Timers may fire a little early by the wall clock.
+      // A timer can fire slightly early by the wall clock; then wait again.
       if (Date.now() < dueMs) return arm(number);
       notes.note(number, dueMs);
       if (number + 1 < count) arm(number + 1);

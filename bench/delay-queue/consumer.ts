@@ -1,4 +1,4 @@
-/** Carillon's delay queue in a process of its own: notes when each item's handler starts, and does nothing else. */
+/** Carillon's delay queue in a process of its own; each handler only records its start. */
 import { connect, DelayQueue } from "@carillon/zookeeper";
 import { StartNotes } from "../measure/starts.ts";
 import { answerAsSubject } from "../measure/subject.ts";

@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { type Start, startsOf } from "../measure/starts.ts";
 import type { Order } from "./order.ts";
 
-/** Java's program, as source: compiled when it starts. */
+/** Path of the Java source file; the `java` command compiles it at each start. */
 const program = fileURLToPath(new URL("../../delay-queue/java/Consumer.java", import.meta.url));
 const startMs = 30_000;
 const endMs = 5_000;
@@ -27,10 +27,10 @@ export class Curator {
   private constructor(child: ChildProcessByStdio<Writable, Readable, null>) {
     this.#child = child;
     this.#exit = new Promise((resolve) => child.once("close", () => resolve()));
-    child.stdin.on("error", () => undefined); // The process has ended, and its exit code says why.
+    child.stdin.on("error", () => undefined); // A write fails only when the process has ended; its exit code gives the reason.
   }
 
-  /** @param juteMaxBuffer the limit, in bytes, of a reply; undefined: Java's default */
+  /** @param juteMaxBuffer the maximum size of a reply in bytes; undefined: Java's default */
   static async start({ url, path, lockPath }: Order, juteMaxBuffer: number | undefined): Promise<Curator> {
     const classpath = told("CARILLON_TEST_ZOOKEEPER_CURATOR_CLASSPATH");
     const settings = juteMaxBuffer === undefined ? [] : [`-Djute.maxbuffer=${juteMaxBuffer}`];
@@ -55,12 +55,12 @@ export class Curator {
     return curator;
   }
 
-  /** Its output so far. */
+  /** The starts that the consumer has printed so far. */
   get starts(): Start[] {
     return startsOf(Float64Array.from(this.#notes));
   }
 
-  /** Its peak memory. */
+  /** The peak memory of the process in bytes; NaN if it cannot be read. */
   rssBytes(): number {
     const status = readFileSync(`/proc/${this.#child.pid}/status`, "utf8");
     return Number(/VmHWM:\s*(\d+) kB/.exec(status)?.[1] ?? Number.NaN) * 1024;

@@ -1,4 +1,4 @@
-/** The orders for a consumer under test. Each item's text is its number and the time when it is due, in epoch ms. */
+/** The configuration of a consumer under test. Each item's text holds its number and its due time in epoch ms. */
 export interface Order {
   url: string;
   path: string;
@@ -6,7 +6,7 @@ export interface Order {
   concurrency: number;
 }
 
-/** When items come due: the first, and the interval of the others. */
+/** The due times of `count` items: the first in epoch ms, then one every `everyMs`. */
 export interface Schedule {
   firstMs: number;
   everyMs: number;

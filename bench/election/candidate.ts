@@ -2,7 +2,7 @@ import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
 
-/** The orders for a candidate at its start. */
+/** The configuration of a candidate's process. */
 export interface Candidacy {
   url: string;
   path: string;
@@ -10,24 +10,24 @@ export interface Candidacy {
   sessionTimeoutMs: number;
 }
 
-/** One event that a candidate reported, and its time. */
+/** One event that a candidate printed, with its time. */
 export interface Told {
   what: string;
-  /** The time on the monotonic clock that all processes of the machine share; Java's System.nanoTime reads the same on Linux. */
+  /** Time of the event in ns, on the monotonic clock that all processes of the machine share (on Linux, Java's System.nanoTime too). */
   atNs: bigint;
   more: string;
 }
 
 const patienceMs = 120_000;
 
-/** The current time in ns, on the clock of the candidates' events. */
+/** The current time in ns, on the same clock as the times of the candidates' events. */
 export const now = (): bigint => process.hrtime.bigint();
 
 export const msBetween = (from: bigint, to: bigint): number => Number(to - from) / 1e6;
 
 /**
- * A process that stands for election. It receives `join`, `leave`, `watch` and `belief`, and prints lines `WHAT NANOSECONDS [MORE]`: ready,
- * joined, leads, leaving, left, belief.
+ * A process that stands for election. It reads the commands `join`, `leave`, `watch` and `belief`, and prints lines of the form
+ * `WHAT NANOSECONDS [MORE]`, where WHAT is ready, joined, leads, leaving, left or belief.
  */
 export class Candidate {
   readonly id: string;
@@ -41,7 +41,7 @@ export class Candidate {
     this.id = id;
     const [program = "", ...words] = command;
     this.#child = spawn(program, words, { stdio: ["pipe", "pipe", "inherit"] });
-    this.#child.stdin.on("error", () => undefined); // The process has ended, and its exit code says why.
+    this.#child.stdin.on("error", () => undefined); // A write fails only when the process has ended; its exit code gives the reason.
     this.#exit = new Promise((resolve) => this.#child.once("close", () => resolve()));
     void this.#exit.then(() => {
       this.#gone = true;
@@ -58,7 +58,7 @@ export class Candidate {
     this.#child.stdin.write(`${word}\n`);
   }
 
-  /** The first event of this kind after its first `since` events. */
+  /** Waits for an event of the kind `what`, ignoring the first `since` events, and returns it. @throws after the time limit */
   async says(what: string, since: number): Promise<Told> {
     const deadline = performance.now() + patienceMs;
     for (;;) {

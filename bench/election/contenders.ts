@@ -1,6 +1,6 @@
 /**
- * Many contenders for one lock, each with a session of its own, in one process. On `go` all get in line; each gives the lock up as soon as
- * it has it. Then the process prints the results, as one line of JSON.
+ * Many contenders for one lock, each with a session of its own, in one process. On the command `go` all request the lock, and each releases
+ * the lock as soon as it is granted. Then the process prints the results as one line of JSON.
  */
 import { createInterface } from "node:readline";
 import { connect, Mutex, type Session, type ZooKeeper } from "@carillon/zookeeper";
@@ -12,9 +12,9 @@ export interface Contention {
 }
 
 export interface Contended {
-  /** One entry for each time that a contender had the lock. */
+  /** One entry for each time that a contender held the lock, with its begin and end on the monotonic clock. */
   holds: { fence: string; fromNs: string; toNs: string }[];
-  /** The nodes whose deletion woke a waiter, once for each wake-up. */
+  /** Paths of the nodes whose deletion woke a waiter; a path appears once for each wake-up. */
   woke: string[];
 }
 
@@ -32,7 +32,7 @@ async function contend(zk: ZooKeeper): Promise<void> {
 }
 
 /**
- * The same client, except that its sessions record each watched node whose deletion wakes a waiter, unless the client itself made the node.
+ * Wraps `zk` so that its sessions record in `contended.woke` each watched node that is deleted, except nodes that this client created.
  */
 function counting(zk: ZooKeeper): ZooKeeper {
   const own = new Set<string>();

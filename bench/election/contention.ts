@@ -1,4 +1,4 @@
-/** Many contenders for one lock, each a session: the sessions that a release wakes, and the requests of an acquisition. */
+/** Many contenders for one lock, each with its own session: how many sessions does a release wake, how many requests is an acquisition? */
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { setTimeout as pause } from "node:timers/promises";
@@ -13,8 +13,8 @@ const processes = 2;
 const patienceMs = 300_000;
 
 /**
- * The lock is held until all are in line; then each that gets it gives it up.
- * @param faults receives the faults
+ * Holds the lock until all contenders wait for it, then releases it; each contender releases the lock as soon as it is granted.
+ * @param faults receives a text for each fault
  */
 export async function contention(zk: ZooKeeper, url: string, count: number, faults: string[]): Promise<Figures> {
   const path = `/bench-${process.pid}-lock-${count}`;
@@ -26,7 +26,7 @@ export async function contention(zk: ZooKeeper, url: string, count: number, faul
   try {
     await Promise.all(groups.map(({ line }) => line()));
     const packets = async () => sum(await counters(url), "packets_received");
-    // The requests that reading the servers' counts itself adds to the counts.
+    // Two counts in a row show how many requests a count itself adds.
     const [quiet, before] = [await packets(), await packets()];
     for (const { go } of groups) go();
     let looks = 0;
@@ -51,7 +51,7 @@ export async function contention(zk: ZooKeeper, url: string, count: number, faul
     if (doubled > 0) problem(`${doubled} times two had it at once`);
     const woken = new Map<string, number>();
     for (const node of told.flatMap(({ woke }) => woke)) woken.set(node, (woken.get(node) ?? 0) + 1);
-    // The number of releases that wake a waiter equals the number of contenders: our first release, and all of theirs except the last.
+    // Every release except the last wakes a waiter: the bench's own and those of all contenders but one, so `count` releases in all.
     if (woken.size !== count) problem(`${woken.size} releases woke someone`);
     return {
       doubled,
@@ -67,7 +67,7 @@ export async function contention(zk: ZooKeeper, url: string, count: number, faul
 
 function start(order: Contention) {
   const child = spawn(process.execPath, [program, JSON.stringify(order)], { stdio: ["pipe", "pipe", "inherit"] });
-  child.stdin.on("error", () => undefined); // The process has ended, and the end of its output says so.
+  child.stdin.on("error", () => undefined); // A write fails only when the process has ended; then its output ends too.
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
   return {
     child,

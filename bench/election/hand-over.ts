@@ -1,21 +1,21 @@
-/** The measurements of elections: leaders that leave, are killed, or are stopped and continue. */
+/** The measurements of elections: leaders that close, are killed, or are stopped (SIGSTOP) and continued. */
 import { setTimeout as pause } from "node:timers/promises";
 import { type Figures, median, percentile } from "../measure/figures.ts";
 import { type Candidate, msBetween, now, type Told } from "./candidate.ts";
 
-/** How to start a candidate of one kind. */
+/** Starts a candidate's process. */
 export type Start = (id: string) => Candidate;
 
-/** How long after it continues a stopped leader's belief is watched. */
+/** The time in ms for which a stopped leader is watched after it continues. */
 const beliefMs = 1_000;
 
-/** Candidates of one election. */
+/** The candidates of one election, and the measurements on them. */
 export class Election {
   readonly #start: Start;
   readonly #candidates: Candidate[] = [];
   #leader: Candidate | undefined;
   #started = 0;
-  /** The faults, in words. */
+  /** Descriptions of the faults found so far. */
   readonly faults: string[] = [];
   #fence = 0n;
 
@@ -23,7 +23,7 @@ export class Election {
     this.#start = start;
   }
 
-  /** Starts `count` candidates; when it resolves, all are in line and one of them leads. */
+  /** Starts `count` candidates; resolves when all have joined the election and one of them leads. */
   async begin(count: number): Promise<void> {
     for (let i = 0; i < count; i++) await this.#add();
     const [first] = this.#candidates;
@@ -31,7 +31,7 @@ export class Election {
     this.#leads(first, await first.says("leads", 0));
   }
 
-  /** Leaders that close, one after the other, and get in line again. @returns ms from its call to the next one's leadership */
+  /** Lets the leader close and rejoin, `times` times. @returns for each, the ms from the leader's call of `close` to the next leadership */
   async handOver(times: number): Promise<number[]> {
     const took: number[] = [];
     for (let i = 0; i < times; i++) {
@@ -48,7 +48,7 @@ export class Election {
     return took;
   }
 
-  /** Leaders that are killed; others take their place in the line. @returns ms until the next one leads */
+  /** Kills the leader and adds a new candidate, `times` times. @returns for each, the ms from the kill to the next leadership */
   async kill(times: number): Promise<number[]> {
     const took: number[] = [];
     for (let i = 0; i < times; i++) {
@@ -63,13 +63,16 @@ export class Election {
     return took;
   }
 
-  /** Leaders that are stopped until another leads. @returns ms for which the old one still believes that it leads */
+  /**
+   * Stops the leader (SIGSTOP) until another candidate leads, then continues it, `times` times.
+   * @returns for each, the ms for which the old leader still believed that it led after it continued
+   */
   async stop(times: number): Promise<number[]> {
     const believed: number[] = [];
     for (let i = 0; i < times; i++) {
       const old = this.#leader as Candidate;
       old.ask("watch");
-      await pause(50); // until it checks
+      await pause(50); // Wait until the candidate has begun to check.
       const since = this.#marks();
       old.signal("SIGSTOP");
       await this.#next(since, old);
@@ -81,7 +84,7 @@ export class Election {
       const { more: _, atNs } = await old.says("belief", asked);
       if (atNs === 0n) this.faults.push(`candidate ${old.id} never believed that it led`);
       believed.push(Math.max(0, msBetween(goesOnNs, atNs)));
-      // The candidate watches its belief for ever: a fresh one takes its place.
+      // There is no command that ends the watching, so a new candidate replaces this one.
       this.#candidates.splice(this.#candidates.indexOf(old), 1);
       await old.kill();
       await this.#add();
@@ -110,7 +113,7 @@ export class Election {
     return new Map(this.#candidates.map((candidate) => [candidate, candidate.told.length]));
   }
 
-  /** The next leader after `old`. */
+  /** Waits until a candidate other than `old` leads, and returns its event. Two leaders at once are a fault. */
   async #next(since: Map<Candidate, number>, old: Candidate): Promise<Told> {
     const others = this.#candidates.filter((candidate) => candidate !== old);
     const [next, told] = await Promise.any(
@@ -126,7 +129,7 @@ export class Election {
 
   #leads(candidate: Candidate, { more }: Told): void {
     this.#leader = candidate;
-    if (more === "") return; // Java's candidates have no fence.
+    if (more === "") return; // Java's candidates print no fence.
     if (BigInt(more) <= this.#fence) this.faults.push(`fence ${more} of ${candidate.id} after ${this.#fence}`);
     this.#fence = BigInt(more);
   }

@@ -1,4 +1,4 @@
-/** A candidate: Carillon's leader latch in a process of its own. candidate.ts describes its messages. */
+/** A candidate that uses Carillon's leader latch, in a process of its own. candidate.ts describes its commands and output. */
 import { createInterface } from "node:readline";
 import { connect, LeaderLatch } from "@carillon/zookeeper";
 import type { Candidacy } from "./candidate.ts";
@@ -9,7 +9,7 @@ const tell = (what: string, atNs = process.hrtime.bigint(), more = "") =>
 
 const zk = await connect(url, { sessionTimeoutMs });
 let latch = new LeaderLatch(zk, path, { id });
-/** The last time at which it believed that it leads, checked every millisecond: the time just before the check. */
+/** The last time in ns at which the latch still reported leadership, read every millisecond; taken just before the check. */
 let believedNs = 0n;
 
 const words: Record<string, () => Promise<void>> = {

@@ -4,17 +4,17 @@ import type { BenchNode } from "../cluster/node.ts";
 
 export interface Fault {
   readonly name: string;
-  /** True if the fault needs a coordination service. */
+  /** True if the fault is possible only with a coordination service. */
   readonly ofService?: boolean;
   readonly graceful?: boolean;
   /** True if a new process replaces the victim. */
   readonly replaced?: boolean;
-  /** About how long a round of it takes; for messages. */
+  /** The approximate duration of one round in ms, for the estimate that the bench prints. */
   readonly aboutMs: number;
-  /** Whether its victim continues with its claims, so that none of them may be late. */
+  /** True if the victim continues its claimed runs, so that their lateness counts as well. */
   readonly livesOn?: boolean;
   inflict(victim: BenchNode, round: number): Promise<void> | void;
-  /** Ends the fault; called once another node leads. */
+  /** Ends the fault; called once another node leads. `sinceMs` is the time of the fault in epoch ms. */
   mend(cluster: Cluster, victim: BenchNode, sinceMs: number): Promise<void> | void;
 }
 
@@ -24,7 +24,7 @@ const replace = async (cluster: Cluster, victim: BenchNode) => {
   await cluster.remove(victim);
   await cluster.add();
 };
-/** Each kind of cut in turn: connections that break, and a network that swallows everything. */
+/** Alternates between two kinds of network fault: refused connections in odd rounds, a network that drops everything in even ones. */
 const cut = (round: number) => (round % 2 === 1 ? "refuse" : "silence");
 
 export const faults: readonly Fault[] = [

@@ -1,4 +1,4 @@
-/** The process under test: a node with defaults that plans, listens and runs nothing itself. */
+/** The process under test: a node with default settings that plans and serves the HTTP API, and executes no runs. */
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { carillon } from "carillon";
 import { answerAsSubject } from "../measure/subject.ts";

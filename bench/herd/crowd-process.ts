@@ -1,7 +1,7 @@
 import { type ChildProcess, fork } from "node:child_process";
 import type { Asked, Order, Told } from "./crowd.ts";
 
-/** A process full of members. */
+/** A process that contains many members. */
 export class Crowd {
   readonly #child: ChildProcess;
   #answer: { resolve: (leads: number) => void; reject: (error: Error) => void } | undefined;
@@ -19,7 +19,7 @@ export class Crowd {
     this.#child.on("exit", (code, signal) => this.#answer?.reject(new Error(`a crowd ended with ${signal ?? code}`)));
   }
 
-  /** @returns the number of its nodes that lead then */
+  /** Sends an order to the process. @returns the number of its nodes that lead afterwards */
   ask(asked: Asked): Promise<number> {
     const answer = this.#next();
     this.#child.send(asked);

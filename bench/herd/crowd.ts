@@ -1,6 +1,6 @@
 /**
- * Many members in one process, each with a session or connection of its own: scheduler nodes with their whole membership but without the
- * engine, and workers that are shown. The process carries out its orders and reports when each is done.
+ * Many members in one process, each with its own session or connection: scheduler nodes with full membership but without the engine, and
+ * registered workers. The process executes orders of the measuring process and reports when each is done.
  */
 import { setMaxListeners } from "node:events";
 import { setTimeout as pause } from "node:timers/promises";
@@ -19,7 +19,7 @@ export interface Order {
   coordination: string;
   store: string;
   schema: string;
-  /** The prefix of its members' names. */
+  /** The prefix of the names of this process's members. */
   crowd: string;
   sessionTimeoutMs: number;
   beatMs: number;
@@ -36,7 +36,7 @@ const store = await openPostgres({ url: order.store, schema: order.schema, conne
 const { clusterId } = await store.sessions.cluster();
 const storeClock = new StoreClock(systemClock);
 const none = new AbortController();
-setMaxListeners(0, none.signal); // each member adds its own listener
+setMaxListeners(0, none.signal); // Each member adds its own listener.
 let made = 0;
 
 type Witness = Awaited<ReturnType<typeof openRedisWitness>>;
@@ -73,8 +73,8 @@ async function nodeJoins(): Promise<void> {
 }
 
 /**
- * Registers a worker whose row shows that it relies on the service. Unlike a worker in its own process, which sends a heartbeat
- * every 5 s, it sends no further heartbeats.
+ * Registers a worker and marks its row as relying on the coordination service. A worker in its own process sends a heartbeat to the store
+ * every 5 s; this worker sends only this one.
  */
 async function workerJoins(): Promise<void> {
   const witness = await openWitness();
@@ -100,7 +100,7 @@ async function workerLeaves(): Promise<void> {
   await one.witness.leave();
 }
 
-/** Removes a node that is not the leader, because a change of leaders is measured separately. */
+/** Removes a node that does not lead, because a change of leaders is measured separately. */
 async function nodeLeaves(): Promise<void> {
   const one = nodes.findLast(({ membership }) => membership.term() === null);
   if (!one) throw new Error("no follower is left");
@@ -130,5 +130,5 @@ process.on("message", (asked: Asked) => {
     (error: unknown) => tell({ failed: String(error) }),
   );
 });
-process.on("disconnect", () => process.exit()); // Without the measuring process, this process has no purpose.
+process.on("disconnect", () => process.exit()); // The parent process measures; when it has gone, this process exits too.
 tell({ done: true, leads: 0 });

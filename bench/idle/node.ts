@@ -1,4 +1,4 @@
-/** The process under test: a node with all defaults, and one task that is not due. */
+/** The process under test: a node with default settings, and one task that is not due. */
 import { carillon, cron } from "carillon";
 import { answerAsSubject } from "../measure/subject.ts";
 

@@ -1,7 +1,7 @@
 /**
- * The queries of a peer's one worker while there is nothing to do: at its settings against a backlog, with its default polling interval,
- * and at those against lateness (`_prompt`). All peers run at once, since none of them does any work. Each has a database of its own, whose
- * statements PostgreSQL counts; BullMQ has Redis to itself.
+ * How many queries does one worker of a peer send while there is nothing to do? Measured with the peer's settings for a backlog (with its
+ * default polling interval), and with those for low latency (`_prompt`). All peers run at once, since none of them does any work. Each has
+ * its own database, whose statements PostgreSQL counts; BullMQ alone uses Redis.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { Arena } from "../contest/arena.ts";
@@ -36,7 +36,7 @@ async function idle(who: string, profile: Order["profile"], seconds: number): Pr
     const runs = await arena.enter("runs");
     await runs.ask("work");
     await pause(settleMs);
-    // Two counts in a row give the statements that a count itself adds.
+    // Two counts in a row show how many statements a count itself adds.
     const [quiet, before] = [await asked(), await asked()];
     await pause(seconds * 1_000);
     const calls = (await asked()) - before - (before - quiet);
@@ -47,7 +47,7 @@ async function idle(who: string, profile: Order["profile"], seconds: number): Pr
   }
 }
 
-/** Redis's own count, which may include commands that scripts call. */
+/** Returns the number of commands that Redis has processed; Redis may include commands called by scripts. */
 async function redisCommands(): Promise<number> {
   const stats = await tellRedis(process.env.CARILLON_BENCH_REDIS_URL ?? "", "INFO stats");
   return Number(/total_commands_processed:(\d+)/.exec(stats)?.[1]);

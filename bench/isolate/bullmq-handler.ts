@@ -1,4 +1,4 @@
-/** The handler of handler.ts, as a sandboxed processor of BullMQ. */
+/** The handlers of handler.ts, as a sandboxed processor of BullMQ. */
 import { compute } from "./handler.ts";
 
 export default async ({ data }: { data: { ms?: number } }) => {

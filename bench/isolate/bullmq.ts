@@ -1,4 +1,4 @@
-/** A BullMQ worker under test: a plain processor beside a sandboxed one, in a process or a thread for each job. */
+/** A BullMQ worker under test: a plain processor, and a sandboxed processor that runs each job in a process or thread. */
 import { peer } from "../contest/contender.ts";
 import { StartNotes } from "../measure/starts.ts";
 import { answerAsSubject } from "../measure/subject.ts";

@@ -1,4 +1,4 @@
-/** The isolated handler: computes without a pause, or does nothing. */
+/** The isolated handler: computes for the payload's time without a pause, or does nothing if the payload is null. */
 import { isMainThread } from "node:worker_threads";
 import type { Run } from "carillon";
 import type { Computing } from "./order.ts";
@@ -7,7 +7,7 @@ export function compute(ms: number): void {
   for (const end = performance.now() + ms; performance.now() < end; );
 }
 
-/** @returns for a handler that computes, where it ran */
+/** @returns undefined for a null payload, else whether it ran in the main thread, and the duration in ms */
 export default function handle(_run: Run, payload: Computing | null) {
   if (payload === null) return undefined;
   const began = performance.now();

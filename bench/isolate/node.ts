@@ -1,4 +1,4 @@
-/** A node under test, with defaults except the ordered settings; its handlers note their start. */
+/** A node under test, with default settings except those in the order. Its handlers record their starts. */
 import { carillon, every } from "carillon";
 import { StartNotes } from "../measure/starts.ts";
 import { answerAsSubject } from "../measure/subject.ts";
@@ -23,7 +23,7 @@ const computing = { group: "computing" };
 if (computes === "plain") tower.task("computing", computing, handle);
 else if (computes !== null) tower.task("computing", { ...computing, isolate: computes }, file);
 
-/** One run at a time, the kinds in turn: the time from the handler's call to its end, as measured in the worker. */
+/** Runs the kinds of handler in turn, one run at a time, and records the time from the handler's call until the worker has its result. */
 async function noteDurations(): Promise<void> {
   let beganMono = 0;
   let ended: (ms: number) => void = () => undefined;

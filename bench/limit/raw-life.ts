@@ -1,7 +1,7 @@
 /**
- * The life of a run as raw SQL: this server's rate in this minute with nothing but the statements. One connection, one statement after the
- * other, batches of 2,000, prepared; a live table with the fewest columns that a scheduler needs, with one index to claim by. Two layouts:
- * a row is deleted when it has ended, or it is moved to a history with an index over its time.
+ * Inserts, claims and completes runs by bare SQL, to measure this server's current rate for the statements alone. One connection sends one
+ * prepared statement after the other, in batches of 2,000. The live table has the fewest columns that a scheduler needs, and one index for
+ * claims. Two layouts: a completed row is deleted, or it is moved to a history table with an index on its end.
  */
 import pg from "pg";
 import type { Figures } from "../measure/figures.ts";
@@ -42,8 +42,9 @@ const movedSql = `
   select id, due_ms, created_ms, fence, claimed_ms, $3, task_id, 0, priority, payload from gone`;
 
 /**
- * Rows a second. `per_s` is claim and complete with history, which equals a drain; `per_s_no_history` without.
- * @throws when a row is missing
+ * Returns rates in rows per second. `per_s` covers claim and complete with history, the same work as the bench `drain`; `per_s_no_history`
+ * covers both without history.
+ * @throws if a row was not completed
  */
 export async function rawLife(url: string, rows: number): Promise<Figures> {
   const client = new pg.Client({ connectionString: url });

@@ -1,7 +1,7 @@
 /**
- * The client, in a process of its own: requests written by hand on kept connections, one under way on each. A general client, which parses
- * every field, takes more of the processor for a read than the server does, and would be measured instead. Every answer's status, type and
- * length are checked, and one in 64 is parsed as JSON and compared with the request.
+ * The client, in a process of its own: it writes prepared requests to open connections, one request at a time on each. A general HTTP
+ * client parses every header and would need more CPU time for a read than the server, so that the client would be measured. The status,
+ * type and length of every answer are checked; one answer in 64 is parsed as JSON and compared with the request.
  */
 import { connect, type Socket } from "node:net";
 
@@ -13,20 +13,20 @@ export interface ReaderOrder {
   requests: Asked[];
 }
 
-/** One request that is sent again and again, among others at random. */
+/** One request; the reader sends it again and again, in random order with the others. */
 export interface Asked {
   method: "GET" | "POST";
   path: string;
   body?: unknown;
-  /** The answer's status. */
+  /** The expected status of the answer. */
   status: number;
-  /** A text that a parsed answer must contain. */
+  /** Fields and values that a parsed answer must contain. */
   has: Record<string, unknown>;
 }
 
 export interface ReaderAnswer {
   asked: number;
-  /** The number of these that were parsed as JSON. */
+  /** The number of answers that were parsed as JSON. */
   read: number;
   tookMs: number;
   cpuUs: number;
@@ -69,7 +69,7 @@ async function open(port: number): Promise<Socket> {
   return socket;
 }
 
-/** Sends a request, waits for the answer and sends the next, until the time is over. */
+/** Sends a request, waits for the answer and sends the next, until the time `until` has come. */
 function ask(socket: Socket, written: Written[], until: number): Promise<{ asked: number; read: number }> {
   return new Promise((resolve, reject) => {
     let asked = 0;

@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import type { Carillon } from "carillon";
 
-/** A token in the server's own form; by default of a user who may enqueue. */
+/** Creates a user and an API token of that user, by default with the operator role, which may enqueue. @returns the token */
 export async function makeToken(
   tower: Carillon,
   name = "bench",

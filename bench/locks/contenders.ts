@@ -1,4 +1,4 @@
-/** Some contenders for one lock in one process. On `go`, each takes it, holds it for 1 ms and gives it up, again and again. */
+/** Several contenders for one lock in one process. On `go`, each repeatedly acquires the lock, holds it for 1 ms and releases it. */
 import { setTimeout as pause } from "node:timers/promises";
 import type { Contended, Order, Party } from "./order.ts";
 import { parties } from "./parties.ts";
@@ -24,7 +24,7 @@ async function contend(party: Party): Promise<Contended> {
       const toNs = process.hrtime.bigint();
       await release();
       heldNs.push(fromNs, toNs);
-      // A wait that began within the time and ended after it is the end of the queue: it counts as a wait, and not in the rate.
+      // An acquisition that ends after the measured time counts as a wait, but not in the rate.
       waitMs.push(waited);
       if (performance.now() <= until) (acquired[contender] as number)++;
     }
@@ -48,7 +48,7 @@ process.on("message", () => {
   );
 });
 process.on("disconnect", () => process.exit());
-// Everything that the first use sets up is set up before the measurement.
+// One acquisition before the measurement, because the first use creates what the lock needs.
 const first = await party.acquire(0);
 await first();
 process.send?.("ready");

@@ -6,29 +6,28 @@ export interface Order {
   postgres: string;
   zookeeper: string;
   redis: string;
-  /** The name of the lock, and of everything it needs: fresh for each order. */
+  /** Name of the lock; prefix of its keys or paths. Each order uses a new name. */
   name: string;
 }
 
 export interface Contended {
-  /** One entry for each contender. */
+  /** The number of acquisitions of each contender. */
   acquired: number[];
   waitMs: number[];
   /**
-   * Times by the machine's monotonic clock, which its processes share: alternately when a contender got the lock and when it
-   * released it.
+   * Times in ns on the machine-wide monotonic clock, in pairs: when a contender acquired the lock and when it released it.
    */
   heldNs: BigInt64Array;
   cpuUs: number;
 }
 
-/** A way to lock. */
+/** One kind of lock under test. */
 export interface Party {
   /** @returns a function that releases the lock */
   acquire(contender: number): Promise<() => Promise<unknown>>;
   close(): Promise<unknown>;
 }
 
-/** The longest wait for the lock, in ms; longer than a measurement lasts. */
+/** The longest wait for the lock, in ms; a measurement ends sooner. */
 export const patienceMs = 60_000;
 export const ttlMs = 10_000;

@@ -1,4 +1,4 @@
-/** Ways to lock, each at the settings that its own docs recommend, or at comparable settings, which are stated here. */
+/** The kinds of lock, each with the settings that its own docs recommend, or with comparable settings, which are stated here. */
 import { randomUUID } from "node:crypto";
 import { createRequire } from "node:module";
 import { setTimeout as pause } from "node:timers/promises";
@@ -9,10 +9,10 @@ import { type Order, type Party, patienceMs, ttlMs } from "./order.ts";
 
 type Open = (order: Order) => Promise<Party>;
 
-/** Peers are in a node_modules of bench/ alone: their types are not there when this is compiled. */
+/** Peers are installed only in the node_modules of bench/, so their types are missing at compile time. */
 const require = createRequire(import.meta.url);
 
-/** One Carillon for each process, as a user would run it; it neither plans nor runs. */
+/** A lock of Carillon's. Each process has one Carillon instance, as a user would have it, which neither plans nor executes runs. */
 const ours =
   (coordination: (order: Order) => string | undefined, fair: boolean): Open =>
   async (order) => {
@@ -35,7 +35,7 @@ const ours =
     };
   };
 
-/** The usual naive lock: one key, deleted by its owner alone, and some way to wait. */
+/** The usual simple lock: one Redis key that only its owner deletes. `wait` is the pause between two tries. */
 const naive =
   (wait: () => Promise<unknown>): Open =>
   async ({ redis: url, name }) => {
@@ -52,7 +52,7 @@ const naive =
   };
 
 const peers: Record<string, Open> = {
-  /** The defaults except the number of tries, because 10 tries at intervals of 200 ± 100 ms would give up in this bench. */
+  /** Default settings except the number of tries, because the default (10 tries, 200 ± 100 ms apart) would give up in this bench. */
   redlock: async ({ redis: url, name }) => {
     const Redlock = require("redlock") as new (
       clients: Redis[],
@@ -68,7 +68,7 @@ const peers: Record<string, Open> = {
       close: () => redis.quit(),
     };
   },
-  /** The defaults: retries every 10 ms. */
+  /** Default settings: a try every 10 ms. */
   "redis-semaphore": async ({ redis: url, name }) => {
     const { Mutex } = require("redis-semaphore") as {
       Mutex: new (
@@ -87,7 +87,7 @@ const peers: Record<string, Open> = {
       close: () => redis.quit(),
     };
   },
-  /** The defaults except the number of tries and the jitter, which is off by default. */
+  /** Default settings except the number of tries and the jitter, which is off by default. */
   "ioredis-lock": async ({ redis: url, name }) => {
     const { createLock } = require("@microfleet/ioredis-lock") as {
       createLock(
@@ -105,7 +105,7 @@ const peers: Record<string, Open> = {
       close: () => redis.quit(),
     };
   },
-  /** A connection for each contender, since the lock belongs to the connection. */
+  /** Each contender has its own connection, because an advisory lock belongs to a connection. */
   "pg-advisory": async ({ postgres, name, contenders }) => {
     const clients = await Promise.all(
       Array.from({ length: contenders }, async () => {

@@ -9,25 +9,25 @@ export interface DueSlot {
 
 export interface Account {
   slots_due: number;
-  /** Slots that started once and finished once, as the store's ledger and history confirm. */
+  /** Number of slots that started once and succeeded once, according to the handlers' records, the ledger and the history. */
   fired: number;
-  /** Slots recorded in the ledger as not run, with a reason. */
+  /** Number of slots that the ledger records as not run, with a reason. */
   skipped: number;
   missed: number;
-  /** Due slots with none of these outcomes. */
+  /** Number of slots that are neither fired, skipped, missed nor doubled. */
   lost: number;
-  /** Slots that started or finished more than once. */
+  /** Number of slots that started or ended more than once. */
   doubled: number;
-  /** Lateness of the fired ones, in ms. */
+  /** Lateness of each fired slot, in ms. */
   lateness: number[];
-  /** The faults, in words; empty when all adds up. */
+  /** Descriptions of the faults found; empty if the three sources agree. */
   faults: string[];
 }
 
 interface Book {
-  /** Outcomes by slot; "run", "skipped", "missed". */
+  /** The ledger's outcome of each slot: "run", "skipped" or "missed". */
   ledger: Map<string, string>;
-  /** Ends by slot. */
+  /** The outcomes of the ended runs of each slot. */
   ended: Map<string, string[]>;
   ranges: { task: number; fromMs: number; toMs: number; outcome: string }[];
   live: number;
@@ -40,10 +40,10 @@ const outcomes = ["succeeded", "failed", "cancelled"];
 const slotOutcomes = ["", "run", "skipped", "missed"];
 
 /**
- * Compares the handlers' notes and the store's records with the slots that were due. Three sources have to agree on every slot: the
- * handler's note, the ledger, and the history of ended runs.
- * @param tasks names by the numbers that notes and due slots use
- * @param schema the store's, read after the process under test has ended
+ * Compares the slots that were due with three sources, which must agree on every slot: the starts that handlers recorded, the slot ledger,
+ * and the history of ended runs.
+ * @param tasks names of the tasks; the index is the number that `due` and `starts` use
+ * @param schema the store's schema; it is read when the process under test has ended
  */
 export async function account(
   client: pg.Client,

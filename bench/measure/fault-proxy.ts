@@ -1,6 +1,6 @@
 import { connect, createServer, type Server, type Socket } from "node:net";
 
-/** A TCP proxy between one process and one server, which can simulate a cut of either kind. It implements no protocol. */
+/** A TCP proxy between one process and one server that can simulate two kinds of network failure. It does not parse the data. */
 export class FaultProxy {
   readonly #server: Server;
   readonly #pairs = new Set<readonly [Socket, Socket]>();
@@ -12,7 +12,7 @@ export class FaultProxy {
     this.#server = createServer((client) => this.#accept(client));
   }
 
-  /** @param target any URL with host and port */
+  /** Starts a proxy. @param target any URL with host and port */
   static async before(target: string): Promise<FaultProxy> {
     const proxy = new FaultProxy(target);
     await new Promise<void>((resolve, reject) => {
@@ -22,7 +22,7 @@ export class FaultProxy {
     return proxy;
   }
 
-  /** The same URL through this proxy. */
+  /** The target's URL with the host and port of this proxy. */
   get url(): string {
     const address = this.#server.address();
     if (address === null || typeof address === "string") throw new Error("the proxy does not listen");
@@ -31,24 +31,24 @@ export class FaultProxy {
     return url.href;
   }
 
-  /** Sends new connections to another server from now on. */
+  /** Connects clients that arrive from now on to another server. */
   retarget(target: string): void {
     this.#target = new URL(target);
   }
 
-  /** Every connection ends at once, and no new one is possible. */
+  /** Ends every connection at once and refuses new ones. */
   refuse(): void {
     this.#state = "refusing";
     this.#endAll();
   }
 
-  /** No byte goes through and no connection ends: a network that swallows everything. New connections are silent too. */
+  /** Forwards no byte and ends no connection, like a network that drops everything. New connections are accepted but silent too. */
   silence(): void {
     this.#state = "silent";
     for (const pair of this.#pairs) for (const socket of pair) socket.pause();
   }
 
-  /** Ends a cut of either kind. Silent connections are closed, since it is unknown which of their data was lost. */
+  /** Ends a simulated failure. Silent connections are closed, because part of their data may be missing. */
   heal(): void {
     if (this.#state === "silent") this.#endAll();
     this.#state = "open";

@@ -1,6 +1,6 @@
 export type Figures = Record<string, number>;
 
-/** @param sorted ascending @param share 0.99 for p99: the smallest value that at least this share does not exceed */
+/** @param sorted values in ascending order @param share 0.99 for p99 @returns the nearest-rank percentile; NaN without values */
 export function percentile(sorted: number[], share: number): number {
   if (sorted.length === 0) return Number.NaN;
   return sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)] as number;
@@ -13,7 +13,7 @@ export function median(values: number[]): number {
   return ((sorted[middle - 1] as number) + (sorted[middle] as number)) / 2;
 }
 
-/** min, p50, p99 and max of lateness, in ms. */
+/** Returns min, p50, p99 and max of the lateness, in ms. */
 export function latenessFigures(lateness: number[]): Figures {
   const sorted = lateness.toSorted((a, b) => a - b);
   return {
@@ -28,7 +28,7 @@ export function suffixed(figures: Figures, suffix: string): Figures {
   return Object.fromEntries(Object.entries(figures).map(([name, value]) => [name + suffix, value]));
 }
 
-/** Rounds to three significant digits; whole numbers stay exact. */
+/** Rounds to three significant digits (five from 1,000 up); whole numbers stay exact. */
 export function rounded(value: number): number {
   return Number.isInteger(value) ? value : Number(value.toPrecision(Math.abs(value) >= 1_000 ? 5 : 3));
 }

@@ -1,4 +1,4 @@
-/** Parts of Carillon that it does not export: beside its bundle, compiled from the same sources. */
+/** URL of a module that Carillon does not export. It is compiled from the same sources into the folder of Carillon's bundle. */
 const part = (path: string): string => new URL(`../dist/${path}.js`, import.meta.resolve("carillon")).href;
 
 export const { openZooKeeper } = (await import(

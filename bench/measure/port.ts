@@ -1,6 +1,6 @@
 import { createServer } from "node:net";
 
-/** A loopback port that was free a moment ago: for a server whose address must be given to others before it listens. */
+/** Returns a loopback port that is free now, for a server whose address must be known before it listens. Another process may take it. */
 export async function freePort(): Promise<number> {
   const server = createServer().listen(0, "127.0.0.1");
   await new Promise((resolve) => server.once("listening", resolve));

@@ -10,17 +10,17 @@ export interface Aim {
 
 export interface Report {
   question: string;
-  /** The figures of Carillon, one entry for each run. */
+  /** Carillon's figures, one entry for each run of the bench. */
   carillon: Figures[];
   peers: Record<string, Figures[]>;
-  /** The machine's limit without a scheduler. */
+  /** The machine's limit without a scheduler, one entry for each run of the bench. */
   limit: Figures[];
   aims: Aim[];
   machine: string;
   notes: string[];
 }
 
-/** A report without runs. @param machine the measuring machine, as `machine` describes it */
+/** Creates a report without runs. @param machine description of the measuring machine, from `machine()` */
 export const newReport = (question: string, aims: Aim[], machine: string): Report => ({
   question,
   carillon: [],
@@ -31,16 +31,16 @@ export const newReport = (question: string, aims: Aim[], machine: string): Repor
   notes: [],
 });
 
-/** The figures of one run. */
+/** Adds a peer's figures of one run of the bench to the report. */
 export function addPeer({ peers }: Report, who: string, found: Figures): void {
   peers[who] ??= [];
   peers[who].push(found);
 }
 
-/** Figures for which the report gives the worst run, not the median, so that a single bad run is visible. */
+/** Names of figures for which the report gives the highest value of all runs, not the median, so that a single bad run is visible. */
 const worstCounts = /^(?:lost|doubled|missed|skipped|early|undelivered|slots_twice|\w+_reused|acked_lost)(?:_|$)/;
 
-/** Summarises the runs: the median of each figure, or the largest value of figures that should be zero. */
+/** Summarises the runs: the median of each figure, or the highest value of figures that should be zero. */
 export function summary(runs: Figures[]): Figures {
   const names = new Set(runs.flatMap((figures) => Object.keys(figures)));
   return Object.fromEntries(
@@ -51,14 +51,14 @@ export function summary(runs: Figures[]): Figures {
   );
 }
 
-/** @param server the server under measurement, with version and durability */
+/** Describes the machine. @param server description of the server under measurement, with version and durability settings */
 export function machine(server: string): string {
   const model = cpus()[0]?.model.trim() ?? "unknown processor";
   const memory = Math.round(totalmem() / 2 ** 30);
   return `${availableParallelism()} × ${model}, ${memory} GiB, ${process.platform}, Node ${process.versions.node}, ${server}`;
 }
 
-/** The table for people. */
+/** Returns the report as a readable table. */
 export function table(report: Report): string {
   const columns: [string, Figures[]][] = [
     ["carillon", report.carillon],
@@ -98,10 +98,10 @@ function verdict({ figure, atMost, atLeast }: Aim, runs: Figures[]): string {
   return `${bounds.filter(Boolean).join(" ")} ${reached ? "reached" : "NOT REACHED"}`;
 }
 
-/** A question about the machine alone has no figures of Carillon's. */
+/** The number of runs of the bench. A bench of the machine alone has only limits. */
 const runsOf = ({ carillon, limit }: Report): number => carillon.length || limit.length;
 
-/** The last line, for programs. */
+/** Returns the medians as one line of JSON, the last line of the output. */
 export function jsonLine(report: Report): string {
   const { question, carillon, peers, limit, machine } = report;
   return JSON.stringify({
@@ -114,7 +114,7 @@ export function jsonLine(report: Report): string {
   });
 }
 
-/** Table and notes unless only the JSON is wanted, then the JSON line. */
+/** Prints table and notes, unless `jsonOnly` is set, and then the JSON line. */
 export function print(report: Report, jsonOnly: boolean): void {
   if (!jsonOnly) {
     const runs = runsOf(report);

@@ -1,6 +1,6 @@
 import type pg from "pg";
 
-/** The server's own description: a bench on a server that does not wait for its disk has to say so. */
+/** Describes the server with the settings that decide whether a commit waits for the disk, because these change the figures. */
 export async function serverTitle(client: pg.Client): Promise<string> {
   const setting = async (name: string) => String((await client.query(`show ${name}`)).rows[0]?.[name]);
   const version = (await setting("server_version")).split(" ")[0];

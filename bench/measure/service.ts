@@ -3,7 +3,7 @@ import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** The addresses that scripts/servers/server.mjs prints. */
+/** The part of a module of scripts/servers that is used here: finds an installed server, and starts it in a folder. */
 interface ServerKind {
   find(): { bin: string; version: string; env?: Record<string, string> } | undefined;
   start(
@@ -20,8 +20,8 @@ interface User {
 const scripts = new URL("../../../scripts/", import.meta.url);
 
 /**
- * A coordination service of a bench's own, to be killed and started again. ZooKeeper finds its data again, as it does in
- * production; Redis comes back empty, which is the harder case.
+ * A coordination service of the bench's own, which the bench can kill and start again. ZooKeeper keeps its data across a restart, as in
+ * production; Redis starts empty, which is the harder case.
  */
 export class Service {
   readonly title: string;
@@ -52,7 +52,7 @@ export class Service {
     return service;
   }
 
-  /** The URL of its newest start. */
+  /** The URL after the last start. */
   get url(): string {
     return this.#url;
   }
@@ -62,7 +62,7 @@ export class Service {
     mkdirSync(folder, { recursive: true, mode: 0o711 });
     const { uid, gid } = this.#user;
     if (uid !== undefined && gid !== undefined) chownSync(folder, uid, gid);
-    // Its clock ticks twice a second. It ends sessions on whole ticks, so they may live that much longer.
+    // The server ends sessions only on ticks of 500 ms, so a session may last up to 500 ms longer than its timeout.
     const conditions = { user: this.#user, durable: true, tickMs: 500 };
     const started = await this.#kind.start(this.#kind.find(), folder, conditions);
     this.#children = started.children;

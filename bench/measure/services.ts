@@ -1,11 +1,11 @@
-/** The services for the questions, and their servers' counts of requests. */
+/** The servers that the benches use, and the servers' own counts of requests. */
 import { connect } from "node:net";
 import { counters, sum } from "../zookeeper/server.ts";
 
 export type Driver = "postgres" | "zookeeper" | "redis";
 export const drivers: readonly Driver[] = ["postgres", "zookeeper", "redis"];
 
-/** @throws when it is not set: `npm run bench` starts the servers and sets it */
+/** Returns the server's URL. @throws if the variable is not set; `npm run bench` starts the servers and sets it */
 export function serverUrl(driver: Driver): string {
   const variable = `CARILLON_BENCH_${driver.toUpperCase()}_URL`;
   const url = process.env[variable];
@@ -13,23 +13,23 @@ export function serverUrl(driver: Driver): string {
   throw new Error(`${variable} is not set; start this by \`npm run bench -- QUESTION\``);
 }
 
-/** The value of `carillon({ coordination })`: a path or prefix of its own. */
+/** The value of `carillon({ coordination })` with `name` as path or prefix; undefined for postgres, which needs none. */
 export function coordinationUrl(driver: Driver, name: string): string | undefined {
   if (driver === "postgres") return undefined;
   return driver === "zookeeper" ? `zookeeper://${serverUrl(driver)}/${name}` : `${serverUrl(driver)}?prefix=${name}`;
 }
 
-/** Requests from clients so far, by the server's own count, pings included; this call itself adds at most one. */
+/** Returns the number of requests that the server has received, pings included; the call itself adds at most one. 0 for postgres. */
 export async function requests(driver: Driver): Promise<number> {
   if (driver === "postgres") return 0;
   if (driver === "zookeeper") return sum(await counters(serverUrl(driver)), "packets_received");
   const stats = await askRedis("INFO commandstats");
-  // The other commands are called by the scripts: they are parts of one request.
+  // Other commands are not counted, because scripts call them as parts of one request.
   const calls = (name: string) => Number(new RegExp(`cmdstat_${name}:calls=(\\d+)`).exec(stats)?.[1] ?? 0);
   return ["evalsha", "eval", "ping", "subscribe"].reduce((all, name) => all + calls(name), 0);
 }
 
-/** Sends a line whose answer comes at once, such as one INFO section. */
+/** Sends one command on a new connection, and returns the raw reply. */
 function askRedis(line: string): Promise<string> {
   const { hostname, port } = new URL(serverUrl("redis"));
   return new Promise((resolve, reject) => {
@@ -44,7 +44,7 @@ function askRedis(line: string): Promise<string> {
   });
 }
 
-/** The server's output so far: ZooKeeper's packets, answers and events; Redis's bytes. */
+/** Returns how much the server has sent: the number of ZooKeeper's packets (replies and events), or of Redis's bytes. */
 export async function delivered(driver: Driver): Promise<number> {
   if (driver === "postgres") return 0;
   if (driver === "zookeeper") return sum(await counters(serverUrl(driver)), "packets_sent");

@@ -1,22 +1,22 @@
 /**
- * The side channel: each handler under test notes its start, and the measuring process reads the notes. A note is four numbers in
- * memory; notes are sent in batches while nothing is due, so the probe costs almost nothing.
+ * Each handler under test records its start, and the measuring process reads the records. A record is four numbers in memory; records are
+ * sent in batches some time after the first, so that recording costs almost nothing.
  *
- * Node's wall clock has whole milliseconds, its monotonic clock has microseconds. A note has both. The wall clock is rounded down,
- * never up, so over the notes of a batch the largest difference of the two is correct to within the time between two notes, and
- * every note's wall time follows with a fraction. This needs the end of a millisecond among the notes: the times of a shorter batch
- * may be up to a millisecond too early. The two clocks do not diverge within a batch.
+ * Node's wall clock has whole ms, its monotonic clock has µs; a record contains both readings. The wall clock is always rounded down, so
+ * the largest difference between the two clocks in a batch is the most exact: it is wrong by at most the time between two records. Each
+ * record's wall time is its monotonic time plus that difference. The result is exact only if a record falls close to the start of a
+ * millisecond: in a short batch all times may be up to a millisecond too early. Within a batch the two clocks do not drift apart.
  */
 export interface Start {
-  /** The task's place in the measuring process's list. */
+  /** The task's index in the measuring process's list. */
   task: number;
   slotMs: number;
-  /** Epoch milliseconds by this machine's clock, with a fraction. */
+  /** Epoch ms on this machine's clock, with a fraction. */
   atMs: number;
 }
 
 const numbersPerNote = 4;
-/** The delay from the first note of a batch to its sending: late enough that a burst at a second's start is over. */
+/** A batch is sent this many ms after its first record, when a burst at the start of a second is over. */
 const sendAfterMs = 150;
 
 export class StartNotes {

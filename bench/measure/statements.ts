@@ -1,8 +1,8 @@
 import type pg from "pg";
 
 /**
- * Counts the statements that a server executed, by its own extension pg_stat_statements. If the server has not loaded it, there is no
- * count, and the report says so.
+ * Counts the statements that the server has executed, with the extension pg_stat_statements. If the server has not loaded the extension,
+ * `counts` is false and the report says so.
  */
 export class StatementCount {
   readonly #client: pg.Client;
@@ -20,7 +20,7 @@ export class StatementCount {
     return new StatementCount(client, loaded);
   }
 
-  /** The count so far; each call adds one itself. */
+  /** The number of statements executed so far; each call adds one. NaN without the extension. */
   async soFar(): Promise<number> {
     if (!this.counts) return Number.NaN;
     const { rows } = await this.#client.query("select sum(calls)::float8 as calls from pg_stat_statements");

@@ -3,7 +3,7 @@ import type { IntervalHistogram } from "node:perf_hooks";
 import { setTimeout as pause } from "node:timers/promises";
 import { type Start, startsOf } from "./starts.ts";
 
-/** The messages of a process under test to the measuring process. */
+/** The messages that a process under test sends to the measuring process. */
 export type Told =
   | { kind: "started" }
   | { kind: "starts"; batch: Float64Array }
@@ -13,15 +13,15 @@ export type Told =
 export type Asked = { kind: "usage" } | { kind: "stop" };
 
 export interface Usage {
-  /** Processor time of all its threads, user and system, since it began. */
+  /** CPU time of the process in µs, all threads, user and system, since its start. */
   cpuUs: number;
-  /** Its peak memory. */
+  /** The peak memory of the process, in bytes. */
   rssBytes: number;
-  /** The longest time, since the last such answer, for which its event loop stood still; 0 if it does not measure that. */
+  /** The longest time in ms for which the event loop was blocked since the last such message; 0 if the process does not measure it. */
   stallMs: number;
 }
 
-/** A process under test. Its death, at any time but after `stop`, rejects everything that waits for it. */
+/** The handle of a process under test. If the process ends without `stop`, all pending requests to it reject. */
 export class Subject {
   readonly starts: Start[] = [];
   readonly #child: ChildProcess;
@@ -54,7 +54,7 @@ export class Subject {
     return { cpuUs, rssBytes, stallMs };
   }
 
-  /** Stops the process gracefully: it drains, sends its last notes and exits with 0. */
+  /** Stops the process gracefully: its runs end, it sends its last records and exits with 0. @throws on another exit code */
   async stop(patienceMs = 60_000): Promise<void> {
     const answer = this.#answer("stopped", patienceMs);
     this.#ask({ kind: "stop" });
@@ -67,7 +67,7 @@ export class Subject {
     if (this.#died === undefined) this.#child.kill("SIGKILL");
   }
 
-  /** Its exit code or signal, once it has ended and all its earlier output has been read. */
+  /** Resolves with the exit code or signal, once the process has ended and all its messages have been received. */
   async #over(): Promise<string> {
     const disconnected = new Promise((resolve) => this.#child.once("disconnect", resolve));
     const exit = await new Promise<string>((resolve) => {
@@ -93,21 +93,21 @@ export class Subject {
       return first;
     } finally {
       impatience.abort();
-      late.catch(() => undefined); // The abort above ends this wait.
+      late.catch(() => undefined); // The rejection by the abort above is expected.
     }
   }
 }
 
 /**
  * Answers the measuring process's requests inside a process under test.
- * @param stop resolves when all its work is over and written
- * @param loop measures how long the event loop stands still
+ * @param stop resolves when all work has ended and is stored
+ * @param loop measures how long the event loop is blocked
  */
 export function answerAsSubject(stop: () => Promise<void>, loop?: IntervalHistogram): (told: Told) => void {
   const tell = (told: Told) => {
     process.send?.(told);
   };
-  // Without the measuring process, this process has no purpose.
+  // The parent process measures; when it has gone, this process exits too.
   const abandoned = () => process.exit(1);
   process.on("message", (asked: Asked) => {
     if (asked.kind === "usage") {

@@ -10,28 +10,28 @@ export interface PolicySpan {
 
 export interface PolicySum {
   due: number;
-  /** Accepted before the store went away, and run when it was back. */
+  /** Number of slots due during the outage that were planned before it and ran afterwards. */
   plannedBefore: number;
-  /** Accepted before the store went away, and given up as too late when it was back. */
+  /** Number of slots that were planned before the outage and recorded as missed afterwards, because they were too late. */
   givenUp: number;
-  /** Run by a catch-up. */
+  /** Number of late slots that a catch-up ran. */
   caughtUp: number;
-  /** Recorded as missed. */
+  /** Number of slots in ranges that are recorded as missed. */
   missed: number;
   lost: number;
   doubled: number;
-  /** Started while the store was away, beyond the runs that had been claimed ahead. */
+  /** Number of slots that started during the outage, apart from those that could have been claimed ahead. */
   invented: number;
   faults: string[];
 }
 
-/** The misfire setting of every task: slots later than this are handled by the misfire policy. */
+/** The misfire setting of every task, in ms: the misfire policy applies to slots that are later than this. */
 const afterMs = 10_000;
-/** The number of newest slots that `all` runs. */
+/** The policy `all` runs at most this number of late slots, the newest. */
 const cap = 100;
-/** The time that a start may take in addition to the misfire time, because lateness is judged at the claim. */
+/** A run may start this many ms after the misfire limit, because its lateness is checked when it is claimed, not when it starts. */
 const startMs = 2_000;
-/** Claims are made a second ahead. */
+/** Workers claim runs a second ahead, so starts up to this many ms after the beginning of the outage are allowed. */
 const claimedAheadMs = 1_500;
 
 interface Booked {
@@ -43,9 +43,9 @@ interface Booked {
 }
 
 /**
- * The outcomes of the slots of one policy's tasks in and around a time without the store: each has to be a run or in one range of missed
- * slots, as the policy determines.
- * @param tasks places in the list that the handlers' notes use, and names
+ * Counts the outcomes of the slots of one policy's tasks before, during and after an outage of the store. Each slot must be a run or part
+ * of one range of missed slots, as the policy says.
+ * @param tasks their names, and their indices in the list that the handlers' log uses
  */
 export async function sumPolicy(
   { client, schema, log }: { client: pg.Client; schema: string; log: StartLog },

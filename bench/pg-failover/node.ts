@@ -1,15 +1,15 @@
-/** A node under test: schedules, works and enqueues, and reports each start of a run and each acknowledged enqueue at once. */
+/** A node under test: schedules, executes and enqueues runs, and reports each start and each acknowledged enqueue at once. */
 import { setTimeout as pause } from "node:timers/promises";
 import { carillon, every } from "carillon";
 
 export interface Order {
   store: string;
   name: string;
-  /** Enqueues a second. */
+  /** The number of runs that the node enqueues per second. */
   perSecond: number;
 }
 
-/** The messages of a node. `at`: epoch milliseconds, by this machine's clock, which all share. */
+/** The messages of a node. `at` is in epoch ms on this machine's clock, which all processes share. */
 export type Told =
   | { kind: "ready" }
   | {
@@ -74,7 +74,7 @@ process.on("disconnect", () => process.exit(1));
 await tower.start();
 tell({ kind: "ready" });
 while (loading) {
-  // The enqueue is not awaited: while the store is away the next ones are sent all the same.
+  // The enqueue is not awaited, so that the node continues to enqueue while the store is unavailable.
   void enqueue(`${order.name} ${++count}`);
   await pause(1_000 / order.perSecond);
 }

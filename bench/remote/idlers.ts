@@ -1,4 +1,4 @@
-/** Thousands of workers in one process, by the bare protocol: each has a session, a connection and a poll that waits. */
+/** Thousands of workers in one process, which use the HTTP protocol directly: each has a session, a connection and a long poll. */
 import { Agent, request } from "node:http";
 import { answerAsSubject } from "../measure/subject.ts";
 
@@ -35,7 +35,7 @@ async function idle(session: number): Promise<void> {
 }
 
 const fail = (error: unknown) => {
-  if (stopping) return; // the connections were cut
+  if (stopping) return; // `stop` closed the connections.
   console.error(error);
   process.exit(1);
 };

@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import type { Carillon } from "carillon";
 
-/** A key in the form that `carillon keys create` makes. */
+/** Stores a worker key in the form that `carillon keys create` makes. @returns the key */
 export async function makeKey(tower: Carillon): Promise<string> {
   const { store } = await tower.open();
   const secret = randomBytes(32).toString("base64url");

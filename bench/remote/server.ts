@@ -1,4 +1,4 @@
-/** The process under test: a scheduler node with defaults that listens, and runs nothing itself. */
+/** The process under test: a scheduler node with default settings that serves HTTP, and executes no runs itself. */
 import { carillon } from "carillon";
 import { answerAsSubject } from "../measure/subject.ts";
 

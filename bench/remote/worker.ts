@@ -1,4 +1,4 @@
-/** A worker with defaults. Its handler returns the time since the run was enqueued, by this machine's clock. */
+/** A worker with default settings. Its handler returns the time since the run was enqueued, in ms on this machine's clock. */
 import { worker } from "carillon/worker";
 import { answerAsSubject } from "../measure/subject.ts";
 

@@ -1,4 +1,4 @@
-/** Measures the machine and the probe without a scheduler: one local timer a second starts all handlers at once. */
+/** Measures the machine and the recording without a scheduler: one local timer a second starts all handlers at once. */
 import { StartNotes } from "../measure/starts.ts";
 import { answerAsSubject } from "../measure/subject.ts";
 import type { Order } from "./order.ts";
@@ -15,7 +15,7 @@ const handler = async (task: number, slotMs: number) => notes.note(task, slotMs)
 
 function arm(slotMs: number): void {
   timer = setTimeout(() => {
-    // Timers may fire a little early by the wall clock; a scheduler may not.
+    // A timer can fire slightly early by the wall clock; then wait again, because a scheduler must not start early either.
     if (Date.now() < slotMs) return arm(slotMs);
     for (let task = 0; task < order.tasks; task++) void handler(task, slotMs);
     arm(slotMs + 1_000);

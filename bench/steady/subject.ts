@@ -1,4 +1,4 @@
-/** The process under test: Carillon as a user would run it, with all defaults; its handlers only note their start. */
+/** The process under test: Carillon with default settings; its handlers only record their start. */
 import { carillon, cron, every, type ScheduleSpec } from "carillon";
 import { StartNotes } from "../measure/starts.ts";
 import { answerAsSubject } from "../measure/subject.ts";

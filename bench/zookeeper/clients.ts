@@ -1,9 +1,9 @@
-/** One interface for the clients that run in Node: each used in its fastest way, the peers with their callbacks. */
+/** One interface for the clients that run in Node. Each client is used in its fastest way, the peers by callbacks. */
 import { createRequire } from "node:module";
 import { connect } from "@carillon/zookeeper";
 import type { NodeClient } from "./order.ts";
 
-/** `done` receives undefined, or the error; a get that does not return `bytes` bytes is an error. */
+/** `done` is called with undefined or the error. A get that does not return the expected number of bytes is an error. */
 export interface Client {
   creates(path: string, done: Done): void;
   gets(path: string, done: Done): void;
@@ -14,7 +14,7 @@ export interface Client {
 export type Done = (problem: unknown) => void;
 
 const sessionTimeoutMs = 30_000;
-/** Peers have no types; they are in a node_modules of bench/ alone. */
+/** Peers are installed only in the node_modules of bench/, and have no types. */
 const require = createRequire(import.meta.url);
 
 export const clients: Record<NodeClient, (url: string, data: Buffer) => Promise<Client>> = {

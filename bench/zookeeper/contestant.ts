@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import type { NodeClient, Order, Outcome } from "./order.ts";
 
-/** A client that takes part: does one order in a fresh process. */
+/** A client under test; `run` executes one order in a fresh process. */
 export interface Contestant {
   name: string;
   run(order: Omit<Order, "client">): Promise<Outcome>;
@@ -21,14 +21,14 @@ export function nodeClient(client: NodeClient): Contestant {
     name: client,
     run: async (order) => {
       const words = [...options, program, JSON.stringify({ ...order, client } satisfies Order)];
-      // Only the last line is parsed, because the native client writes to the same output.
+      // Only the last line is the result, because the native client prints to the same output.
       const { stdout } = await run(process.execPath, words, { timeout: patienceMs, killSignal: "SIGKILL" });
       return JSON.parse(stdout.trim().split("\n").at(-1) ?? "") as Outcome;
     },
   };
 }
 
-/** The plain Java client. @throws when Java or the jars are not there */
+/** The plain Java client. @throws if the variables that name Java and the jars are not set */
 export async function javaClient(): Promise<Contestant> {
   const told = (variable: string) => {
     const value = process.env[variable];

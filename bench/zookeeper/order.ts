@@ -1,14 +1,14 @@
-/** The orders for a client under test, in the words of ClientBench.java, which does the same. */
+/** The configuration of a client under test. ClientBench.java reads the same fields. */
 export interface Order {
   client: NodeClient;
   url: string;
-  /** The existing parent; the nodes are its children and named by a number. */
+  /** Path of an existing node; the operations use its children, which are named by numbers. */
   path: string;
   operation: Operation;
   /** The number of concurrent requests. */
   window: number;
   count: number;
-  /** The number of operations before the measured ones. */
+  /** The number of operations that are executed before the measured ones. */
   warmUp: number;
   bytes: number;
 }
@@ -20,9 +20,9 @@ export const operations: readonly Operation[] = ["creates", "gets", "sets"];
 /** The result of the measured operations. */
 export interface Outcome {
   perSecond: number;
-  /** Processor time of all the client's threads, user and system. */
+  /** CPU time per operation in µs, all threads of the client, user and system. */
   cpuUsPerOperation: number;
-  /** Only with a window of 1. */
+  /** Median duration of an operation in µs, like `p99Us` present only with a window of 1. */
   p50Us?: number;
   p99Us?: number;
 }

@@ -1,10 +1,10 @@
-/** The servers' own counts, by their four-letter word `mntr`. */
+/** Reads the servers' own counters with ZooKeeper's four-letter command `mntr`. */
 import { connect } from "node:net";
 
-/** The counts of one server, by name without `zk_`. */
+/** The counters of one server by name, without the prefix `zk_`. */
 export type Counters = ReadonlyMap<string, number>;
 
-/** @param word a four-letter word that the server allows */
+/** Sends a four-letter command on a new connection. @param word a command that the server allows @returns the reply */
 export function ask(host: string, port: number, word: string): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect(port, host, () => socket.write(word));
@@ -25,7 +25,7 @@ function hosts(url: string): { host: string; port: number }[] {
   });
 }
 
-/** The counts of each server of a connect string. @throws when a server does not return them */
+/** Returns the counters of each server in a connect string. @throws if a server does not return any */
 export function counters(url: string): Promise<Counters[]> {
   return Promise.all(
     hosts(url).map(async ({ host, port }) => {
@@ -39,12 +39,12 @@ export function counters(url: string): Promise<Counters[]> {
   );
 }
 
-/** Sets their counters back to 0. */
+/** Resets the servers' counters to 0. */
 export async function reset(url: string): Promise<void> {
   await Promise.all(hosts(url).map(({ host, port }) => ask(host, port, "srst")));
 }
 
-/** The sum over all servers. */
+/** Returns the sum of one counter over all servers. */
 export function sum(all: readonly Counters[], name: string): number {
   return all.reduce((total, one) => total + (one.get(name) ?? 0), 0);
 }

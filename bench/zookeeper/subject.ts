@@ -1,4 +1,4 @@
-/** A Node client under test, in a process of its own: carries out its order, and writes its Outcome as one line of JSON. */
+/** A Node client under test, in a process of its own: executes its order and prints its `Outcome` as one line of JSON. */
 import { percentile } from "../measure/figures.ts";
 import { type Client, clients } from "./clients.ts";
 import type { Order, Outcome } from "./order.ts";
@@ -20,7 +20,7 @@ if (tookMs.length > 0) {
   tookMs.sort((a, b) => a - b);
   Object.assign(outcome, { p50Us: percentile(tookMs, 0.5) * 1_000, p99Us: percentile(tookMs, 0.99) * 1_000 });
 }
-// The native client keeps threads and a handle of its own; none of our work is left to wait for.
+// Exit explicitly, because the native client's threads and handle would keep the process alive.
 process.stdout.write(`${JSON.stringify(outcome)}\n`, () => process.exit());
 
 /** @param took receives the duration of each operation, in ms; only with a window of 1 */

@@ -1,6 +1,6 @@
 /**
- * The verdict, from three independent sources: the due slots and runs as the demo itself computes them, the starts that were recorded (the
- * side channel), and the store's ledger and history.
+ * Computes the demo's verdict from three independent sources: the due slots and runs as the demo itself computes them, the starts that the
+ * nodes wrote to a file, and the store's ledger and history.
  */
 import type { RunRecord, ScheduleSpec, Store } from "carillon";
 import { dueSlots } from "./due.ts";
@@ -16,7 +16,7 @@ export interface Request {
 export interface Kill {
   node: string;
   atMs: number;
-  /** The number of runs that the store still assigned to the killed process after its death. */
+  /** The number of runs that the store still assigned to the killed process after its death. `underWay` of them had started. */
   claimed: number;
   underWay: number;
 }
@@ -28,7 +28,7 @@ export interface Evidence {
   requests: Request[];
   seen: Seen[];
   kill: Kill | undefined;
-  /** True if Ctrl-C ended the demo: then claims of the dead process may not have been rerun yet. */
+  /** True if Ctrl-C ended the demo. Runs that the killed process had claimed may then not have run again yet. */
   interrupted: boolean;
 }
 
@@ -52,23 +52,25 @@ export interface Verdict {
   slots: Row;
   delayed: Row;
   byHand: Row;
-  /** Claimed by the killed process, and not yet run again when Ctrl-C came. */
+  /** Number of runs that the killed process had claimed and that had not run again when Ctrl-C ended the demo. */
   pending: number;
-  /** All first starts except those that the killed process had claimed and not made. */
+  /**
+   * Lateness in ms of all first starts, except runs that the killed process had claimed and that first started elsewhere after the kill.
+   */
   latenessMs: number[];
   early: number;
   retried: number;
   rerun: { count: number; startedBefore: number; lastAfterKillMs: number; latenessMs: number[] };
-  /** Where the sources contradict each other. */
+  /** Descriptions of contradictions between the sources. */
   differences: string[];
   ledgerSlots: number;
   historyRuns: number;
 }
 
-/** A worker claims runs at most this long before they are due, so the killed process cannot have claimed runs that are due later. */
+/** A worker claims a run at most this many ms before it is due, so the killed process had claimed no run that was due later. */
 const claimAheadMs = 1_000;
 const slackMs = 100;
-/** A node's estimate of the store's clock is exact to half a round trip, and milliseconds are whole. */
+/** A start counts as early from this many ms before its due time, because a node only estimates the store's clock. */
 const earlyMs = 5;
 const all = 1_000_000_000;
 
@@ -171,8 +173,8 @@ function groupBy<Item>(items: Item[], keyOfItem: (item: Item) => string): Map<st
 }
 
 /**
- * True if a second start is justified: after a recorded failure, or after the process that had started the run was killed, and only
- * under a higher fence.
+ * Returns true if a second start is legitimate: it has a higher attempt and fence, and follows a recorded failure or the kill of the
+ * process that had made the first start.
  */
 function explained(before: Seen, start: Seen, failed: Set<string>, kill: Kill | undefined): boolean {
   if (start.attempt <= before.attempt) return false;
@@ -191,7 +193,7 @@ async function wasClaimedBy(store: Store, records: RunRecord[], { node }: Kill):
 
 type Entry = "run" | "skipped" | "missed";
 
-/** The ledger's record for each slot in [fromMs, toMs); ranges of missed slots are expanded slot by slot. */
+/** Returns the ledger's outcome of each slot in [fromMs, toMs); a range of missed slots yields one entry for each slot. */
 async function readLedger(
   store: Store,
   scheduled: Evidence["scheduled"],

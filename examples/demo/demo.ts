@@ -1,6 +1,6 @@
 /**
- * Runs the demo: two nodes on a fresh embedded store, work for them, a kill -9 of the leader half-way, and a verdict at the end.
- * This process itself schedules and runs nothing: it enqueues, watches and checks.
+ * Runs the demo: starts two nodes on a fresh embedded store, enqueues runs, kills the leader with -9 half-way, and prints a verdict at the
+ * end. This process itself neither schedules nor executes runs.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Carillon, carillon, type Store } from "carillon";
@@ -17,21 +17,20 @@ import { View } from "./view.ts";
 
 const names = ["bourdon", "treble"];
 const delayedRuns = 1_000;
-/** The time over which the enqueued runs are spread if --seconds is not given; the kill happens half-way. */
+/** Without --seconds the enqueued runs are spread over this many seconds, and the kill happens half-way. */
 const openEndedSeconds = 30;
-/** Time to enqueue everything before the first of it is due. */
 /**
- * The time for enqueueing everything before the first run is due. If it is not enough, the demo tries again with four times the
- * time, up to `last`; then the machine is too busy.
+ * The time in ms in which everything must be enqueued before the first run is due. If it is not enough, the demo tries again with four
+ * times the time, up to `last`; then it gives up, because the machine is too busy.
  */
 const preparationMs = { first: 3_000, last: 48_000 };
-/** The longest wait for due runs to end. A dead node's claims are back after 10 s at default settings. */
+/** The longest wait in ms for due runs to end. With default settings, the runs of a dead node are claimable again after 10 s. */
 const aftermathMs = 60_000;
 const aftermathInterruptedMs = 20_000;
 const killPatienceMs = 2_000;
 const lookMs = 50;
 const watchMs = 250;
-/** A statement that the server is executing normally ends within this time; on a busy machine the demo waits several times. */
+/** A statement that the server is executing normally ends within this many ms. The wait is repeated while the result still changes. */
 const settlesMs = 250;
 const electionMs = 20_000;
 
@@ -40,7 +39,7 @@ export interface Result {
   passed: boolean;
 }
 
-/** @throws Interrupted before anything was counted; Trouble; CarillonError */
+/** @throws Interrupted if interrupted before the counted time; Trouble; CarillonError */
 export async function runDemo(options: Options, screen: Screen, interruption: Interruption): Promise<Result> {
   const stage = await setStage(options.directory);
   const say = (_: object, message: string) => screen.line(`demo: ${message}`, "dim");
@@ -58,8 +57,8 @@ export async function runDemo(options: Options, screen: Screen, interruption: In
   try {
     return await demo.run();
   } finally {
-    // This process is the last user of the embedded store, so its `stop` stops the server, and the folder is not needed any more. That also
-    // holds if a node did not end as it should.
+    // This process is the last user of the embedded store, so its `stop` stops the server and the folder can be removed, even if a node did
+    // not end properly.
     try {
       await processes.stopAll();
     } finally {
@@ -158,19 +157,19 @@ class Demo {
     throw new Trouble(`Nobody was elected leader within ${electionMs / 1_000} s.`);
   }
 
-  /** Enqueues before the first run is due. @returns the time from which on everything is counted */
+  /** Enqueues all runs before the first is due. @returns the start of the counted time, epoch ms */
   async #prepare(seconds: number): Promise<number> {
     for (let givenMs = preparationMs.first; givenMs <= preparationMs.last; givenMs *= 4) {
       const fromMs = Math.ceil((Date.now() + givenMs) / 1_000) * 1_000;
       this.#requests = await this.#enqueue(fromMs, seconds);
       if (Date.now() <= fromMs) return fromMs;
-      // Runs that have run in the meantime cannot be cancelled. They are not counted.
+      // Runs that have already run cannot be cancelled; they are not counted.
       await Promise.allSettled(this.#requests.map(({ run }) => this.#tower.cancel(run)));
     }
     throw new Trouble(`Enqueueing took this machine more than ${preparationMs.last} ms: it is too busy to measure on.`);
   }
 
-  /** 1,000 delayed runs, evenly spread; and each crontab task once by hand, as few of them come due during the demo. */
+  /** Enqueues 1,000 delayed runs, evenly spread, and one run of each crontab task, because few of these come due during the demo. */
   async #enqueue(fromMs: number, seconds: number): Promise<Request[]> {
     const spread = (kind: Request["kind"], tasks: string[]) =>
       tasks.map((task, i) => ({
@@ -194,7 +193,7 @@ class Demo {
     return wanted.map((request, i) => ({ ...request, run: handles[i]?.runId as number }));
   }
 
-  /** Shows the events, kills, and waits until the due runs have ended. @returns the end of the counted time */
+  /** Shows events, kills the leader half-way, and waits until all due runs have ended. @returns the end of the counted time, epoch ms */
   async #watch(store: Store, fromMs: number, seconds: number | null): Promise<number> {
     const killMs = fromMs + Math.floor((seconds ?? openEndedSeconds) / 2) * 1_000 + 100;
     let toMs = seconds === null ? Number.POSITIVE_INFINITY : fromMs + seconds * 1_000;
@@ -210,7 +209,7 @@ class Demo {
       this.#read();
       if (this.#interruption.happened) toMs = Math.min(toMs, nowMs);
       else if (this.#kill === undefined && nowMs >= killMs) {
-        // Kills the leader at a moment at which it has claims, which occurs within a second.
+        // Wait up to 2 s for a moment at which the leader has runs in progress, so that the kill interrupts some.
         if (this.#underWay(this.#leader).size > 0 || nowMs > killMs + killPatienceMs) await this.#killLeader(store);
       }
       if (nowMs - watchedMs >= watchMs) {
@@ -230,13 +229,13 @@ class Demo {
     }
   }
 
-  /** Runs of the counted time that have not ended, as the store records. */
+  /** Returns the runs due in the counted time that have not ended, according to the store. */
   async #unfinished(store: Store, fromMs: number, toMs: number) {
     const states = ["held", "paused", "ready", "claimed"] as const;
     const dueMs = new Map(this.#requests.map((request) => [request.run, request.dueMs]));
     const live = await store.runs.list({ states: [...states], sinceMs: fromMs, limit: 100_000 });
     return live.filter(({ slotMs, runId }) => {
-      // The run's current due time is not used, because a retry has a later one.
+      // The nominal time is compared, because a retry has a later due time.
       const nominalMs = slotMs ?? dueMs.get(runId) ?? Number.POSITIVE_INFINITY;
       return nominalMs >= fromMs && nominalMs < toMs;
     });
@@ -263,7 +262,7 @@ class Demo {
     this.#read();
     const claimedNow = async () =>
       (await store.runs.list({ states: ["claimed"], limit: 100_000 })).filter((run) => run.node === node);
-    // A statement that the dead process had sent may still be carried out.
+    // The server may still execute a statement of the dead process, so repeat the query until its result stays the same.
     let claimed = await claimedNow();
     for (let before = -1; before !== claimed.length; ) {
       before = claimed.length;
@@ -275,7 +274,7 @@ class Demo {
     this.#view.killed(node, pid, atMs, claimed.length, underWay);
   }
 
-  /** Runs whose start on this node was recorded, and whose end was not. */
+  /** Returns the ids of runs with a recorded start on this node and without a recorded end. */
   #underWay(node: string): Set<number> {
     const runs = new Set<number>();
     for (const seen of this.#seen) {

@@ -1,10 +1,10 @@
 /**
- * The due slots, computed by the demo itself. This must not use Carillon: a slot that Carillon forgets would then be missing on both sides.
- * It supports only the parts of cron that the demo's schedules use, and refuses the rest.
+ * Computes the due slots. This file must not use Carillon, because a slot that Carillon forgets would then be missing on both sides of the
+ * comparison. It supports only the cron syntax that the demo's schedules use, and throws for anything else.
  */
 import type { ScheduleSpec } from "carillon";
 
-/** Slots in [fromMs, toMs). @throws RangeError for an expression that it does not support */
+/** Returns the slots in [fromMs, toMs). @throws RangeError for an unsupported schedule */
 export function dueSlots(schedule: ScheduleSpec, fromMs: number, toMs: number): number[] {
   const slots: number[] = [];
   if (schedule.type === "every" && schedule.mode === "rate" && !schedule.anchorMs && !schedule.jitterMs) {
@@ -15,7 +15,7 @@ export function dueSlots(schedule: ScheduleSpec, fromMs: number, toMs: number): 
   if (schedule.type !== "cron" || schedule.jitterMs) throw new RangeError(`not read here: ${JSON.stringify(schedule)}`);
   const matches = matcher(schedule.expression);
   const wall = wallClock(schedule.zone);
-  // Zone offsets are whole minutes today, so the second does not depend on the zone; checking it first excludes most instants.
+  // All zone offsets are whole minutes today, so the seconds field can be checked without the zone; that excludes most instants cheaply.
   const seconds = fields(schedule.expression)[0] as string;
   for (let slot = Math.ceil(fromMs / 1_000) * 1_000; slot < toMs; slot += 1_000) {
     if (inField(seconds, (slot / 1_000) % 60, 0, 59) && matches(wall(slot))) slots.push(slot);
@@ -55,7 +55,7 @@ function wallClock(zone: string): (ms: number) => Wall {
     Object.fromEntries(format.formatToParts(ms).map(({ type, value }) => [type, Number(value)])) as unknown as Wall;
 }
 
-/** Six fields, the seconds first. */
+/** Splits a cron expression into six fields, the seconds first; five fields get the seconds "0". */
 function fields(expression: string): string[] {
   const given = expression.trim().split(/\s+/);
   if (given.length === 5) return ["0", ...given];

@@ -1,11 +1,11 @@
 import type { Trouble } from "./options.ts";
 
-/** The error for a demo that was ended before there was anything to count. */
+/** The error of a demo that was interrupted before its counted time began. */
 export class Interrupted extends Error {
   override name = "Interrupted";
 }
 
-/** Ctrl-C and similar signals, or an error that ends the demo. It is polled, never thrown into the middle of other work. */
+/** Records that Ctrl-C, another signal or an error should end the demo. The demo polls it, so that no work is interrupted half-way. */
 export class Interruption {
   trouble: Trouble | undefined;
   #happened = false;
@@ -24,7 +24,7 @@ export class Interruption {
     this.#tell();
   }
 
-  /** @throws Interrupted, or the trouble, if that comes before the promise's end */
+  /** Awaits the promise. @throws Interrupted, or the recorded trouble, if the interruption comes first */
   async or<Value>(promise: Promise<Value>): Promise<Value> {
     const told = this.#told.then(() => {
       throw this.trouble ?? new Interrupted("interrupted");

@@ -1,12 +1,12 @@
 /**
- * Carillon's demo: two processes on an embedded PostgreSQL, one of them killed with -9 half-way. docs/demo.md
+ * Carillon's demo: two processes on an embedded PostgreSQL, one of them killed with -9 half-way. See docs/demo.md.
  *
- *   npm run demo                            until Ctrl-C; the kill comes after 15 s
+ *   npm run demo                            until Ctrl-C; the kill happens after 15 s
  *   npm run demo -- --seconds 20            ends by itself; 4 at least
  *   npm run demo -- --seconds 20 --json     the figures as one JSON line on stdout, the live view on stderr
  *   npm run demo -- --directory FOLDER      keeps the store there, instead of in a folder that is removed at the end
  *
- * Exit code: 0 all accounted for; 1 something was lost or doubled, or it could not be checked.
+ * Exit code: 0 all accounted for; 1 something was lost or doubled, or the check was not possible.
  */
 import { isCarillonError } from "carillon";
 import { runDemo } from "./demo.ts";
@@ -16,7 +16,7 @@ import { Screen } from "./screen.ts";
 
 async function main(): Promise<void> {
   const options = readOptions(process.argv.slice(2));
-  // With figures for programs, stdout contains nothing else.
+  // With --json, stdout must contain only the JSON line, so the live view goes to stderr.
   const screen = new Screen(options.json ? process.stderr : process.stdout);
   const interruption = new Interruption();
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
@@ -27,7 +27,7 @@ async function main(): Promise<void> {
   }
   for (const stream of [process.stdout, process.stderr]) {
     stream.on("error", (error: NodeJS.ErrnoException) => {
-      // The reader of the output has ended, as with `| head`, so nothing more can be shown.
+      // EPIPE and EIO: the reader of the output has gone, as with `| head`, so the demo ends.
       if (error.code !== "EPIPE" && error.code !== "EIO") throw error;
       interruption.come();
     });
@@ -39,7 +39,7 @@ async function main(): Promise<void> {
   } catch (error) {
     if (!(error instanceof Interrupted)) throw error;
     screen.line("Ended before anything was due.", "dim");
-    // If figures were requested, an answer without any is a failure.
+    // The demo was interrupted before it had figures; with --json that is a failure.
     if (options.json) process.exitCode = 1;
   }
 }

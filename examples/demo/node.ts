@@ -1,6 +1,6 @@
 /**
  * One process of the demo's cluster: `node node.js {"name", "directory", "record"}`, started with an IPC channel. It sends "ready" once it
- * has joined, and stops on request, or when its parent is gone.
+ * has joined the cluster. It stops when it receives a message, or when its parent has gone.
  */
 import { carillon, isCarillonError } from "carillon";
 import { Recorder } from "./record.ts";
@@ -26,10 +26,10 @@ const tower = carillon({
   store: "embedded",
   directory,
   handleSignals: false,
-  // The survivor starts the runs that the dead process had claimed, a second's worth at once, beside the runs that come due in the
-  // meantime.
+  // High enough for the surviving node: it starts all runs that the dead process had claimed (those due within a second) at once, beside
+  // its own.
   concurrency: 300,
-  // Checked and logged, never run: the demo's machine is not the one that these crontabs were written for.
+  // Commands are checked and logged but not executed, because these crontabs were written for other machines.
   commands: {
     rehearse: true,
     shell: true,
@@ -47,14 +47,14 @@ async function stop(): Promise<void> {
 }
 process.on("message", () => void stop());
 process.on("disconnect", () => void stop());
-// The parent may have gone before this process could notice.
+// The parent may have gone before the listener was added.
 if (!process.connected) await stop();
 
 try {
   await tower.start();
   if (process.connected) process.send?.("ready");
 } catch (error) {
-  // It was asked to stop while it started: `stop` ends the process.
+  // If a stop was requested during the start, `stop` ends the process.
   if (!stopping) {
     process.stderr.write(`${name}: ${isCarillonError(error) ? `${error.message} ${error.hint}` : String(error)}\n`);
     process.exit(1);

@@ -1,19 +1,19 @@
 import { parseArgs } from "node:util";
 
-/** A failure that the reader can correct: shown as its message, without a stack. */
+/** A failure that the user can correct; the demo prints its message without a stack. */
 export class Trouble extends Error {
   override name = "Trouble";
 }
 
 export interface Options {
-  /** The duration; null: until Ctrl-C. */
+  /** The duration in seconds; null: until Ctrl-C. */
   seconds: number | null;
   json: boolean;
-  /** The folder for the store; null: a throw-away folder. */
+  /** The folder for the store; null: a temporary folder. */
   directory: string | null;
 }
 
-/** @throws Trouble */
+/** @throws Trouble for an unknown flag or an invalid value */
 export function readOptions(args: string[]): Options {
   const { seconds, ...rest } = parse(args);
   if (seconds === undefined) return { ...rest, seconds: null };

@@ -3,17 +3,17 @@ import { fileURLToPath } from "node:url";
 import type { NodeOrder } from "./node.ts";
 import { Trouble } from "./options.ts";
 
-/** A clean end waits for the runs under way, which here takes well under a second. */
+/** A node that has not stopped after this many ms is killed. A clean stop waits for the node's runs, which take well under a second. */
 const stopMs = 20_000;
 
 interface Node {
   child: ChildProcess;
   exited: Promise<void>;
-  /** True if the demo itself ended the process. */
+  /** True if the demo itself stopped or killed the process. */
   expected: boolean;
 }
 
-/** The demo's nodes: processes of their own, ended with it. */
+/** The demo's nodes, each in a process of its own; they are stopped when the demo ends. */
 export class Processes {
   readonly #nodes = new Map<string, Node>();
   readonly #onUnexpectedEnd: (trouble: Trouble) => void;
@@ -26,9 +26,9 @@ export class Processes {
     return this.#nodes.get(name)?.child.pid;
   }
 
-  /** Resolves when it has joined the cluster. */
+  /** Starts a node; resolves when it has joined the cluster or its process has ended. */
   async start(order: NodeOrder): Promise<void> {
-    // The child gets its own session, so that Ctrl-C reaches only the demo, which then stops its nodes gracefully.
+    // The child gets a process session of its own, so that Ctrl-C reaches only the demo's process, which then stops its nodes gracefully.
     const child = fork(fileURLToPath(new URL("node.js", import.meta.url)), [JSON.stringify(order)], {
       detached: true,
       stdio: ["ignore", "ignore", "inherit", "ipc"],
@@ -46,7 +46,7 @@ export class Processes {
     await Promise.race([ready, ended]);
   }
 
-  /** kill -9. Resolves when the process is gone. */
+  /** Kills a node (kill -9); resolves when its process has ended. */
   async kill(name: string): Promise<void> {
     const node = this.#nodes.get(name);
     if (!node) return;
@@ -55,7 +55,7 @@ export class Processes {
     await node.exited;
   }
 
-  /** Stops all in order. @throws Trouble when one did not end in time, or not with exit code 0 */
+  /** Stops all nodes gracefully. @throws Trouble if a node was killed after the time limit, or its exit code was not 0 */
   async stopAll(): Promise<void> {
     const stopped = await Promise.all([...this.#nodes].map(([name, node]) => this.#stop(name, node)));
     const unclean = stopped.filter((how) => how !== undefined);

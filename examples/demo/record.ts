@@ -1,6 +1,6 @@
 /**
- * The side channel: every start and end as a line of a file, written by write(2) from the node that runs it. A written line stays whatever
- * happens to the writer, and it does not pass through Carillon's store.
+ * Records every start and end as a line of a file, which the executing node writes directly with write(2). A written line survives the kill
+ * of its writer, and is independent of Carillon's store.
  */
 import { closeSync, openSync, readSync, writeSync } from "node:fs";
 
@@ -9,12 +9,12 @@ export interface Seen {
   task: string;
   run: number;
   attempt: number;
-  /** null for a command, whose worker does not report it. */
+  /** null for a command, because the worker's reports about commands do not contain the fence. */
   fence: number | null;
-  /** Epoch milliseconds; null: enqueued. */
+  /** The slot's nominal time in epoch ms; null for an enqueued run. */
   slot: number | null;
   node: string;
-  /** Epoch milliseconds by the machine's clock. */
+  /** Time of the event in epoch ms, on the machine's clock. */
   at: number;
 }
 
@@ -36,12 +36,12 @@ export class Recorder {
 
   write(what: Omit<Seen, "node" | "at"> | Omit<Said, "node" | "at">): void {
     const at = Date.now();
-    // One write of one line with O_APPEND: lines of several processes do not mix.
+    // A single write with O_APPEND for each line keeps lines of several processes apart.
     writeSync(this.#file, `${JSON.stringify({ ...what, node: this.#node, at })}\n`);
   }
 }
 
-/** Follows the file as it grows. */
+/** Reads the file as it grows. */
 export class RecordReader {
   readonly #file: number;
   readonly #buffer = Buffer.alloc(64 * 1024);
@@ -52,7 +52,7 @@ export class RecordReader {
     this.#file = openSync(path, "r");
   }
 
-  /** The lines since the last call. */
+  /** Returns the lines written since the last call. */
   read(): (Seen | Said)[] {
     const records: (Seen | Said)[] = [];
     for (;;) {

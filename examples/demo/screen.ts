@@ -1,6 +1,6 @@
 /**
- * Prints lines for people: on a terminal cut to its width, and coloured if it supports colours; in a pipe complete and without
- * colours.
+ * Prints lines for human readers. On a terminal they are cut to its width, and coloured if it supports colours; in a pipe they are complete
+ * and without colours.
  */
 import type { WriteStream } from "node:tty";
 
@@ -29,14 +29,14 @@ export class Screen {
     return this.#stream.isTTY ? this.#stream.columns || 80 : Number.POSITIVE_INFINITY;
   }
 
-  /** At most one line; a longer one is cut where the terminal would break it. */
+  /** Prints one line, cut with … at the terminal's width. */
   line(text = "", paint?: Paint): void {
     const { width } = this;
     const fitting = text.length > width ? `${text.slice(0, Math.max(width - 1, 1))}…` : text;
     this.#stream.write(`${this.#painted(fitting, paint)}\n`);
   }
 
-  /** Text broken at single spaces, with later lines indented by `hanging`. */
+  /** Prints text broken at single spaces; the second and later lines are indented by `hanging`. */
   prose(text: string, hanging = "", paint?: Paint): void {
     const most = Math.min(this.width, 110);
     const [first = "", ...words] = text.split(/(?<=\S) (?=\S)/);
@@ -62,14 +62,14 @@ export const runsOf = (number: number) => `${count(number)} ${number === 1 ? "ru
 
 const two = (number: number) => String(number).padStart(2, "0");
 
-/** 14:03:20.001, on this machine's clocks. */
+/** Formats the time of day in this machine's zone, for example 14:03:20.001. */
 export function timeOfDay(ms: number, { millis = true } = {}): string {
   const date = new Date(ms);
   const time = `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
   return millis ? `${time}.${String(date.getMilliseconds()).padStart(3, "0")}` : time;
 }
 
-/** 2026-11-30 00:00, on the clocks of a zone. */
+/** Formats a time in the given zone, for example 2026-11-30 00:00. */
 export function zonedTime(ms: number, zone: string): string {
   const format = new Intl.DateTimeFormat("sv-SE", { timeZone: zone, dateStyle: "short", timeStyle: "short" });
   return format.format(ms);
@@ -80,7 +80,7 @@ export function lateText(lateMs: number): string {
   return lateMs === 0 ? "on time" : lateMs < 2_000 ? `${lateMs} ms late` : `${(lateMs / 1_000).toFixed(1)} s late`;
 }
 
-/** "in 4 min", rounded down. */
+/** Formats a duration as in "in 4 min", rounded down. */
 export function inWords(ms: number): string {
   const minutes = Math.floor(ms / 60_000);
   if (minutes < 1) return `in ${Math.max(0, Math.floor(ms / 1_000))} s`;

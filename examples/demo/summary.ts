@@ -1,4 +1,4 @@
-/** The end of the demo: a table and some sentences for people, flat figures for programs. */
+/** The end of the demo: a table and some sentences for human readers, and flat figures for programs. */
 import { nextSlots } from "carillon";
 import type { Kill, Row, Verdict } from "./check.ts";
 import { count, inWords, runsOf, type Screen, zonedTime } from "./screen.ts";
@@ -9,13 +9,13 @@ export interface Facts {
   nodes: number;
   postgres: string;
   kill: Kill | undefined;
-  /** From the kill to a new leader's term. */
+  /** The time from the kill until another node leads, in ms; null if none did. */
   takeoverMs: number | null;
 }
 
 export type Figures = Record<string, number | string | null>;
 
-/** By nearest rank; null without values. */
+/** Returns the quantile by nearest rank; null without values. */
 function quantile(sorted: number[], part: number): number | null {
   return sorted[Math.max(0, Math.ceil(sorted.length * part) - 1)] ?? null;
 }
@@ -58,7 +58,7 @@ export function figuresOf(verdict: Verdict, { seconds, nodes, postgres, kill, ta
   };
 }
 
-/** Whether everything is accounted for, and was measured. */
+/** Returns true if nothing was lost, doubled or early, and the sources do not contradict each other. */
 export function passed(verdict: Verdict): boolean {
   return sum(verdict, "lost") + sum(verdict, "doubled") + verdict.differences.length + verdict.early === 0;
 }

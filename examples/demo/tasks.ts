@@ -1,4 +1,4 @@
-/** The demo's tasks: an example of a program that uses Carillon, and the crontabs of Debian's packages beside it. */
+/** The demo's tasks: those that a program using Carillon would define, and the crontabs of Debian's packages. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -10,7 +10,7 @@ const crontabs = fileURLToPath(new URL("../../crontabs", import.meta.url));
 
 export const machineZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
-/** How often the failing task fails before it succeeds. */
+/** The number of times that the failing task fails before it succeeds. */
 export const failures = 2;
 
 export const heartbeat = { name: "heartbeat", schedule: every("1s"), words: "every second" };
@@ -29,11 +29,11 @@ export const reminder = { name: "reminder", words: "runs once, each at a time of
 export interface DebianTasks {
   tasks: ImportedTask[];
   files: number;
-  /** Entries that did not become a task, and why. */
+  /** Descriptions of entries that did not become a task, with the reason. */
   problems: string[];
 }
 
-/** Every file under examples/crontabs, in the form that `carillon import crontab --shell` would read. */
+/** Reads every file under examples/crontabs, in the same way as `carillon import crontab --shell`. */
 export function debianTasks(): DebianTasks {
   const files = readdirSync(crontabs, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile() && entry.name !== "README.md")
@@ -50,12 +50,12 @@ export function debianTasks(): DebianTasks {
   };
 }
 
-/** All tasks with a schedule, whose slots the demo computes itself. */
+/** Returns all tasks with a schedule; the demo computes their slots itself. */
 export function scheduledTasks(debian: DebianTasks): { name: string; schedule: ScheduleSpec }[] {
   return [heartbeat, charge, ...settlements, ...debian.tasks].map(({ name, schedule }) => ({ name, schedule }));
 }
 
-/** Defines everything on a node. The recorder writes starts and ends to a file, where a kill -9 cannot undo them. */
+/** Defines all tasks on a node. Their handlers record starts and ends to a file, so that a kill -9 does not lose them. */
 export function defineTasks(tower: Carillon, record: Recorder): void {
   const told = (run: Run) => ({ task: run.task, run: run.id, attempt: run.attempt, fence: run.fence });
 
@@ -91,7 +91,7 @@ export function defineTasks(tower: Carillon, record: Recorder): void {
     record.write({ kind: "end", ...told(run), slot: null });
   });
 
-  // Commands have no handler that could write, so the worker's reports about them are written.
+  // Commands have no handler that could record starts, so the worker's reports about their runs are recorded.
   const commands = new Set<string>();
   for (const { name, schedule, command, description } of debianTasks().tasks) {
     tower.task(name, { schedule, command, description });

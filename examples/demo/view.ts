@@ -1,4 +1,4 @@
-/** The live view for people: a header, a line for each fire, a line a second for floods, loud lines for trouble. */
+/** The live view: a header, a line for each start, one line a second for the many delayed runs, and highlighted lines for trouble. */
 import type { Request } from "./check.ts";
 import type { Said, Seen } from "./record.ts";
 import { count, lateText, runsOf, type Screen, timeOfDay } from "./screen.ts";
@@ -116,14 +116,14 @@ export class View {
     this.#screen.line(`${timeOfDay(at)}  ${name.padEnd(this.#nameWidth)}  ${node.padEnd(7)}  ${text}`, paint);
   }
 
-  /** Called once a second: a flood of events is one line. */
+  /** Called once a second; prints one line for all delayed runs that started in that second. */
   second(nowMs: number): void {
     if (this.#flood.starts === 0) return;
     this.#screen.line(`${timeOfDay(nowMs)}  ${reminder.name.padEnd(this.#nameWidth)}  ${floodWords(this.#flood)}`);
     this.#flood = emptyFlood();
   }
 
-  /** Called after each reading: the claims of a dead process come back together. */
+  /** Called after each reading; prints one line for all runs of the dead process that another node has started since. */
   read(nowMs: number): void {
     if (this.#again.starts === 0 || !this.#killed) return;
     const after = ((nowMs - this.#killed.atMs) / 1_000).toFixed(1);

@@ -1,6 +1,6 @@
 /**
- * A receiver for HTTP tasks: accepts only signed and recent requests, and does not let an older attempt of a run overwrite the work of a
- * newer one.
+ * A receiver for HTTP tasks. It accepts only signed and recent requests, and rejects a call of an older attempt once a newer attempt of the
+ * same run has called.
  *
  *   CARILLON_HTTP_SECRET=… node examples/dist/http-receiver/receiver.js [PORT]
  */
@@ -9,10 +9,10 @@ import { createServer, type IncomingMessage } from "node:http";
 
 const secret = process.env.CARILLON_HTTP_SECRET ?? "";
 if (secret === "") throw new Error("CARILLON_HTTP_SECRET is not set");
-/** `namespace:NAME` if the secret is that of a namespace. */
+/** Must be `namespace:NAME` if the secret belongs to a namespace. */
 const keyId = process.env.CARILLON_HTTP_KEY_ID ?? "cluster";
 
-/** The whole verification. `body` is the received bytes: after parsing and serialising they could be different. */
+/** Verifies the signature of a request. `body` must be the received bytes, because parsing and serialising could change them. */
 function isGenuine({ method, url = "/", headers }: IncomingMessage, body: Buffer): boolean {
   const { host = "", "signature-input": input, signature } = headers;
   const [path = "", query = ""] = url.split(/\?(.*)/s);
@@ -27,7 +27,7 @@ function isGenuine({ method, url = "/", headers }: IncomingMessage, body: Buffer
     ["content-digest", `sha-256=:${createHash("sha256").update(body).digest("base64")}:`],
     ...told.map((name) => [name, headers[name]]),
   ];
-  // Exactly these headers, in this order: a trusted header must be a signed one.
+  // The signature must cover exactly these headers in this order, because only signed headers can be trusted.
   const created = Number(/;created=(\d+);/.exec(String(input))?.[1]);
   const wanted = `(${parts.map(([name]) => `"${name}"`).join(" ")});created=${created};keyid="${keyId}"`;
   const base = [...parts, ["@signature-params", wanted]].map(([name, value]) => `"${name}": ${value}`).join("\n");
@@ -38,8 +38,8 @@ function isGenuine({ method, url = "/", headers }: IncomingMessage, body: Buffer
 }
 
 /**
- * The highest fence that each run has called with. A real receiver keeps it in the row that it writes. Fences of different runs are not
- * compared: a healthy run may call after one with a higher fence.
+ * The highest fence with which each run has called. A real receiver stores it in the row that it writes. Fences of different runs must not
+ * be compared: a healthy run may call after a run with a higher fence.
  */
 const fences = new Map<number, number>();
 
@@ -54,7 +54,7 @@ const server = createServer(async (request, response) => {
   if (!isGenuine(request, body)) return answer(401, { error: "not signed by the scheduler" });
   const { ledger = "main" } = (JSON.parse(body.toString()) ?? {}) as { ledger?: string };
   const [run, fence] = ["run", "fence"].map((name) => Number(request.headers[`carillon-${name}`])) as [number, number];
-  // The late call of a paused worker: the run was given to another one in the meantime, whose fence is higher.
+  // This is a late call of a paused worker. Meanwhile another worker has claimed the run, with a higher fence.
   if (fence < (fences.get(run) ?? 0)) return answer(409, { error: "a newer attempt was here" });
   fences.set(run, fence);
   answer(200, { settled: ledger, run });

@@ -1,5 +1,5 @@
 /**
- * A handler that computes without a pause, in a thread of its own: the heartbeat beside it stays on time.
+ * A handler that computes without a pause runs in a thread of its own, so that the heartbeat task stays on time.
  *
  *   node examples/dist/isolated/main.js
  */

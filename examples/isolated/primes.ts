@@ -1,6 +1,6 @@
 import type { Run } from "carillon";
 
-/** The default export of this file is the handler. It does not check its signal: at the task's timeout its thread is terminated. */
+/** The handler must be the file's default export. It does not check `run.signal`: at the task's timeout its thread is terminated. */
 export default (run: Run, { below }: { below: number }): number => {
   let count = 0;
   for (let n = 2; n < below; n++) {

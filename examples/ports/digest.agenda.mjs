@@ -1,4 +1,4 @@
-/** Mails of a shop on Agenda 5 and MongoDB, with a job of node-cron: the original of digest.ts. */
+/** The mails of a shop on Agenda 5 and MongoDB, with a scheduled job of node-cron: the original of digest.ts. */
 import Agenda from "agenda";
 import cron from "node-cron";
 

@@ -1,4 +1,4 @@
-/** Mails of a shop on Carillon: the port of digest.agenda.mjs. */
+/** The mails of a shop on Carillon: digest.agenda.mjs, ported. */
 import { carillon, cron } from "carillon";
 
 interface Given {

@@ -1,4 +1,4 @@
-/** Orders on pg-boss 12 and PostgreSQL: the original of orders.ts. */
+/** The orders of a shop on pg-boss 12 and PostgreSQL: the original of orders.ts. */
 import { PgBoss } from "pg-boss";
 
 export async function open(url, { pool, charge, ship, report, alarm }) {

@@ -1,4 +1,4 @@
-/** Orders on Carillon: the port of orders.pg-boss.mjs. */
+/** The orders of a shop on Carillon: orders.pg-boss.mjs, ported. */
 import { carillon, cron } from "carillon";
 import type pg from "pg";
 

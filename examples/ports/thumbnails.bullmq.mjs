@@ -1,4 +1,4 @@
-/** Thumbnails on BullMQ 5 and Redis: the original of thumbnails.ts. */
+/** The thumbnail service on BullMQ 5 and Redis: the original of thumbnails.ts. */
 import { FlowProducer, Queue, QueueEvents, Worker } from "bullmq";
 
 const name = "thumbnails";

@@ -1,4 +1,4 @@
-/** Thumbnails on Carillon: the port of thumbnails.bullmq.mjs. */
+/** The thumbnail service on Carillon: thumbnails.bullmq.mjs, ported. */
 import { carillon, cron } from "carillon";
 
 export interface Image {

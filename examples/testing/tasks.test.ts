@@ -1,5 +1,5 @@
 /**
- * Tests of tasks with a clock that the test controls, with node:test; with Vitest they read the same.
+ * Tests of tasks on a clock that the test controls, with node:test; with Vitest they look the same.
  *
  *   node --test examples/dist/testing/tasks.test.js        (DATABASE_URL, or the embedded store)
  */
@@ -54,7 +54,7 @@ test("a closed ledger is tried again after ten minutes, and again", async () => 
   assert.deepEqual({ outcome, attempts }, { outcome: "succeeded", attempts: 3 });
   assert.deepEqual(result, { month: "2030-03", accounts: 12 });
   assert.equal(logs.length, 3);
-  // Ten minutes, then twenty.
+  // The two retries wait ten and then twenty minutes.
   assert.ok(tower.now().getTime() - began >= 30 * 60_000);
 });
 

@@ -1,4 +1,4 @@
-/** A program's definitions, in a function, so that its tests can pass a tower of their own. */
+/** A program's task definitions, in a function so that tests can define them on their own Carillon instance. */
 import { type Carillon, cron } from "carillon";
 
 export const monthEnd = cron("0 0 0 L * ?", { zone: "Europe/Berlin" });

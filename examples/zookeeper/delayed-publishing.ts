@@ -1,7 +1,7 @@
 /**
- * Articles that are to appear at a set time. Editors put them into a delay queue; two publishers share it, and one of them publishes each
- * article. The queue outlives both publishers. One article meets a site that is down for a moment, and is tried again; another can never be
- * published, and is put aside for a person to look at.
+ * Articles are published at a set time. Editors put them into a delay queue; two publishers share the queue, and one of them publishes each
+ * article. The queue survives the end of both publishers. One article fails once, because the site is down, and is retried; another can
+ * never be published, and is moved aside for a person to examine.
  *
  *   node examples/dist/zookeeper/delayed-publishing.js HOST:PORT,HOST:PORT,… [PATH]
  */
@@ -35,7 +35,7 @@ const settled = () => {
 
 async function publish(publisher: number, item: QueueItem): Promise<void> {
   const article = JSON.parse(item.data.toString()) as Article;
-  // A real handler would pass item.signal to fetch, and item.fence to a store that rejects an older one.
+  // A real handler would pass item.signal to fetch, and item.fence to a store that rejects older fences.
   if (article.trouble === "always") throw new Error("it has no text");
   if (article.trouble === "once" && item.attempt === 1) throw new Error("the site is down");
   const lateMs = Date.now() - (item.dueMs ?? 0);

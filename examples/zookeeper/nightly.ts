@@ -1,7 +1,7 @@
 /**
- * Nightly work on two machines, of which one does it: five batches that take a while. In the second night the machine that does it is
- * killed. The other one waits the grace, in case the first is only cut off for a moment, takes over, reads how far the dead one came, and
- * does the rest. In the third night it continues as usual.
+ * Two machines share nightly work, five batches that take a while; in each night one of them does it. In the second night that machine is
+ * killed. The other machine waits for the grace, in case the first is only briefly disconnected; then it takes the lock, reads which batch
+ * was the last one done, and does the rest. The third night is undisturbed again.
  *
  *   node examples/dist/zookeeper/nightly.js HOST:PORT,HOST:PORT,… [PATH]
  */
@@ -12,7 +12,7 @@ import { connect, graceLock, isZooKeeperError } from "@carillon/zookeeper";
 const batches = 5;
 const graceMs = 1_000;
 
-/** The messages of a machine: a batch of a night is done, the night is done. */
+/** A message of a machine: a batch is done (`batch` is set), or the whole night is done. */
 interface Told {
   machine: string;
   night: number;
@@ -20,34 +20,34 @@ interface Told {
   fence: string;
 }
 
-/** One machine. Night falls when it receives a message; on real machines, by the clock. */
+/** The program of one machine. A message starts the night; a real machine would use the clock. */
 async function machine(name: string, hosts: string, path: string): Promise<void> {
   let tonight = 0;
   const client = await connect(hosts, { sessionTimeoutMs: 2_000 });
   const lock = graceLock(client, path, {
     owner: name,
     graceMs,
-    // The holder is gone, perhaps with work undone, and this machine has the lock now.
+    // Called when this machine has taken the lock from a vanished holder, whose work may be unfinished.
     onTakenOver: () => void work(),
     onLost: (why) => console.log(`${name}: ${why.message}`),
   });
 
   async function work(): Promise<void> {
     await using use = await lock.tryLock().catch((error: unknown) => {
-      if (isZooKeeperError(error, "CLOSED")) return undefined; // The program ends.
+      if (isZooKeeperError(error, "CLOSED")) return undefined; // The client is closed, because the program ends.
       throw error;
     });
-    if (!use) return; // The other machine does it.
+    if (!use) return; // The other machine has the lock and does the work.
     let from = 1;
     const cutOff = use.takenOver?.use;
     if (use.takenOver) {
       console.log(`${name}: took over from ${use.takenOver.owner}`);
-      if (!cutOff || cutOff.endedMs !== null) return; // The former holder had not started, or had finished.
+      if (!cutOff || cutOff.endedMs !== null) return; // The vanished holder had not started, or had finished.
       const [night = 0, batch = 0] = (cutOff.note ?? "").split(" ").map(Number);
       if (night === tonight) from = batch + 1;
     }
     for (let batch = from; batch <= batches; batch++) {
-      // Real work would pass use.signal on, and use.fence to a store that rejects an older one.
+      // Real work would use use.signal, and pass use.fence to a store that rejects older fences.
       await new Promise((resolve) => setTimeout(resolve, 60));
       if (use.signal.aborted) return;
       await use.note(`${tonight} ${batch}`);

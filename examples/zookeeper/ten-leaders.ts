@@ -1,6 +1,6 @@
 /**
- * Ten clients, one leader at a time. First with a latch: each closes as soon as it leads, so each leads exactly once.
- * Then with a selector: each leads again and again, for a moment, and lines up anew.
+ * Ten clients, of which one leads at a time. First with a latch: each client closes its latch as soon as it leads, so each leads exactly
+ * once. Then with a selector: each leads several times for a moment, and requests the leadership again.
  *
  *   node examples/dist/zookeeper/ten-leaders.js HOST:PORT,HOST:PORT,… [PATH]
  */
@@ -9,7 +9,7 @@ import { connect, LeaderLatch, LeaderSelector, type ZooKeeper } from "@carillon/
 const clients = 10;
 const turnsEach = 3;
 
-/** All of them lead, each once, one after the other. */
+/** Lets each client lead once, one after the other. */
 async function latches(all: readonly ZooKeeper[], path: string): Promise<void> {
   const led: { id: string; fence: bigint }[] = [];
   let leading = 0;
@@ -31,7 +31,7 @@ async function latches(all: readonly ZooKeeper[], path: string): Promise<void> {
   console.log(`latch: ${new Set(led.map(({ id }) => id)).size} of ${clients} led, ${led.length} times in all`);
 }
 
-/** All of them lead, over and over, until each has had its turns. */
+/** Lets the clients lead in turn, until each has led `turnsEach` times. */
 async function selectors(all: readonly ZooKeeper[], path: string): Promise<void> {
   const turns = new Map<string, number>();
   const fences: bigint[] = [];
@@ -53,14 +53,14 @@ async function selectors(all: readonly ZooKeeper[], path: string): Promise<void>
     return new LeaderSelector(zk, path, takeLeadership, { id, autoRequeue: true });
   });
   const running = standing.map((selector) => selector.run());
-  await Promise.race([finished, Promise.all(running)]); // A failed run ends the wait.
+  await Promise.race([finished, Promise.all(running)]); // A failed `run` rejects and so ends the wait.
   await Promise.all(standing.map((selector) => selector.close()));
   await Promise.all(running);
   expectRising(fences);
   console.log(`selector: ${turns.size} of ${clients} led, each ${turnsEach} times or more`);
 }
 
-/** A moment in which a second leader would be seen. */
+/** Waits 2 ms, so that a second leader at the same time would be noticed. */
 function onlyTheLeaderMay(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, 2));
 }

@@ -21,7 +21,7 @@ import { taskNames, Workload } from "./workload.ts";
 export interface ClusterOptions {
   readonly servers: Servers;
   readonly seed: number;
-  /** Number of members of each role; default three nodes, three workers on the store, three that reach the nodes by HTTP. */
+  /** Number of members of each role; default: three nodes, three workers on the store, three workers that reach the nodes by HTTP. */
   readonly roles?: Partial<Record<Role, number>>;
   readonly sessionTimeoutMs: number;
   readonly folder: string;
@@ -29,12 +29,12 @@ export interface ClusterOptions {
 
 const concurrency = 20;
 const lookMs = 50;
-/** Allows for a ready run that waits for its worker's next poll, and a slot that waits for the catch-up planner. */
+/** A ready run or an unplanned slot counts as overdue after this many ms: time for a worker's next poll and the catch-up planner. */
 const behindMs = 3_000;
 const opsEndMs = 10_000;
 let clusters = 0;
 
-/** One cluster of processes on one schema, from its start to its recorded history. */
+/** One cluster of processes with its own schema, from its start until its history has been collected. */
 export class Cluster {
   readonly servers: Servers;
   readonly seed: number;
@@ -47,7 +47,7 @@ export class Cluster {
   readonly standStills: StandStill[] = [];
   readonly log: string;
   key = "";
-  /** The largest error of a process's estimate of the store's time, given the faults on its lines. */
+  /** The largest error in ms of a process's estimate of the store's time; faults that delay its connections raise it. */
   clockErrorMs = 100;
   readonly #roles: Required<NonNullable<ClusterOptions["roles"]>>;
   readonly #workload: Workload;
@@ -72,11 +72,11 @@ export class Cluster {
     this.#dice = new Dice(seed);
     this.#workload = new Workload(new Dice(seed + 1));
     this.#pool = new pg.Pool({ connectionString: servers.postgres.url, max: 3, types });
-    // The next query reports the loss.
+    // An idle connection was lost; the next query reports the failure.
     this.#pool.on("error", () => undefined);
   }
 
-  /** Milliseconds since this cluster's beginning. */
+  /** Returns the ms since the start of this cluster, on the monotonic clock. */
   now(): number {
     return monotonicMs() - this.#beganMono;
   }
@@ -94,15 +94,15 @@ export class Cluster {
     return (await this.#pool.query<Row>(text.replaceAll("S.", `${this.schema}.`), values)).rows;
   }
 
-  /** A connection of its own, which ends with its user. */
+  /** Opens a new connection; the caller ends it. */
   async connection(): Promise<pg.Client> {
     const client = new pg.Client({ connectionString: this.servers.postgres.url, types });
-    client.on("error", () => undefined); // the next query fails with the error
+    client.on("error", () => undefined); // The next query fails with this error.
     await client.connect();
     return client;
   }
 
-  /** Starts the processes, and defines tasks and work for them. */
+  /** Starts the processes, waits until all have joined, defines tasks, and begins to send operations. */
   async begin(): Promise<void> {
     const store = await openPostgres({ url: this.servers.postgres.url, schema: this.schema, log: silentLog });
     const secret = makeSecret();
@@ -129,7 +129,7 @@ export class Cluster {
     return this.members.filter(({ role }) => roles.includes(role));
   }
 
-  /** The process that holds the term in the store; while there is no leader, any node. */
+  /** Returns the member that leads according to the store; the first node if there is no leader. */
   async leader(): Promise<Member> {
     const [row] = await this.ask<{ node: string }>(
       "select o.node from S.leadership l join S.session o on o.id = l.session_id and o.ended_ms is null",
@@ -138,8 +138,8 @@ export class Cluster {
   }
 
   /**
-   * Stops a member with SIGSTOP. The returned function continues it and records the interval, since a start that was decided before the
-   * interval counts at its beginning: see executionsOf.
+   * Stops a member with SIGSTOP. The returned function continues it and records the interval, because a start that was decided before the
+   * interval counts as made at the interval's beginning: see executionsOf.
    */
   async stand(member: Member, forMs: number): Promise<() => void> {
     const fromMs = this.now();
@@ -155,12 +155,12 @@ export class Cluster {
     this.happened("healed");
   }
 
-  /** Waits until the cluster has recovered. @returns ms that it took; undefined if it took too long */
+  /** Waits until the cluster has recovered. @returns the ms since the end of the faults; undefined after the time limit */
   async recovered(withinMs: number): Promise<number | undefined> {
     const deadline = this.#healedMs + withinMs;
     let missing = "";
     do {
-      // The store may be coming back itself.
+      // The query fails while the store itself is restarting; then the loop tries again.
       missing = await this.#missing().catch((error: Error) => error.message);
       if (missing === "") {
         this.#recoveredMs = this.now();
@@ -174,7 +174,7 @@ export class Cluster {
     return undefined;
   }
 
-  /** Sends the act to a process that can carry it out, and records the result. */
+  /** Sends the operation to a random node or worker that can execute it, and records the result. */
   operate(act: Act): void {
     const able = this.of("node", "worker").filter(
       (member) => member.able && (!member.paused || this.#dice.chance(0.2)),
@@ -204,10 +204,10 @@ export class Cluster {
       if (act.kind === "enqueue" && told.run !== undefined) this.#workload.enqueued(told.run);
     });
     this.#open.add(answered);
-    answered.finally(() => this.#open.delete(answered)).catch(() => undefined); // `do` never rejects
+    answered.finally(() => this.#open.delete(answered)).catch(() => undefined); // `do` never rejects.
   }
 
-  /** Watches for a while longer, kills every process at once, and collects the records of the processes and of the store. */
+  /** Waits `watchedMs` more, kills all processes at once, and collects the records of the processes and of the store. */
   async end(watchedMs: number): Promise<History> {
     this.#working = false;
     await this.#work;
@@ -216,7 +216,7 @@ export class Cluster {
     await pause(watchedMs);
     const endMs = this.now();
     await Promise.all(this.members.map((member) => member.end()));
-    // A backend whose client is gone may still have a commit under way.
+    // The store may still commit transactions of the killed processes, so wait until no connection is active.
     await this.#until(async () => {
       const rows = await this.ask(
         "select from pg_stat_activity where application_name like 'carillon%' and state = 'active'",
@@ -291,8 +291,8 @@ export class Cluster {
   }
 
   /**
-   * Describes what has not recovered; "" if everything has. A process counts as recovered once it has sent a heartbeat after the
-   * end of the faults.
+   * Describes what has not recovered yet; "" if everything has. A process counts as recovered once it has sent a heartbeat after the end of
+   * the faults.
    */
   async #missing(): Promise<string> {
     const away = this.members.find(({ able }) => !able);
@@ -320,7 +320,7 @@ export class Cluster {
     return row.unplanned > 0 ? `${row.unplanned} slots are unplanned ${behindMs} ms after their time` : "";
   }
 
-  /** The store's clock at this cluster's beginning, from the quickest of several answers. */
+  /** Returns the store's clock at the start of this cluster, in epoch ms, from the fastest of eight queries. */
   async #epoch(): Promise<number> {
     let best = { tookMs: Number.POSITIVE_INFINITY, epochMs: 0 };
     for (let i = 0; i < 8; i++) {

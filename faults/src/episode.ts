@@ -13,9 +13,9 @@ export const nameOf = (strike: Strike): string => strike.map(({ name }) => name)
 
 export interface EpisodePlan extends ClusterOptions {
   readonly strikes: readonly Strike[];
-  /** The undisturbed time before each strike, and after the last one. */
+  /** The time without faults before each strike and after the last one, in ms. */
   readonly settleMs: number;
-  /** The time within which the cluster has to recover after the end of the faults. */
+  /** The cluster must recover within this many ms after the end of the faults. */
   readonly recoveryMs: number;
   readonly onStrike?: (strike: Strike, recoveryMs: number | undefined) => void;
 }
@@ -29,7 +29,7 @@ export interface Episode {
 
 const joinMs = 60_000;
 
-/** Plays one cluster through one strike after the other, each healed and recovered from; then checks the whole history. */
+/** Starts a cluster, inflicts one strike after the other with a recovery after each, and then checks the whole history. */
 export async function play(plan: EpisodePlan): Promise<Episode> {
   const cluster = new Cluster(plan);
   const dice = new Dice(mix(plan.seed, 0xfa17));
@@ -48,7 +48,7 @@ export async function play(plan: EpisodePlan): Promise<Episode> {
     const history = await cluster.end(plan.settleMs);
     return { history, violation: judge(cluster, history), recoveries, schema: cluster.schema };
   } catch (error) {
-    // Reported before everything is closed, since closing may fail too, or never end.
+    // Print the error before the cluster is closed, because closing may fail too, or may not end.
     process.stderr.write(`${(error as Error).stack}\n`);
     throw error;
   } finally {
@@ -56,17 +56,17 @@ export async function play(plan: EpisodePlan): Promise<Episode> {
   }
 }
 
-/** @returns the time until everything was in order again */
+/** Inflicts all faults of a strike and ends them. @returns the ms until the cluster had recovered; undefined after the time limit */
 async function inflict(cluster: Cluster, strike: Strike, dice: Dice, recoveryMs: number): Promise<number | undefined> {
   cluster.happened(`fault ${nameOf(strike)}`);
   const heals: Heal[] = [];
   let leftMs = 0;
   for (const fault of strike) {
-    // Shorter than a session lasts, or longer.
+    // The fault lasts either shorter or longer than a session.
     const forMs = cluster.sessionTimeoutMs * (dice.chance(0.35) ? dice.between(0.2, 0.8) : dice.between(1.1, 2.2));
     heals.push(await fault.inflict(cluster, dice, forMs));
     if (!fault.momentary) leftMs = Math.max(leftMs, forMs);
-    // The second fault begins in the midst of the first.
+    // The next fault begins while this one is still active.
     if (fault !== strike.at(-1)) await pause(dice.between(0, forMs / 2));
   }
   await pause(leftMs);
@@ -81,7 +81,7 @@ function judge(cluster: Cluster, history: History): Violation | undefined {
   );
   const [surprise = broken] = cluster.surprises;
   const violation = firstViolation(history);
-  // The first failure says more than its consequences, such as a missing recovery.
+  // Whichever failure came first is reported, because later ones, such as a missing recovery, may be its consequences.
   const isFirst = surprise && (violation?.atMs ?? Number.POSITIVE_INFINITY) > surprise.atMs;
   return isFirst ? { invariant: "16: it recovers, and nothing unexpected happens", ...surprise } : violation;
 }

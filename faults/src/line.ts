@@ -1,15 +1,15 @@
 import { all, type Direction, TcpProxy } from "@carillon/zookeeper/testing";
 import type { Dice } from "../../simulation/src/plan/dice.ts";
 
-/** Faults of a line. `late`: held bytes arrive in the end; otherwise they are lost with their connection. */
+/** Faults of a connection. `late`: bytes that were held back are delivered when the fault ends; otherwise their connection is reset. */
 export type Trouble =
   | { readonly kind: "cut" }
   | { readonly kind: "silent"; readonly way: Direction; readonly late: boolean }
   | { readonly kind: "slow"; readonly ms: number; readonly bytesPerSecond: number }
-  /** The share of answers that never come, or come in part, although the request was carried out. */
+  /** With probability `chance` an answer is lost, or only its first half is delivered, although the request was executed. */
   | { readonly kind: "answers lost"; readonly chance: number; readonly part: boolean; readonly dice: Dice };
 
-/** A line of one process to one server. */
+/** The proxied network route from one process to one server. */
 export class Line {
   readonly #proxy: TcpProxy;
 
@@ -17,24 +17,24 @@ export class Line {
     this.#proxy = proxy;
   }
 
-  /** @param address `host:port` */
+  /** @param address the server's `host:port` */
   static async to(address: string): Promise<Line> {
     return new Line(await TcpProxy.before(address));
   }
 
-  /** The address to connect to instead of the server's. */
+  /** The proxy's `host:port`, to which the process connects instead of the server's. */
   get at(): string {
     return this.#proxy.address;
   }
 
-  /** The same URL by way of this line. */
+  /** Returns the URL with the proxy's host and port. */
   url(of: string): string {
     const url = new URL(of);
     url.host = this.at;
     return url.href;
   }
 
-  /** @returns mends it */
+  /** Begins the fault. @returns a function that ends it */
   trouble(trouble: Trouble): () => void {
     const proxy = this.#proxy;
     switch (trouble.kind) {

@@ -1,21 +1,21 @@
 /**
  * Real processes under real faults: docs/reliability.md.
  *
- *   npm run prove -- faults [FAULT…]           each of these alone; A+B: two at the same time. Default: every fault alone,
- *                                              in an order that the seed decides, then random pairs of them
- *   … --coordination zookeeper|redis|postgres  beside the store; default all three, one after the other in each round
- *   … --rounds R                               every fault alone R times, each round on seeds of its own; default 1,
- *                                              0: pairs alone
- *   … --minutes M                              begins nothing new after that, for each coordination
- *   … --pairs N                                for each coordination; default: half as many as faults alone
- *   … --seed S                                 default a new one each time
+ *   npm run prove -- faults [FAULT…]           only these faults; A+B: two at the same time. Default: every fault alone,
+ *                                              in an order that the seed determines, then random pairs of faults
+ *   … --coordination zookeeper|redis|postgres  coordination service; default all three, one after the other in each round
+ *   … --rounds R                               every fault alone R times, each round with its own seeds; default 1,
+ *                                              0: pairs only
+ *   … --minutes M                              starts nothing new after M minutes, for each coordination
+ *   … --pairs N                                number of pairs for each coordination; default: half the number of faults
+ *   … --seed S                                 default: a new seed each time
  *   … --within SECONDS                         the longest time from the end of the faults until the recovery; default 30
- *   … --locks                                  instead: locks whose holders are stopped, cut off and killed, with fences
- *                                              that are checked, and without; the checks must find the second
- *   … --keep                                   keeps the records, also if no rule is broken
+ *   … --locks                                  instead: locks whose holders are stopped, cut off and killed, with and without
+ *                                              checks of fences; without them, the checks of the history must find a violation
+ *   … --keep                                   keeps the records even if no rule is violated
  *   … --list, --json
  *
- * If it is interrupted (SIGINT, SIGTERM, a mistake of its own), the same closing line reports the work done up to then.
+ * If it is interrupted (SIGINT, SIGTERM, an error of its own), it still prints the closing line, with the results so far.
  */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -51,7 +51,7 @@ const settleMs = 2_500;
 const recoveryMs = positiveNumber("within", values.within) * 1_000;
 const minutes = values.minutes === undefined ? Number.POSITIVE_INFINITY : positiveNumber("minutes", values.minutes);
 const rounds = wholeNumber("rounds", values.rounds, 0);
-/** Strikes on one cluster: starting its processes takes a good part of the time. */
+/** The number of strikes on one cluster, more than one because starting its processes takes a large part of the time. */
 const strikesEach = 4;
 
 const say = (text: string) => {
@@ -80,11 +80,11 @@ async function main(): Promise<void> {
     else say(`everything that was written down is in ${folder}`);
     const seconds = Math.round((performance.now() - began) / 1_000);
     process.stdout.write(`${JSON.stringify({ seed, ...tally.line(), seconds, ...ended })}\n`);
-    // Some of the processes may have closed their channel; none outlives this one.
+    // Exit explicitly: channels to the processes may be closed already, and all processes end with this one.
     process.exit(tally.violations > 0 || ended.interrupted ? 1 : 0);
   };
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => close({ interrupted: signal }));
-  // After a bug in the harness, it may wait for an event that never comes.
+  // A bug in the harness can make it wait for an event that never occurs; then Node ends by itself.
   process.once("beforeExit", () => close({ interrupted: "nothing is left that could go on" }));
   const leftMs = new Map(chosen.map((coordination) => [coordination, minutes * 60_000]));
   try {
@@ -150,7 +150,7 @@ async function take(turn: Turn, deadline: number, tally: Tally, folder: string):
       const { violation, recoveries } = episode;
       if (violation) tally.broke(violation, turn, seed + i, some);
       if (violation || values.keep) keep(coordination, seed + i, some, episode, folder);
-      // Strikes after one from which the cluster did not recover get a cluster of their own.
+      // After a strike without recovery, the remaining strikes get a new cluster.
       i += recoveries.length;
     }
   } finally {

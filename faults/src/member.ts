@@ -16,13 +16,13 @@ export interface MemberOptions {
   readonly store: Line | undefined;
   readonly coordination: readonly Line[];
   readonly servers: readonly Line[];
-  /** Records an event in the history. */
+  /** Adds an event to the history. */
   readonly happened: (what: string) => void;
   /** Called if the process ended although the harness did not end it. */
   readonly unexpected: (what: string) => void;
 }
 
-/** One process under test, over its lives, and its lines. */
+/** One process under test with its restarts, and its proxied connections. */
 export class Member {
   readonly name: string;
   readonly store: Line | undefined;
@@ -56,12 +56,12 @@ export class Member {
     return this.#paused;
   }
 
-  /** True if the process has joined and the harness is not stopping it. */
+  /** True if the process runs, has joined, and the harness is not stopping it. */
   get able(): boolean {
     return this.alive && this.#started && !this.#ending;
   }
 
-  /** The address at which it serves remote workers. */
+  /** For a node: the address on which it listens for remote workers. */
   get address(): string | undefined {
     return this.#options.order.listen;
   }
@@ -86,7 +86,7 @@ export class Member {
       if (told.kind === "started") this.#started = true;
       if (told.kind === "done") this.#answer(told.id, told);
     });
-    // The channel breaks with the process; its exit event reports that.
+    // The channel breaks when the process ends; the exit event below handles that.
     child.on("error", () => undefined);
     child.once("exit", (code, signal) => {
       if (this.#child === child) this.#started = this.#paused = false;
@@ -96,7 +96,7 @@ export class Member {
     });
   }
 
-  /** @throws if it does not join within a long time */
+  /** Resolves when the process has joined. @throws after a time limit */
   async joined(): Promise<void> {
     const deadline = performance.now() + patienceMs;
     while (!this.#started) {
@@ -105,7 +105,7 @@ export class Member {
     }
   }
 
-  /** Sends the process a request. @returns undefined if the process died before it answered */
+  /** Sends the process a request. @returns undefined if the process ended before it answered */
   async do(id: string, act: Act): Promise<Done | undefined> {
     return new Promise((resolve) => {
       this.#asked.set(id, resolve);
@@ -114,7 +114,7 @@ export class Member {
   }
 
   tell(asked: Asked): void {
-    // A message to a process that has just died is lost; its exit has answered the callers.
+    // A message to a process that has just died is lost; the exit handler resolves the pending requests.
     if (this.#child?.connected) this.#child.send(asked, () => undefined);
   }
 
@@ -125,7 +125,7 @@ export class Member {
     await this.end();
   }
 
-  /** Kills the process. */
+  /** Kills the process; resolves when it has ended. */
   async end(): Promise<void> {
     const child = this.#child;
     this.#ending = true;
@@ -135,7 +135,7 @@ export class Member {
     await gone;
   }
 
-  /** Stops the process gracefully, and kills it after a while, because a graceful stop waits for an unreachable store. */
+  /** Stops the process gracefully, and kills it after 20 s, because a graceful stop waits for an unreachable store. */
   async stop(): Promise<void> {
     const child = this.#child;
     if (!this.alive || !child) return;
@@ -148,7 +148,7 @@ export class Member {
     if (late) await this.end();
   }
 
-  /** No thread of the process runs when this resolves. */
+  /** Stops the process with SIGSTOP; when this resolves, none of its threads runs. */
   async stand(forMs: number): Promise<void> {
     if (!this.alive || this.#paused) return;
     this.#paused = true;
@@ -181,11 +181,11 @@ export class Member {
   }
 }
 
-/** Linux shows the state; elsewhere the signal is assumed to have arrived. */
+/** Returns true if the process is stopped or has ended, according to /proc. Without /proc the signal is assumed to have arrived. */
 function isStopped(pid: number): boolean {
   const path = `/proc/${pid}/stat`;
   if (!existsSync("/proc/self/stat")) return true;
-  if (!existsSync(path)) return true; // it has ended
+  if (!existsSync(path)) return true; // The process has ended.
   const stat = readFileSync(path, "latin1");
   return stat.slice(stat.lastIndexOf(")") + 2)[0] === "T";
 }

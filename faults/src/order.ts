@@ -3,7 +3,7 @@ import type { Execution, Operation } from "../../simulation/src/history.ts";
 
 export type Role = "node" | "worker" | "remote worker";
 
-/** Order for a process; each of its lines goes through a proxy. */
+/** The configuration of a process; all its URLs and addresses lead through proxies. */
 export interface Order {
   readonly name: string;
   readonly life: number;
@@ -11,16 +11,16 @@ export interface Order {
   readonly store: string;
   readonly coordination: string | undefined;
   readonly schema: string;
-  /** For a node: its address for remote workers. For a remote worker: the servers. */
+  /** For a node: the address on which it listens for remote workers. */
   readonly listen: string | undefined;
   readonly servers: readonly string[];
   readonly key: string;
   readonly sessionTimeoutMs: number;
   readonly concurrency: number;
   readonly tasks: readonly string[];
-  /** Determines how long handlers take and how they end. */
+  /** Determines how long each handler takes and how it ends. */
   readonly seed: number;
-  /** Every process appends lines to it. */
+  /** Path of the log file to which all processes append lines. */
   readonly log: string;
 }
 
@@ -32,9 +32,9 @@ export type Act =
 
 export type Asked =
   | { readonly kind: "stop" }
-  /** Blocks its event loop for `ms`. */
+  /** Blocks the process's event loop for `ms`. */
   | { readonly kind: "block"; readonly ms: number }
-  /** Its wall clock jumps forward by `ms`. */
+  /** Moves the process's wall clock by `ms`, which may be negative. */
   | { readonly kind: "step clock"; readonly ms: number }
   | { readonly kind: "do"; readonly id: string; readonly act: Act };
 
@@ -43,7 +43,7 @@ export type Told =
   | { readonly kind: "stopped" }
   | ({ readonly kind: "done"; readonly id: string } & Pick<Operation, "outcome" | "answer" | "run" | "created">);
 
-/** A line of the processes' log. `at`: milliseconds of the machine's monotonic clock, which all of its processes share. */
+/** A line of the processes' log. `at` is in ms on the machine's monotonic clock, which all its processes share. */
 export type Noted =
   | ({ readonly kind: "start"; readonly at: number } & Omit<
       Execution,
@@ -63,7 +63,7 @@ export type Noted =
       readonly level: "info" | "warn" | "error";
       readonly text: string;
     }
-  /** The process had no processor for the last `ms`. */
+  /** The process received no CPU time for the last `ms`. */
   | { readonly kind: "stalled"; readonly at: number; readonly node: string; readonly ms: number };
 
 export const monotonicMs = (): number => Number(process.hrtime.bigint()) / 1e6;

@@ -3,7 +3,7 @@ import { chmodSync, chownSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { mortal, throwAwayFolder } from "@carillon/zookeeper/testing";
 
-/** The interface of scripts/servers/server.mjs and postgres.mjs. */
+/** The parts of scripts/servers/server.mjs and postgres.mjs that are used here, with their types. */
 interface Conditions {
   user: { uid?: number; gid?: number };
   durable: boolean;
@@ -22,7 +22,7 @@ interface Scripts {
 
 const scripts = new URL("../../../../scripts/servers/", import.meta.url);
 
-/** The harness's own PostgreSQL, on a fixed port, which can be stopped and restarted. */
+/** The harness's own PostgreSQL on a fixed port, which it can stop and restart. */
 export class Postgres {
   readonly url: string;
   readonly version: string;
@@ -71,7 +71,7 @@ export class Postgres {
     return this.#child.exitCode === null && this.#child.signalCode === null;
   }
 
-  /** At once, in the midst of everything under way: committed data stays, and is recovered from the log. */
+  /** Shuts the server down immediately (SIGQUIT). At the next start it recovers all committed data from its log. */
   async crash(): Promise<void> {
     await this.#end("SIGQUIT");
   }
@@ -94,12 +94,12 @@ export class Postgres {
   }
 }
 
-/** True if the limits of another process can be set on this system. */
+/** Returns true if this system has the command `prlimit`, which changes the limits of another process. */
 export function hasPrlimit(): boolean {
   try {
     execFileSync("prlimit", ["--version"], { stdio: "ignore" });
     return true;
   } catch {
-    return false; // this system has no prlimit
+    return false; // This system has no prlimit.
   }
 }

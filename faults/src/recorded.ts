@@ -5,7 +5,7 @@ import { type Dump, dumped, type Execution, type Happening, type History } from 
 import type { Noted } from "./order.ts";
 import { appliedOf, readSeen } from "./seen.ts";
 
-/** A process was stopped and continued. */
+/** A process was stopped (SIGSTOP) and continued; times are in ms since the start of the recording. */
 export interface StandStill {
   readonly node: string;
   readonly fromMs: number;
@@ -29,15 +29,15 @@ export interface Recorded
   > {
   readonly schema: string;
   readonly log: string;
-  /** Start of the recording, by the machine's monotonic clock, in ms. */
+  /** Start of the recording, in ms on the machine's monotonic clock. */
   readonly beganMono: number;
   readonly standStills: readonly StandStill[];
 }
 
-/** The time in ms for which a machine with fewer cores than processes may keep a process waiting. */
+/** A machine with fewer cores than processes may keep a process waiting for this many ms. */
 const slackMs = 3_000;
 
-/** Joins the processes' notes, the store's record and its tables into a history in the form that the simulation's checks read. */
+/** Joins the processes' log, the recorded actions of the store and its tables into a history that the simulation's checks read. */
 export async function historyOf(client: pg.Client, recorded: Recorded): Promise<History> {
   const { schema, log, beganMono, standStills, ...told } = recorded;
   const dump = await readDump(client, schema);
@@ -70,8 +70,9 @@ export function readNoted(path: string): Noted[] {
 }
 
 /**
- * A process can be stopped between finding its claim good and the handler's first line. Its next action after that was decided before: such
- * a start counts at the moment in which the process was stopped. `believedMs` shows this, since it was read before.
+ * Joins the logged starts and ends to executions. A process can be stopped after it has checked its claim and before the handler's first
+ * line; when it continues, it starts the handler by its earlier decision. Such a start counts as made when the process was stopped. It is
+ * recognised by `believedMs`, the process's reading of the store's clock at the decision.
  */
 export function executionsOf(
   noted: readonly Noted[],
@@ -92,7 +93,7 @@ export function executionsOf(
       const startMs = stood && beganMs - stood.toMs < wakeMs ? stood.fromMs : beganMs;
       const times = { startMs, startStoreMs: epochMs + startMs };
       const execution: Execution = { ...start, ...times, endMs: null, how: null, stoppedWhy: null };
-      // A second start under the same fence is a violation that the checks find.
+      // A second start under the same fence is a violation; it is kept so that the checks find it.
       if (executions.has(start.fence)) twice.push(execution);
       else executions.set(start.fence, execution);
     }
@@ -103,9 +104,9 @@ export function executionsOf(
   return [...executions.values(), ...twice].sort((a, b) => a.startMs - b.startMs);
 }
 
-/** The largest difference between a process's reading of the store's clock and the harness's. */
+/** A process's estimate of the store's clock may differ from the harness's by this many ms. */
 const readMs = 100;
-/** The first turn of its event loop after it was continued. */
+/** A start within this many ms after a process was continued may have been decided before it was stopped. */
 const wakeMs = 500;
 
 async function readDump(client: pg.Client, schema: string): Promise<Dump> {

@@ -9,7 +9,7 @@ interface Line {
   readonly run?: number;
 }
 
-/** Everything that was recorded, in the order in which it happened. */
+/** Returns everything that was recorded as lines, in the order of time. */
 export function linesOf({ happenings, executions, operations, applied }: History): Line[] {
   const lines: Line[] = happenings.map(({ atMs, what }) => ({ atMs, what }));
   for (const { node, run, task, attempt, fence, startMs, endMs, how, dueMs, startStoreMs } of executions) {
@@ -33,7 +33,7 @@ export function linesOf({ happenings, executions, operations, applied }: History
   return lines.sort((a, b) => a.atMs - b.atMs);
 }
 
-/** One violation for people: what broke, and the events around it. */
+/** Describes a violation: which invariant was broken, and the recorded lines around it. */
 export function tell(history: History, { invariant, what, run, task, atMs }: Violation): string {
   const subject = run !== undefined ? `run ${run}: ` : task !== undefined ? `task ${task}: ` : "";
   const lines = linesOf(history);
@@ -56,7 +56,7 @@ export interface Figures {
   executions: number;
   slots: number;
   operations: number;
-  /** Handlers that ran while a later attempt of their run did: not forbidden, only fenced. */
+  /** Number of handlers that ran while a later attempt of their run did. This is allowed, because the fence protects against it. */
   overlapped: number;
 }
 

@@ -2,8 +2,9 @@ import type pg from "pg";
 import type { Applied } from "../../simulation/src/history.ts";
 
 /**
- * Records the store's actions in the store itself: triggers write each claim, adoption, beat, session and term down in the transaction that
- * makes it, so that a rolled-back action leaves no record. @param schema of the cluster, quoted
+ * Installs triggers that record each claim, adoption, heartbeat, session and term in the transaction that makes it, so that an action that
+ * is rolled back leaves no record.
+ * @param schema the cluster's schema, quoted
  */
 export async function watchStore(client: pg.Client, schema: string): Promise<void> {
   await client.query(`
@@ -55,10 +56,10 @@ interface Row {
   why: string | null;
 }
 
-/** True if another process ended it, and not its own. */
+/** Matches the reasons with which another process ends a session. */
 const byAnother = /^silent|not shown|gone|seen by/;
 
-/** The records in the form that the checks read. @param nameOf returns the owner of a session */
+/** Converts the records into the form that the checks read. @param nameOf returns the name of a session's process */
 export function appliedOf(rows: readonly Row[], epochMs: number, nameOf: (session: number) => string): Applied[] {
   return rows.map(({ at_ms, name, session, other, run, fence, why }) => {
     const told = { atMs: at_ms - epochMs, storeMs: at_ms, who: session === null ? "" : nameOf(session), name };

@@ -1,7 +1,7 @@
 import { type Coordination, type Service, startService, stopService } from "./coordination.ts";
 import { Postgres } from "./postgres.ts";
 
-/** The servers of one run of the harness. */
+/** PostgreSQL and the coordination service that the harness starts. */
 export class Servers {
   readonly postgres: Postgres;
   readonly service: Service;

@@ -2,8 +2,8 @@ const systemDate = Date;
 let aheadMs = 0;
 
 /**
- * Makes the process's wall clock jump, for all code in it; its monotonic clock and its timers go on unchanged. Other processes, the servers
- * among them, are not affected.
+ * Shifts the wall clock (`Date`) by `ms` for all code in this process. The monotonic clock and timers are not changed; other processes and
+ * the servers are not affected.
  */
 export function stepClock(ms: number): void {
   if (Date === systemDate) install();

@@ -1,12 +1,12 @@
 import type pg from "pg";
 
-/** Codes of PostgreSQL: a full disk, and two conflicts of transactions. */
+/** PostgreSQL's error codes of the faults: a full disk, and two kinds of conflict between transactions. */
 const codes = { "disk full": "53100", "serialization failure": "40001", deadlock: "40P01" } as const;
 export type StoreTrouble = keyof typeof codes;
 
 const tables = ["run", "run_history", "attempt", "session", "leadership", "plan", "slot", "task", "tally_delta"];
 
-/** Installs triggers before every write that refuse it while a trouble is set. */
+/** Installs triggers on the store's tables that make a write fail, with the configured probability, while a fault is set. */
 export async function armStore(client: pg.Client, schema: string): Promise<void> {
   await client.query(`
     create table ${schema}.trouble (code text not null, chance float8 not null);
@@ -22,7 +22,7 @@ export async function armStore(client: pg.Client, schema: string): Promise<void>
   `);
 }
 
-/** @param chance of a statement to be refused */
+/** Returns the SQL that sets a fault. @param chance the probability that a statement fails */
 export const refuse = (schema: string, trouble: StoreTrouble, chance: number): string =>
   `insert into ${schema}.trouble values ('${codes[trouble]}', ${chance})`;
 

@@ -1,4 +1,4 @@
-/** A process under test: a node, a worker on the store, or a worker that reaches its cluster by HTTP. It records its actions in a file. */
+/** A process under test: a node, a worker on the store, or a worker that reaches its cluster by HTTP. It logs its actions to a file. */
 import { openSync, writeSync } from "node:fs";
 import { pause, systemClock } from "../../scheduler/src/base/clock.ts";
 import { CarillonError } from "../../scheduler/src/base/errors.ts";
@@ -16,7 +16,7 @@ import { stepClock } from "./stepped-clock.ts";
 const order = JSON.parse(process.argv[2] ?? "{}") as Order;
 const { name, life, seed, schema, store, coordination, concurrency, tasks, key } = order;
 const file = openSync(order.log, "a");
-/** One write(2), appended whole: a note survives a kill -9 of its process. */
+/** Appends a line in one write(2), so that it survives a kill -9 of the process. */
 const note = (noted: Noted) => void writeSync(file, `${JSON.stringify(noted)}\n`);
 const tell = (told: Told, then: () => void = () => undefined) => process.send?.(told, then);
 
@@ -24,13 +24,13 @@ const say = (level: "info" | "warn" | "error") => (fields: object, message: stri
   note({ kind: "log", at: monotonicMs(), node: name, level, text: `${message} ${JSON.stringify(fields)}` });
 const log: Log = { debug: () => undefined, info: say("info"), warn: say("warn"), error: say("error") };
 
-/** When an attempt was started, in the same turn of the event loop in which its claim was found good. */
+/** The start time of each attempt. It is recorded in the same turn of the event loop in which the worker checks the claim. */
 const begun = new Map<string, { at: number; believedMs: number }>();
 const listen = ({ kind, runId, attempt, startedMs }: RunNotice) => {
   if (kind === "started") begun.set(`${runId} ${attempt}`, { at: monotonicMs(), believedMs: startedMs });
 };
 
-/** A handler's work, as the seed defines it; it records itself. */
+/** The handler of all tasks. The seed determines how long it takes and how it ends; it logs its start and its end. */
 const handler: Handler = async (run: Run) => {
   const { at, believedMs } = begun.get(`${run.id} ${run.attempt}`) ?? { at: monotonicMs(), believedMs: Number.NaN };
   begun.delete(`${run.id} ${run.attempt}`);
@@ -62,7 +62,7 @@ const handler: Handler = async (run: Run) => {
   return "done";
 };
 
-/** Tasks are defined at run time by the process that saves them; the code has only the handlers. */
+/** Creates the node or worker. It does not store definitions at its start, because operations define the tasks at run time. */
 const library = () =>
   new Carillon(
     {
@@ -97,7 +97,7 @@ if (order.role === "worker") for (const task of tasks) (subject as Carillon).tas
 if (order.role === "remote worker")
   for (const task of tasks) (subject as ReturnType<typeof remote>).task(task, handler);
 
-/** The reason in the store is the operation's own id. */
+/** Executes an operation. `reason` is the operation's id, so that the store's audit contains the id. */
 async function perform(reason: string, act: Act): Promise<{ answer: string; run?: number; created?: boolean }> {
   if (!carillon) throw new Error("a remote worker manages nothing");
   switch (act.kind) {
@@ -139,7 +139,7 @@ process.on("message", (asked: Asked) => {
     );
   }
 });
-// Without its parent process it has nothing to do.
+// The process has no task without its parent.
 process.on("disconnect", () => process.exit(0));
 
 function broken(error: unknown): void {
@@ -158,7 +158,7 @@ setInterval(() => {
   looked = at;
 }, lookMs).unref();
 
-/** A process that finds the disk full is started again, as a supervisor would do. */
+/** If the start fails because the disk is full, start again, as a supervisor would. */
 for (let started = false; !started; ) {
   try {
     await subject.start();

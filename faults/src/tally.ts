@@ -4,12 +4,12 @@ import { nameOf, type Strike } from "./episode.ts";
 import { type Figures, figuresOf } from "./report.ts";
 import type { Turn } from "./turns.ts";
 
-/** One fault, or several at the same time. */
+/** A strike (one fault, or several at the same time) that was inflicted. */
 interface Struck {
   readonly coordination: Coordination;
   readonly strike: string;
   readonly round: number;
-  /** ms until the recovery; undefined if the cluster did not recover. */
+  /** The ms until the cluster had recovered; undefined if it did not recover. */
   readonly tookMs: number | undefined;
 }
 
@@ -20,8 +20,8 @@ interface Broken extends Violation {
 }
 
 /**
- * The strikes and their results. A strike counts once the history of its cluster was checked: a strike left unchecked by an interruption
- * shows nothing, and is counted separately.
+ * The strikes and their results. A strike counts only once the history of its cluster has been checked. Strikes that an interruption left
+ * unchecked are counted separately.
  */
 export class Tally {
   readonly #turns: readonly Turn[];
@@ -42,7 +42,7 @@ export class Tally {
     this.#unchecked.push({ coordination, round, strike: nameOf(strike), tookMs });
   }
 
-  /** All strikes up to now belong to this history. */
+  /** Called when a history has been checked: all strikes since the last call belong to it. */
   checked(history: History): void {
     this.#struck.push(...this.#unchecked);
     this.#unchecked = [];
@@ -59,7 +59,7 @@ export class Tally {
     const broken = this.#broken;
     return {
       coordinations,
-      // Only complete rounds, with every coordination.
+      // The number of rounds that are complete with every coordination.
       rounds: this.#wholeRounds(),
       ...this.#figures(this.#struck),
       faults: new Set(this.#struck.flatMap(({ strike }) => strike.split("+"))).size,

@@ -4,10 +4,10 @@ import type { Strike } from "./episode.ts";
 import { allFaults, faultsFor } from "./faults/all.ts";
 import type { Fault } from "./faults/fault.ts";
 
-/** Strikes that follow each other on the same servers. */
+/** A sequence of strikes that share the same servers. */
 export interface Turn {
   readonly coordination: Coordination;
-  /** The first round is 1; pairs have the number after the last round. */
+  /** Rounds are numbered from 1; the turn with pairs has the number after the last round. */
   readonly round: number;
   readonly pairs: boolean;
   readonly seed: number;
@@ -15,7 +15,7 @@ export interface Turn {
 }
 
 export interface Asked {
-  /** Faults, A+B several at the same time; none: every fault. */
+  /** The faults to inflict, where A+B means several at the same time; empty: every fault. */
   readonly named: readonly string[];
   readonly coordinations: readonly Coordination[];
   readonly rounds: number;
@@ -24,12 +24,12 @@ export interface Asked {
   readonly seed: number;
 }
 
-/** More than the number of strikes in a turn: no two turns play on the same seed. */
+/** The distance between the seeds of two rounds; larger than the number of strikes in a turn, so that no seed is used twice. */
 const seedsEach = 1_000;
 
 /**
- * Round by round, each with every coordination, so that the part done before an interruption is as even as possible. The seed alone
- * decides.
+ * Plans the turns: round by round, each with every coordination, so that an interruption leaves the coordinations about equally tested.
+ * The result depends only on the arguments.
  */
 export function turnsOf({ named, coordinations, rounds, pairs, seed }: Asked): Turn[] {
   const turns: Turn[] = [];
@@ -47,7 +47,7 @@ export function turnsOf({ named, coordinations, rounds, pairs, seed }: Asked): T
   return turns.filter(({ strikes }) => strikes.length > 0);
 }
 
-/** The named strikes that are possible here: one for another service is left to that service's turn. */
+/** Returns the named strikes whose faults all are possible with this coordination; others are left to another coordination's turn. */
 function these(named: readonly string[], known: readonly Fault[]): Strike[] {
   const strikes = named.map((text) => text.split("+").map((name) => faultNamed(name)));
   return strikes.filter((strike) => strike.every((fault) => known.includes(fault)));

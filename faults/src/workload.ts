@@ -7,10 +7,10 @@ export const taskNames = ["t1", "t2", "t3", "t4", "t5", "t6", "t7", "t8", "t9", 
 
 type Traits = Pick<TaskOptions, "overlap" | "onWorkerLost" | "grace" | "timeout" | "route">;
 
-/** Operations on the cluster while it runs: the seed decides them, beginning with a definition of each task. */
+/** Generates operations on the cluster; the seed determines them. The first ones define each task. */
 export class Workload {
   readonly #dice: Dice;
-  /** Most tasks keep these traits through their edits, so that the checks can assert more. */
+  /** Options that a task keeps when the workload edits it, so that the checks can assert more. */
   readonly #traits: ReadonlyMap<string, Traits>;
   readonly #runs: number[] = [];
   readonly #paused = new Set<string>();
@@ -29,12 +29,12 @@ export class Workload {
     this.#runs.push(run);
   }
 
-  /** Resumes the paused tasks, so that the final check sees a cluster at work. */
+  /** Returns operations that resume all paused tasks, so that the final check sees all tasks active. */
   last(): Act[] {
     return [...this.#paused].map((task) => ({ kind: "resume task", task }));
   }
 
-  /** @param nowMs the store's time, about */
+  /** Returns the next operation. @param nowMs approximately the store's time, in epoch ms */
   next(nowMs: number): Act {
     const dice = this.#dice;
     const task = dice.one(taskNames);

@@ -8,7 +8,7 @@ interface Script {
   launch(program: string, args: string[], options: object): Promise<ChildProcess>;
 }
 
-/** PostgreSQL prints this while it recovers and nine processes try to connect. */
+/** A process that prints a lot before it is ready, as PostgreSQL does when it recovers while nine processes try to connect. */
 const talkative = `
   process.stdout.write("not yet\\n".repeat(20_000), () => console.log("ready to accept connections"));
   setInterval(() => undefined, 1_000);

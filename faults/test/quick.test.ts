@@ -5,7 +5,7 @@ import { expect, it } from "vitest";
 
 const program = fileURLToPath(new URL("../../scripts/prove/faults.mjs", import.meta.url));
 
-/** The closing line. */
+/** Runs the harness and returns its closing line. */
 async function faults(...args: string[]): Promise<Record<string, unknown>> {
   const child = spawn(process.execPath, [program, "--json", ...args], { stdio: ["ignore", "pipe", "inherit"] });
   let told = "";
@@ -20,7 +20,7 @@ async function faults(...args: string[]): Promise<Record<string, unknown>> {
 
 it("finds nothing broken after a few faults together", async () => {
   const strike = "leader-killed+worker-paused+store-cut+redis-killed";
-  // The recovery time is measured by `npm run prove -- faults` on a machine at rest.
+  // 180 s, because this test does not measure the recovery time; `npm run prove -- faults` does so on an idle machine.
   const options = "--coordination redis --seed 7 --within 180".split(" ");
   const { violations, not_recovered, broken } = await faults(strike, ...options);
   expect({ violations, not_recovered, broken }).toEqual({ violations: 0, not_recovered: 0 });

@@ -9,7 +9,7 @@ const expected: Expected = {
   children: { joined: 3 },
   missed: 0,
 };
-/** Three slots, of which the new version runs the last; and a run that the old one enqueued and the new one runs. */
+/** Three slots, the last of which the new version executes, and a run that the old version enqueues and the new version executes. */
 function good(): { seen: Seen[]; stored: Stored[] } {
   const seen: Seen[] = [];
   const stored: Stored[] = [];

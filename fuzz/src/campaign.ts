@@ -1,4 +1,4 @@
-/** Feeds one target a number of inputs, and reports the first bug, shrunk as far as possible. */
+/** Feeds one target a number of inputs, and reports the first bug with an input shrunk as far as possible. */
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import fc from "fast-check";
@@ -11,39 +11,39 @@ import type { Target } from "./target.ts";
 
 export interface Fed {
   readonly target: string;
-  /** Number of inputs fed, including the one that failed, without those of the shrinking. */
+  /** Number of inputs fed, including the one that failed, but not those fed for shrinking. */
   readonly inputs: number;
-  /** Number of inputs requested: fewer were fed if a bug was found, or the feeding process was ended. */
+  /** Number of inputs requested. Fewer were fed if a bug was found or the feeding process was ended. */
   readonly asked: number;
   readonly ms: number;
-  /** The slowest input, without its wait for a processor. */
+  /** The time of the slowest input in ms, without the time in which this thread waited for a CPU. */
   readonly slowestMs: number;
-  /** The wait for a processor, of all inputs. */
+  /** The time in ms in which this thread waited for a CPU, over all inputs. */
   readonly waitedMs: number;
   readonly found: Found[];
 }
 
 export interface Feeding {
-  /** The run's seed: each target's inputs are its own, whichever other targets are fed. */
+  /** The seed of the call. Each target derives its own inputs from it, independent of the other targets. */
   readonly seed: number;
   readonly inputs: number;
-  /** The most time for shrinking a bug; default two minutes. */
+  /** The longest time for shrinking a bug, in ms; default two minutes. */
   readonly shrinkMs?: number;
-  /** Called every 2 s, and between parts: so the watching process sees progress, and the number of inputs fed before a hang. */
+  /** Called about every 2 s with the number of inputs fed, so that a watching process sees progress and detects a hang. */
   onFed?(inputs: number): void;
-  /** Called before each input, if wanted, to find out which input hangs. */
+  /** Called before each input, to find the input that hangs. */
   onInput?(input: unknown): void;
 }
 
-/** No input from a person or another program may take longer. */
+/** An input that takes longer than this many ms counts as a hang. */
 const hangMs = 1_000;
 const sayAfterMs = 2_000;
 const partInputs = 1_000;
-/** The most memory that a target may keep after its first inputs; until then its caches fill up. */
+/** The heap may grow by at most this many bytes after the first quarter of the inputs, in which caches fill up. */
 const keptBytesMax = 48 * 1024 * 1024;
-/** Only a long run is worth a check of the memory that it keeps, and of the cost of longer texts. */
+/** Only long runs check the growth of the heap, and whether the time grows faster than the length of the input. */
 const isLong = (inputs: number) => inputs >= 4_000;
-/** The default time for shrinking a bug; a hang shrinks slowly. */
+/** The default time limit for shrinking, in ms; generous, because each try of a hang takes long. */
 const defaultShrinkMs = 120_000;
 
 const collectGarbage = ((): (() => void) => {
@@ -96,7 +96,7 @@ export async function feed(
         (error) => escaped.push({ error, input: present }),
       );
       if (bug) found.push(bug);
-      // Caused by this input, or by one before it: a rejection that is not awaited may come later.
+      // The current input is reported, although an earlier one may be the cause: an unhandled rejection can occur later.
       for (const { error, input } of escaped.slice(0, 1)) found.push(told(target, stackOf(error), shown(input), again));
       if (keptBytes === undefined && isLong(inputs) && fed >= inputs / 4) keptBytes = heapBytes();
     }
@@ -120,7 +120,7 @@ export async function feed(
   };
 }
 
-/** Feeds one input of one part again. */
+/** Feeds one input again, which the seed of its part and the path identify. Returns the bug, or undefined if there is none now. */
 export async function replay(target: Target, seed: number, path: string): Promise<Found | undefined> {
   const close = await target.open?.();
   const timed = async (input: unknown) => void (await inTime(() => target.feed(input), target.withinMs));
@@ -140,7 +140,7 @@ interface Failure {
 }
 type FeedOne = (input: unknown) => Promise<void>;
 
-/** Every input up to the first that fails: a time limit here would leave inputs out unnoticed. */
+/** Feeds inputs until the first failure. There is no time limit, because a limit would skip inputs without notice. */
 async function search(
   target: Target,
   feedOne: FeedOne,
@@ -149,7 +149,7 @@ async function search(
   return failureOf(await fc.check(property(target, feedOne), { ...options, endOnFailure: true, verbose: 0 }));
 }
 
-/** An intermittent failure may not occur again, and is reported as it was. */
+/** Shrinks the failing input. If the failure does not occur again, it is returned unchanged. */
 async function smaller(target: Target, feedOne: FeedOne, failure: Failure, shrinkMs: number): Promise<Failure> {
   const { seed, path } = failure;
   const run = await fc.check(property(target, feedOne), {
@@ -175,9 +175,9 @@ const toldAs = (target: Target, { seed, path, input, error }: Failure): Found =>
   told(target, stackOf(error), shown(input), `--seed ${seed} --path ${path}`);
 
 /**
- * Times an answer without the time in which this thread had no processor. A slow input is fed again: the store, or another process that it
- * waits for, may have had no processor either, and that time is not measured here.
- * @returns ms @throws Broken when it is slow each time
+ * Measures how long `work` takes, without the time in which this thread waited for a CPU. If it is too slow, it is tried up to three times,
+ * because a process that it calls, such as the store, may have waited for a CPU, which is not measured here.
+ * @returns the shortest time in ms @throws Broken if every try is too slow
  */
 async function inTime(work: () => void | Promise<void>, withinMs = hangMs): Promise<number> {
   let leastMs = Number.POSITIVE_INFINITY;
@@ -191,7 +191,7 @@ async function inTime(work: () => void | Promise<void>, withinMs = hangMs): Prom
   throw new Broken(`it took ${Math.round(leastMs)} ms`);
 }
 
-/** @param onEscaped receives errors that nothing awaited: bugs of the target that was being fed */
+/** Runs `work`. @param onEscaped receives unhandled rejections and uncaught exceptions, which are bugs of the target */
 async function unhandled<T>(work: () => Promise<T>, onEscaped: (error: unknown) => void): Promise<T> {
   process.on("unhandledRejection", onEscaped);
   process.on("uncaughtException", onEscaped);
@@ -211,7 +211,7 @@ function heapBytes(): number {
   return heapUsed + external;
 }
 
-/** Gives a target the same inputs whichever other targets are fed. */
+/** Derives a number from the target's name, so that its inputs do not depend on which other targets are fed. */
 function nameNumber(name: string): number {
   return [...name].reduce((sum, letter) => mix(sum, letter.charCodeAt(0)), 0);
 }

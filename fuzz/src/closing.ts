@@ -1,4 +1,7 @@
-/** The closing line of a run: the inputs that were really fed, and those that were not. If inputs are missing, the run does not pass. */
+/**
+ * The closing line of a fuzzing run: for each target the number of inputs fed, and the targets that were cut short. The run passes only if
+ * no bug was found and no target was cut short.
+ */
 import type { Fed } from "./campaign.ts";
 
 export interface Asked {
@@ -6,7 +9,7 @@ export interface Asked {
   readonly inputs: number;
 }
 
-/** @param fed results of the targets that began @param asked all targets */
+/** @param fed results of the targets that were started @param asked all targets with the requested number of inputs */
 export function closing(fed: readonly Fed[], asked: readonly Asked[], { seed, ms }: { seed: number; ms: number }) {
   const found = fed.flatMap((one) => one.found);
   const inputsOf = new Map(fed.map(({ target, inputs }) => [target, inputs]));
@@ -28,7 +31,7 @@ export function closing(fed: readonly Fed[], asked: readonly Asked[], { seed, ms
   return { line, passes: found.length === 0 && short.length === 0 };
 }
 
-/** @returns a line for people */
+/** Returns one target's result as a readable line. */
 export function lineOf({ target, inputs, asked, ms, slowestMs, waitedMs, found }: Fed): string {
   const seconds = (some: number, width = 0) => `${(some / 1_000).toFixed(1).padStart(width)} s`;
   const short = inputs < asked ? `, cut short: ${asked} were asked for` : "";

@@ -1,9 +1,9 @@
-/** Good inputs that the repository has. */
+/** Valid inputs from the files of the repository, which the fuzzer mutates. */
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-/** The repository's folder: this file runs both from its source and from its compiled copy. */
+/** The repository's root folder, searched upwards because this file runs both from its source and from its compiled copy. */
 const root = (() => {
   let folder = fileURLToPath(new URL(".", import.meta.url));
   while (!existsSync(join(folder, "examples/imports"))) folder = join(folder, "..");
@@ -12,7 +12,7 @@ const root = (() => {
 
 export const example = (path: string): string => readFileSync(join(root, "examples", path), "utf8");
 
-/** Every file below a folder of the examples. */
+/** Returns every file below a folder of examples/. */
 export function examplesBelow(path: string): { path: string; text: string }[] {
   const folder = join(root, "examples", path);
   return readdirSync(folder, { recursive: true, encoding: "utf8" })

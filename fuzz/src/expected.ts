@@ -1,22 +1,25 @@
-/** The allowed results of bad input: a value, or an intended error. */
+/** Checks results of invalid input: allowed are a value, or an error that the code under test throws on purpose. */
 import { CarillonError, errorCodes } from "../../scheduler/src/base/errors.ts";
 import { limits } from "../../scheduler/src/base/limits.ts";
 import { ZooKeeperError } from "../../zookeeper/src/base/errors.ts";
 
-/** The longest allowed message; it may quote part of the refused input. */
+/** The longest allowed error message or hint, in characters, because a message may quote the refused input. */
 const longestMessage = limits.errorTextLength;
 
-/** Differs from an intended error: a property does not hold. */
+/** Thrown when a property does not hold; distinct from the errors that the code under test throws on purpose. */
 export class Broken extends Error {
   override readonly name = "Broken";
 }
 
-/** @throws Broken */
+/** @throws Broken if the condition is false */
 export function hold(condition: boolean, what: () => string): asserts condition {
   if (!condition) throw new Broken(what());
 }
 
-/** @returns undefined for an intended error @throws any other error, and one with an unsuitable message */
+/**
+ * Runs `work`. @returns its value; undefined if it throws an intended error
+ * @throws any other error; Broken if an intended error has no valid code or message
+ */
 export function expect<T>(work: () => T): { value: T } | undefined {
   try {
     return { value: work() };
@@ -47,14 +50,14 @@ export function check(error: unknown): void {
   });
 }
 
-/** Equal as JSON, whatever the order of names. */
+/** Checks that two values are equal as JSON; the order of keys does not matter. @throws Broken if they differ */
 export function same(a: unknown, b: unknown, what: string): void {
   let left: string;
   let right: string;
   try {
     [left, right] = [sorted(a), sorted(b)];
   } catch (error) {
-    // Too deep to be compared here: its reader must bound the depth, and another target tests that.
+    // The value is nested too deeply to be compared. The code that reads it must limit the depth, which another target tests.
     if (error instanceof RangeError) return;
     throw error;
   }

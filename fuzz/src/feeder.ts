@@ -1,4 +1,4 @@
-/** The feeding process: its parent process notices when an input hangs or kills it. */
+/** The process that feeds inputs. It is separate, so that its parent can detect an input that hangs or kills it. */
 import { writeFileSync } from "node:fs";
 import { type Fed, feed } from "./campaign.ts";
 import { shown } from "./found.ts";
@@ -8,7 +8,7 @@ export interface Order {
   readonly target: string;
   readonly seed: number;
   readonly inputs: number;
-  /** The file to which each input is written before it is fed, to find one that hangs. */
+  /** Path of a file to which each input is written before it is fed, to find an input that hangs. */
   readonly trace?: string;
 }
 
@@ -32,5 +32,5 @@ process.on("message", async ({ target: name, seed, inputs, trace }: Order) => {
   }
 });
 process.on("disconnect", () => process.exit());
-// The parent process receives both signals as well; it reports the inputs fed, and ends this process.
+// Ignore these signals: the parent process receives them too, reports the inputs fed, and kills this process.
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => undefined);

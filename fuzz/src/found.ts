@@ -1,4 +1,4 @@
-/** The report of a bug: the failure, its input, and the command that feeds it again. */
+/** The report of a bug: what failed, the input, and the command that feeds this input again. */
 import fc from "fast-check";
 import type { Target } from "./target.ts";
 
@@ -6,11 +6,11 @@ export interface Found {
   readonly target: string;
   readonly what: string;
   readonly input: string;
-  /** The command that replays it. */
+  /** The command that feeds the input again. */
   readonly command: string;
 }
 
-/** @param how the command-line options that reproduce the input */
+/** Creates the report of a bug. @param how command-line options that feed the input again */
 export const told = (target: Pick<Target, "name">, what: string, input: string, how: string): Found => ({
   target: target.name,
   what,
@@ -23,13 +23,13 @@ export const stackOf = (error: unknown): string =>
 
 const shownLength = 4_000;
 
-/** In a form that can be pasted into a test. */
+/** Returns the input as JavaScript source that can be pasted into a test, cut if it is long. */
 export function shown(input: unknown): string {
   let text: string;
   try {
     text = fc.stringify(input);
   } catch (error) {
-    // The input is nested too deeply to be shown; the command reproduces it.
+    // The input is nested too deeply to be printed; the command still reproduces it.
     if (!(error instanceof RangeError)) throw error;
     text = "something deep";
   }

@@ -1,4 +1,4 @@
-/** Good answers of a ZooKeeper server, as bytes, made by the client's own writer. */
+/** Valid replies of a ZooKeeper server as bytes, written by the client's own encoder. */
 import type { Stat } from "../../zookeeper/src/operations/stat.ts";
 import { Writer, writeMultiEnd } from "../../zookeeper/src/wire/bytes.ts";
 import { op } from "../../zookeeper/src/wire/codes.ts";
@@ -28,7 +28,7 @@ function writeStat(writer: Writer): void {
   writer.long(stat.pzxid);
 }
 
-/** The body after a reply's header, by the kind of request. */
+/** Writers of the body that follows a reply's header, by the kind of request. */
 export const bodies = {
   create: (writer: Writer) => {
     writer.string("/a/b");
@@ -87,7 +87,7 @@ export const bodies = {
 export type Body = keyof typeof bodies;
 export const bodyNames = Object.keys(bodies) as Body[];
 
-/** A frame with its length before it. */
+/** Returns a frame: its length, then the bytes that `write` writes. */
 export function frame(write: (writer: Writer) => void): Buffer {
   const writer = new Writer();
   writer.beginFrame();

@@ -1,4 +1,4 @@
-/** A value that a schema accepts, made from the schema itself, so that a new field is fed at once. */
+/** Generates a value that a zod schema accepts from the schema itself, so that new fields are fuzzed without a change here. */
 import type { z } from "zod";
 
 interface Def {
@@ -24,7 +24,7 @@ interface Schema {
 
 const texts = ["settle", "5m", "2027-01-01T00:00:00Z", "a/b c"];
 
-/** @param variant selects one of several ways: odd ones leave out optional fields */
+/** @param variant selects one of several values; odd variants omit optional fields */
 export function goodValue(schema: z.ZodType, variant: number): unknown {
   return valueFor(schema as unknown as Schema, variant, 0);
 }

@@ -1,10 +1,10 @@
 /**
- * The cost of longer texts: a part of a good text, repeated. A text of four times the length may cost somewhat more than four times as
- * much, but not sixteen times.
+ * Checks how the cost of reading grows with the length of the input, a valid text of which one piece is repeated. A text of four times the
+ * length may cost up to ten times as much, but not sixteen times.
  *
- * CPU time is measured, not the clock: a wait for a processor, or for a garbage collector's thread that has none itself, is not slow code.
- * Code that is not compiled yet, and other code's garbage, cost CPU time too. They only ever add to it, so each text is read several times,
- * the short one and the long one in turn, and the least time of each counts.
+ * CPU time is measured instead of elapsed time, because waiting for a CPU or for a garbage collector's thread does not make the code slow.
+ * Code that is not compiled yet, and garbage of other code, increase CPU time. They can only increase it, so the short and the long text
+ * are read several times in turn, and the lowest time of each counts.
  */
 import fc from "fast-check";
 import { stackOf } from "./found.ts";
@@ -17,17 +17,17 @@ export interface Growth {
 }
 
 const pumps = 40;
-/** A smaller cost cannot be separated from the process's other work. */
+/** A cost below this many ms is accepted, because it cannot be distinguished from the process's other work. */
 const worthMs = 60;
 const mostTimes = 10;
-/** For the longest text. */
+/** The longest text may take at most this many ms. */
 const mostMs = 10_000;
-/** After this many rounds the least is exact enough to accept a text, and a text far too slow need not be read again. */
+/** From this round on, a text may be accepted, and a text that takes longer than `mostMs` is reported at once. */
 const firstRounds = 3;
-/** After this many rounds it is reported. */
+/** A text that is still too slow after this many rounds is reported. */
 const rounds = 9;
 
-/** @param alive called before each reading @returns the first text that costs too much, or that throws an unintended error */
+/** @param alive called before each reading @returns the first text that costs too much or throws an unintended error; undefined: none */
 export function superlinear({ grown }: Pick<Target, "grown">, seed: number, alive: () => void): Growth | undefined {
   if (!grown) return undefined;
   const read = (text: string): void => {
@@ -53,13 +53,13 @@ export function superlinear({ grown }: Pick<Target, "grown">, seed: number, aliv
   return undefined;
 }
 
-/** The text with its middle piece repeated until it has about that size. */
+/** Repeats the middle piece until the text has at least `size` characters. */
 export function pumped([before, piece, after]: readonly [string, string, string], size: number): string {
   const rest = size - before.length - piece.length - after.length;
   return before + piece.repeat(Math.ceil(Math.max(0, rest) / piece.length)) + after;
 }
 
-/** @returns the cost, if it is too high */
+/** Compares the cost of two texts, one four times as long as the other. @returns a description if the cost grows too fast */
 export function costsTooMuch(read: (text: string) => void, quarter: string, whole: string): string | undefined {
   const cost = (text: string): number => {
     const began = spentMs();

@@ -1,11 +1,11 @@
 /**
- * Feeds damaged versions of good inputs to all code that reads foreign data: docs/fuzzing.md.
+ * Feeds mutated valid inputs to all code that reads input from outside: docs/fuzzing.md.
  *
  *   npm run prove -- fuzz [TARGET…] [--inputs N] [--seed S] [--processes P] [--json]
- *   npm run prove -- fuzz TARGET --seed S --path P  one input again, as a failure printed it
+ *   npm run prove -- fuzz TARGET --seed S --path P  feeds one input again, with the options that a failure printed
  *
- * The closing line lists the inputs that were really fed. A target that was cut short (something was found, it hung, or the run was
- * interrupted by SIGINT or SIGTERM) is listed with the number of inputs that it was fed, and the run does not pass.
+ * The closing line lists the number of inputs fed. If a target was cut short (a bug was found, an input hung, or the run was interrupted by
+ * SIGINT or SIGTERM), the line shows how many inputs the target was fed, and the run does not pass.
  */
 import { type ChildProcess, fork } from "node:child_process";
 import { existsSync, readFileSync, rmSync } from "node:fs";
@@ -30,7 +30,10 @@ const { values, positionals } = parseArgs({
     json: { type: "boolean", default: false },
   },
 });
-/** A process that is silent for this long, and not for lack of a processor, hangs: it reports an input that takes over a second itself. */
+/**
+ * A feeding process that sends no message for this many ms of available CPU time counts as hung. A shorter hang, of more than a second, is
+ * reported by the process itself.
+ */
 const silentMs = 45_000;
 const seed = Number(values.seed ?? Date.now() % 1_000_000_000);
 const [inputs, processes] = [Number(values.inputs), Number(values.processes)];
@@ -39,7 +42,7 @@ for (const [option, value] of Object.entries({ inputs, processes, seed }))
     throw new Error(
       `--${option} is a whole number${option === "seed" ? "" : " above 0"}, not ${values[option as keyof typeof values]}`,
     );
-/** Aborted by a signal, which is its reason. */
+/** Aborted when the run is interrupted; the signal's name is the reason. */
 const interrupted = new AbortController();
 const say = (line: string) => {
   if (!values.json) process.stdout.write(`${line}\n`);
@@ -94,7 +97,7 @@ function tell({ target, what, input, command }: Found): void {
   say(`\n${target}: ${what}\n  input: ${input}\n  again: ${command}\n`);
 }
 
-/** Feeds a target in a process of its own, which is ended when it falls silent. */
+/** Feeds a target in a process of its own. If the process hangs or dies, runs it again to find the input that caused this. */
 async function feedBeside(order: Order): Promise<Fed> {
   const began = performance.now();
   const { fed, inputs: count, waitedMs: waited, trouble, hung } = await watch(order);
@@ -105,7 +108,7 @@ async function feedBeside(order: Order): Promise<Fed> {
   const bug = (input: string) =>
     ended([told({ name: order.target }, trouble, input, `--seed ${seed} --inputs ${order.inputs}`)], silentMs);
   if (!hung) return bug("");
-  // Repeats the run and records each input: the last one recorded is the one that hangs.
+  // Run again with each input written to a file: the last one written is the one that hangs.
   const trace = join(tmpdir(), `carillon-fuzz-${process.pid}-${order.target}`);
   try {
     await watch({ ...order, trace });
@@ -117,13 +120,13 @@ async function feedBeside(order: Order): Promise<Fed> {
 
 interface Watched {
   readonly fed?: Fed;
-  /** Number of inputs fed, as far as known. */
+  /** Number of inputs fed, according to the last message of the process. */
   readonly inputs: number;
-  /** The wait for a processor, until it was ended. */
+  /** The time in ms in which the process waited for a CPU. */
   readonly waitedMs: number;
-  /** The reason why it did not finish, other than an interruption. */
+  /** The reason why the process did not finish; undefined if it finished or was interrupted. */
   readonly trouble?: string;
-  /** An input seems to hang: which one can be found out. */
+  /** True if an input seems to hang or to kill the process; a second run can find out which one. */
   readonly hung?: boolean;
 }
 
@@ -132,7 +135,8 @@ function watch(order: Order): Promise<Watched> {
     if (interrupted.signal.aborted) return resolve({ inputs: 0, waitedMs: 0 });
     const child: ChildProcess = fork(new URL("./feeder.js", import.meta.url), {
       stdio: ["ignore", 2, 2, "ipc"],
-      // Otherwise it waits for threads that collect its garbage, and how long those had no processor is unknown.
+      // Collect garbage in the main thread. Other threads could wait for a CPU too, which is not measured, and the main thread waits for
+      // them.
       execArgv: ["--max-old-space-size=1024", "--single-threaded-gc"],
     });
     let count = 0;
@@ -152,7 +156,7 @@ function watch(order: Order): Promise<Watched> {
       clearTimeout(late);
       late = setTimeout(() => {
         const without = waitedMs(child.pid) - waited;
-        // A wait shorter than a second is no reason to extend the limit.
+        // The process waited for a CPU, so extend the limit by that time; less than a second is ignored.
         if (without > 1_000) silentFor(without);
         else done({ hung: true, trouble: `it hangs: nothing for ${silentMs} ms` });
       }, ms);

@@ -1,4 +1,4 @@
-/** Good inputs, mutated: texts, bytes and structures. Every edit is data, so that a failure can be shrunk edit by edit. */
+/** Mutates valid inputs: texts, bytes and structures. Every edit is a value, so that a failure can be shrunk edit by edit. */
 import fc from "fast-check";
 
 type TextEdit =
@@ -181,18 +181,18 @@ function edited(text: string, edit: TextEdit, corpus: readonly string[]): string
   }
 }
 
-/** @param words of the mutated language */
+/** Generates mutated texts. @param words tokens of the language, which edits insert */
 export function spoiltTexts(corpus: readonly string[], words: readonly string[] = [], edits = 5): fc.Arbitrary<string> {
   return fc
     .tuple(fc.constantFrom(...corpus), fc.array(textEdit(words), { maxLength: edits }))
     .map(([text, all]) => all.reduce((present, edit) => edited(present, edit, corpus), text));
 }
 
-/** Words of the language in any order. */
+/** Generates texts of random tokens of the language. */
 export const wordSalad = (words: readonly string[], separator: string, most = 14): fc.Arbitrary<string> =>
   fc.array(fc.constantFrom(...words), { maxLength: most }).map((chosen) => chosen.join(separator));
 
-/** All kinds of JSON values, and the ones that an attacker or a careless export makes. */
+/** Generates JSON values of all kinds, including those that attackers or faulty exports produce. */
 export const oddJson: fc.Arbitrary<unknown> = fc.oneof(
   fc.constantFrom(...oddTexts),
   fc.constantFrom<unknown>(null, true, false, 0, -0, -1, 1, 1.5, 1e308, 5e-324, 2 ** 31, 2 ** 53, -(2 ** 53), [], {}),
@@ -206,7 +206,7 @@ export const oddJson: fc.Arbitrary<unknown> = fc.oneof(
   fc.jsonValue({ maxDepth: 3 }),
 );
 
-/** Other values of JavaScript: for options that a program gives. */
+/** Generates JavaScript values of all kinds, for options that a program passes. */
 export const oddValues: fc.Arbitrary<unknown> = fc.oneof(
   { weight: 4, arbitrary: oddJson },
   {
@@ -255,7 +255,7 @@ interface Place {
   readonly key: string | number;
 }
 
-/** A copy of a good value with some of its nodes mutated. */
+/** Generates copies of valid values with some parts mutated. */
 export function spoiltValues(
   corpus: readonly unknown[],
   values: fc.Arbitrary<unknown> = oddJson,
@@ -279,7 +279,7 @@ export function spoiltValues(
   });
 }
 
-/** Deeper than any good value: there is nothing to mutate there, and the stack would overflow. */
+/** Values are copied and mutated only to this depth. No valid value is deeper, and the recursion would overflow the stack. */
 const deepest = 40;
 
 const clone = (value: unknown, depth = 0): unknown => {
@@ -378,7 +378,7 @@ const oddWords = [
   -(2 ** 31),
 ];
 
-/** Bytes with wrong lengths, missing parts, and repeated parts. */
+/** Generates mutated bytes: with wrong lengths, missing parts and repeated parts. */
 export function spoiltBytes(corpus: readonly Buffer[], edits = 4): fc.Arbitrary<Buffer> {
   const edit: fc.Arbitrary<ByteEdit> = fc.oneof(
     fc.record({ at: place, edit: fc.constant("byte" as const), value: fc.nat(255) }),

@@ -1,29 +1,29 @@
 /**
- * CPU time of a process, and how long a thread was ready without a processor. On a machine with other work, slowness by the clock may be
- * such a wait alone; Linux measures that wait, other systems do not.
+ * Measures the CPU time of a process, and how long a thread was runnable but waited for a CPU. On a busy machine an input may be slow only
+ * because of such a wait. Linux measures the wait, other systems do not.
  */
 import { readFileSync } from "node:fs";
 
 /**
- * @param pid the process; its first thread, on which JavaScript runs, is measured; default this process @returns ms since it began; 0 if
- * unknown
+ * Returns for how many ms the process's main thread has waited for a CPU since its start; 0 if unknown.
+ * @param pid the process; default: this process
  */
 export function waitedMs(pid: number | "self" = "self"): number {
   try {
     return Number(readFileSync(`/proc/${pid}/schedstat`, "utf8").split(" ")[1]) / 1e6;
   } catch {
-    // Not Linux, or the process is gone: then the clock counts, as it would without this.
+    // The system is not Linux, or the process has ended; then no wait is subtracted from the elapsed time.
     return 0;
   }
 }
 
-/** A stopwatch that stops while this thread has no processor. @returns ms so far */
+/** Starts a stopwatch that does not count the time in which this thread waits for a CPU. @returns a function that returns the ms so far */
 export function watch(): () => number {
   const [began, waited] = [performance.now(), waitedMs()];
   return () => performance.now() - began - (waitedMs() - waited);
 }
 
-/** CPU time of this process since it began, of all its threads together. */
+/** Returns the CPU time of this process since its start in ms, all threads together. */
 export function spentMs(): number {
   const { user, system } = process.cpuUsage();
   return (user + system) / 1_000;

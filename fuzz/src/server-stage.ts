@@ -1,4 +1,4 @@
-/** A whole server, as users run it, for inputs over HTTP. */
+/** A complete server, as users run it, which receives inputs over HTTP. */
 import { randomBytes } from "node:crypto";
 import { Agent, request } from "node:http";
 import pg from "pg";
@@ -21,7 +21,7 @@ export interface Stage {
 let opened: Stage | undefined;
 export const stage = (): Stage => opened as Stage;
 
-/** Opens a server on a schema of its own. */
+/** Starts a server on a new schema, with a user, a token and a worker key. @returns a function that stops it and drops the schema */
 export async function openServer(options: Partial<CarillonOptions> = {}): Promise<() => Promise<void>> {
   const store = process.env.CARILLON_TEST_POSTGRES_URL;
   if (!store) throw new Error("CARILLON_TEST_POSTGRES_URL is not set: start this as `npm run prove -- fuzz`");
@@ -73,13 +73,13 @@ export interface Question {
   readonly method: string;
   readonly path: string;
   readonly body?: string | undefined;
-  /** Sent as a bearer token. */
+  /** The token or worker key that is sent as bearer token. */
   readonly secret?: string;
   readonly headers: Record<string, string>;
   readonly localAddress?: string;
 }
 
-/** Sends a request without the corrections that fetch would make. */
+/** Sends a request as it is, without the corrections that fetch would make. @returns undefined if the server closed the connection */
 export function ask(question: Question): Promise<Answer | undefined> {
   const { method, path, body, secret, headers, localAddress } = question;
   const { url, agent } = stage();
@@ -109,17 +109,17 @@ export function ask(question: Question): Promise<Answer | undefined> {
         response.on("error", reject);
       },
     );
-    // The server closes the connection on a large body that does not match its encoding.
+    // An error is expected here: the server closes the connection when a large body does not match its content-encoding.
     sent.on("error", (error) => ("content-encoding" in headers ? resolve(undefined) : reject(error)));
     sent.end(body);
   });
 }
 
-/** Accepts an intended answer: not one of a bug, and a refusal only by its code. */
+/** @throws Broken unless the status is below 500 or 503, and a refusal contains a known error code */
 export function judge(answer: Answer | undefined, what: string): void {
   if (!answer) return;
   const { status, text } = answer;
-  // A 503 shows what this server lacks, by its code.
+  // 503 is intended: the server lacks a configuration, which the error code names.
   hold(status < 500 || status === 503, () => `${what} answered ${status}: ${text.slice(0, 500)}`);
   if (status < 400) return;
   const { code } = JSON.parse(text) as { code?: string };

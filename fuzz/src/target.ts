@@ -1,23 +1,23 @@
 import type fc from "fast-check";
 
-/** A reader of foreign input: its inputs, and the properties that must hold. */
+/** Code that reads input from outside: a generator of inputs, and the properties that must hold. */
 export interface Target<Input = unknown> {
   readonly name: string;
-  /** The target's share of a run's inputs; 1 is the default of the others. */
+  /** The relative number of inputs that the target gets; 1 is usual. */
   readonly share: number;
   readonly inputs: fc.Arbitrary<Input>;
   /**
-   * Feeds it one input. An expected failure is caught here (`expected.ts`); any error that it throws is a bug, and so is an answer that
-   * does not come within a second.
+   * Feeds one input to the code under test. Expected failures are caught here (`expected.ts`); an error that this function throws is a bug,
+   * and so is a call that takes longer than `withinMs`.
    */
   readonly feed: (input: Input) => void | Promise<void>;
-  /** For an input that can be made longer: the cost of its text, with a part repeated, must not grow faster than its length. */
+  /** For texts: the cost of a text in which one piece is repeated, up to `most` characters, must not grow faster than the length. */
   readonly grown?: { readonly corpus: readonly string[]; readonly most: number; readonly feed: (text: string) => void };
-  /** Longest time of an answer, for a target that waits; default a second. */
+  /** The longest time of one `feed` call in ms; default a second. */
   readonly withinMs?: number;
-  /** Starts what the first input needs, such as a server. Resolves with the function that stops it. */
+  /** Starts what the target needs, such as a server; called before the first input. Resolves with a function that stops it. */
   readonly open?: () => Promise<() => Promise<void>>;
 }
 
-/** Lets targets of all kinds of input fit in one list. */
+/** Erases the input's type, so that targets with different types of input fit into one list. */
 export const target = <Input>(one: Target<Input>): Target => one as unknown as Target;

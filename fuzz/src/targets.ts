@@ -11,7 +11,7 @@ import { signInTargets } from "./targets/sign-in.ts";
 import { valueTargets } from "./targets/values.ts";
 import { zookeeperTargets } from "./targets/zookeeper.ts";
 
-/** Everything that reads foreign input. */
+/** All targets: everything that reads input from outside. */
 export const targets: readonly Target[] = [
   ...scheduleTargets,
   ...definitionTargets,

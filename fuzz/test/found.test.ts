@@ -13,7 +13,7 @@ const event = (...lines: string[]) =>
 const provider = { issuer: "https://l.example", clientId: "c", clientSecret: "s", url: "https://c.example" };
 const own = "s".repeat(43);
 const begun = `Host: x\r\nCookie: carillon-attempt=${own}.${own}.${own}`;
-/** A text that no page of an index can hold, however it is compressed. */
+/** Returns random letters that cannot be compressed, so that a long text does not fit into an index page. */
 const letters = (length: number) => Array.from({ length }, (_, at) => mix(7, at).toString(36).slice(-1)).join("");
 const saying = (claims: { sub: string; name: string }) => ({
   claims,
@@ -63,7 +63,7 @@ const answer = (run: object) =>
     ],
   });
 
-/** Inputs that were bugs once, each with its expected result. */
+/** Inputs that once revealed a bug: the target, what happened, and the input. Feeding them must not fail again. */
 const found: [target: string, was: string, input: unknown][] = [
   ["calendars", "an error of the library's", event("DTSTART:20260502T100000Z", "RECURRENCE-ID:\u000020260501T100000")],
   ["calendars", "a hang", event("DTSTART:20260501T100000", "DURATION:P2147483647DT3H")],
@@ -124,7 +124,7 @@ const found: [target: string, was: string, input: unknown][] = [
   ["payload-schemas", "a RangeError", { schema: { anyOf: [{ $ref: "#" }] }, payload: "x" }],
 ];
 
-/** Inputs with which a sign-in provider made a server answer 500. */
+/** Inputs with which a server with an identity provider once answered 500: the target, what happened, and the input. */
 const ofSignIns: [target: string, was: string, input: unknown][] = [
   ["provider-answers", "the store cannot keep a NUL", saying({ sub: "9\0", name: "nul" })],
   ["provider-answers", "the store's index cannot keep so much", saying({ sub: letters(6_000), name: "long" })],

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { feed } from "../src/campaign.ts";
 import { targets } from "../src/targets.ts";
 
-/** `npm run prove -- fuzz` feeds a million inputs, from another seed each time; here they are the same ones every time. */
+/** The seed is fixed, so each run feeds the same inputs. `npm run prove -- fuzz` feeds a million inputs with a new seed each time. */
 const inputs = process.env.CARILLON_TEST_LONG === "1" ? 20_000 : 6_000;
 const seed = 7;
 const whole = targets.reduce((sum, { share }) => sum + share, 0);

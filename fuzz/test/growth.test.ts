@@ -3,7 +3,7 @@ import { readYaml } from "../../scheduler/src/apply/read.ts";
 import { costsTooMuch, pumped, superlinear } from "../src/growth.ts";
 import { spentMs } from "../src/processor.ts";
 
-/** Spends CPU time instead of waiting, so that the result does not depend on the clock. */
+/** Uses CPU time for `ms`, because CPU time and not elapsed time is measured. */
 const spend = (ms: number): void => {
   const until = spentMs() + ms;
   while (spentMs() < until);

@@ -15,7 +15,7 @@ export const allFaults: readonly Fault[] = [
   ...workerFaults,
 ];
 
-/** The faults that can be inflicted with this coordination. */
+/** Returns the faults that can be inflicted with this coordination on this machine. */
 export function faultsFor(coordination: Coordination): Fault[] {
   return allFaults.filter(({ needs }) => {
     if (needs === undefined) return true;

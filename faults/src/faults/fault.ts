@@ -6,17 +6,17 @@ export type Heal = () => Promise<void> | void;
 /** One kind of fault. */
 export interface Fault {
   readonly name: string;
-  /** A description of the effect, for people. */
+  /** Description of the effect, for the report. */
   readonly what: string;
-  /** The fault is possible only with this: any coordination service, a particular one, or the system's `prlimit`. */
+  /** The requirement of the fault: any coordination service, a certain one, or the command `prlimit`. Undefined: none. */
   readonly needs?: "service" | "redis" | "zookeeper" | "prlimit";
-  /** True if the fault has no duration. */
+  /** True if the fault is over as soon as it is inflicted. */
   readonly momentary?: boolean;
-  /** Begins the fault. @param forMs how long it should last @returns ends it */
+  /** Begins the fault. @param forMs the duration in ms after which the caller ends it @returns a function that ends the fault */
   inflict(cluster: Cluster, dice: Dice, forMs: number): Promise<Heal>;
 }
 
-/** Heals several faults, in the order in which they began. */
+/** Returns a function that ends several faults, in the order in which they began. */
 export const together =
   (heals: readonly Heal[]): Heal =>
   async () => {

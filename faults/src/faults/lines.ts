@@ -11,8 +11,8 @@ function trouble(cluster: Cluster, whose: string, lines: readonly Line[], what: 
 }
 
 /**
- * Raises the cluster's allowed clock error by half of the delay, because a late answer makes an estimate of the store's time wrong
- * by up to that.
+ * Raises the cluster's allowed clock error. An answer that is late by `ms` makes an estimate of the store's time wrong by up to half of
+ * that; more than 5 s do not count.
  */
 function lateBy(cluster: Cluster, ms: number): void {
   cluster.clockErrorMs = Math.max(cluster.clockErrorMs, 100 + Math.min(ms, 5_000) / 2);
@@ -33,7 +33,7 @@ type Lines = "store" | "coordination" | "servers";
 const linesOf = (member: Member, which: Lines): readonly Line[] =>
   which === "store" ? (member.store ? [member.store] : []) : member[which];
 
-/** The leader and a worker, or two remote workers, with their lines of that kind. */
+/** Returns the proxied connections of that kind of the leader and a random worker; for "servers" those of two remote workers. */
 async function some(cluster: Cluster, dice: Dice, which: Lines): Promise<{ whose: string; lines: Line[] }> {
   const members =
     which === "servers"
@@ -103,7 +103,7 @@ function faultsOf(which: Lines, to: string, needs?: "service"): Fault[] {
   ];
 }
 
-/** Faults on the lines between processes. */
+/** Faults of the network connections between processes. */
 export const lineFaults: readonly Fault[] = [
   ...faultsOf("store", "the store"),
   ...faultsOf("coordination", "the coordination service", "service"),

@@ -11,7 +11,7 @@ async function kill(member: Member, forMs: number) {
   return () => member.begin();
 }
 
-/** Faults of a process itself. */
+/** Faults of single processes: killed, stopped, blocked, restarted, with a wrong clock or without resources. */
 export const processFaults: readonly Fault[] = [
   {
     name: "worker-killed",
@@ -85,7 +85,7 @@ export const processFaults: readonly Fault[] = [
         const ms = Math.round(dice.between(-dayMs, dayMs));
         cluster.happened(`${member.name}'s wall clock steps by ${ms} ms`);
         member.tell({ kind: "step clock", ms });
-        // A new life has a new clock.
+        // A process that was restarted in the meantime has the right clock already.
         const { pid } = member;
         return () => {
           if (member.pid === pid) member.tell({ kind: "step clock", ms: -ms });

@@ -3,7 +3,7 @@ import type { Cluster } from "../cluster.ts";
 import { accept, refuse, type StoreTrouble } from "../store-troubles.ts";
 import type { Fault, Heal } from "./fault.ts";
 
-/** Repeats an act until the fault is healed. */
+/** Repeats `act` until the returned function is called. */
 function repeated(everyMs: number, act: () => Promise<unknown>): Heal {
   let over = false;
   const acting = (async () => {

@@ -7,7 +7,7 @@ import type { Fault } from "./fault.ts";
 const everyMs = 150;
 let liars = 0;
 
-/** A malicious worker: it speaks the protocol but violates its rules. */
+/** A malicious remote worker: it speaks the protocol, but reports results for runs of other workers. */
 class Liar {
   readonly #cluster: Cluster;
   readonly #server: string;
@@ -28,18 +28,18 @@ class Liar {
       });
       return response.ok ? ((await response.json()) as { session: number; runs: [] }) : undefined;
     } catch {
-      return undefined; // that server is away, which is part of the fault
+      return undefined; // This server is unavailable, which is part of the fault.
     }
   }
 
-  /** Reports success for runs that belong, or belonged, to other workers. */
+  /** Reports success for runs that other workers have or had claimed, with their fences and with fences one lower. */
   async lie(): Promise<void> {
     const rows = await this.#cluster
       .ask<{ id: number; fence: number }>(
         "select id, fence from S.run where fence is not null and session_id is distinct from $1 order by random() limit 5",
         [this.session],
       )
-      .catch(() => []); // the store is away
+      .catch(() => []); // The store is unavailable.
     const verdicts = rows.flatMap(({ id, fence }) =>
       [fence, fence - 1].map((one) => ({ runId: id, fence: one, outcome: "succeeded" as const, endedAgoMs: 0 })),
     );
@@ -47,7 +47,7 @@ class Liar {
   }
 }
 
-/** Faults that a worker can inflict on its servers. */
+/** Faults that remote workers cause. */
 export const workerFaults: readonly Fault[] = [
   {
     name: "liar",

@@ -23,7 +23,7 @@ import { ZooKeeperWatch } from "./zookeeper-watch.ts";
 
 export interface ContestFigures extends ReturnType<typeof lockFigures> {
   readonly violation: Violation | undefined;
-  /** How often a vanished holder's grace lock was taken back by its owner, or taken over by another. */
+  /** How often the next holder of a grace lock, after a holder that vanished, was the same owner (`taken_back`) or another. */
   readonly taken_back: number;
   readonly taken_over: number;
 }
@@ -32,7 +32,7 @@ interface Contestant {
   readonly name: string;
   life: number;
   child: ChildProcess;
-  /** The lines to the store and to the service. */
+  /** The proxied connections that a cut affects: to the service, or to the store if there is no service. */
   readonly lines: readonly Line[];
   readonly order: Omit<WriterOrder, "life">;
 }
@@ -45,20 +45,20 @@ const program = fileURLToPath(new URL("writer.js", import.meta.url));
 const writers = 3;
 const sessionTimeoutMs = 1_500;
 const graceMs = 2_000;
-/** A holder is stopped long enough for another process to get the lock, and write. */
+/** A stopped holder stays stopped for this many ms, long enough for another process to acquire the lock and write. */
 const stoppedMs = 3_000;
 const patienceMs = 60_000;
-/** About nine of ten stops come between check and write. */
+/** At most this many faults, unless `rounds` requires more. About nine of ten stops fall between a check and the next write. */
 const mostTurns = 8;
-/** Allowance for a machine with fewer cores than processes; it is smaller than the margins under test. */
+/** Tolerance in ms for a machine with fewer cores than processes; smaller than the margins under test. */
 const slackMs = 150;
-/** The faults for a holder of the one lock, then of the other, and then of both: see `docs/reliability.md`. */
+/** The faults, applied to a holder of the plain lock `ledger` or of the grace lock `nightly`; see `docs/reliability.md`. */
 const turns = ["stop", "stop nightly", "cut nightly", "kill"] as const;
 
 /**
- * Processes pass locks around and write while they have them; holders are stopped for longer than their session, cut off and killed, until
- * the consequences are seen: a late write was refused, or was accepted; a grace lock was taken over.
- * @param rounds the minimum number of rounds, each with all turns
+ * Lets processes acquire locks in turn and write while they hold one. Holders are stopped for longer than their session, cut off and
+ * killed, until the effects occur: a late write was refused (with fences) or accepted (without), and a grace lock was taken over.
+ * @param rounds the minimum number of rounds, each with all faults
  */
 export async function contest(servers: Servers, fenced: boolean, rounds = 0): Promise<ContestFigures> {
   const schema = `locks_${process.pid}_${fenced ? "fenced" : "unfenced"}`;
@@ -66,7 +66,7 @@ export async function contest(servers: Servers, fenced: boolean, rounds = 0): Pr
   const { service } = servers;
   const graced = fenced && service.kind !== "redis";
   const sql = new pg.Pool({ connectionString: url, max: 2, types });
-  sql.on("error", () => undefined); // the next query fails with the error
+  sql.on("error", () => undefined); // The next query fails with this error.
   const folder = mkdtempSync(join(tmpdir(), "carillon-locks-"));
   const log = join(folder, "notes");
   await sql.query(`create schema ${schema}
@@ -122,7 +122,8 @@ export async function contest(servers: Servers, fenced: boolean, rounds = 0): Pr
         graceMs: graced ? graceMs : null,
         log,
       };
-      // The store answers a holder that relies on the service: so only the service is cut off.
+      // With a service, the holder learns from the store that it was replaced; so only the service is cut off, and the store stays
+      // reachable.
       const lines = service.kind === "postgres" ? [toStore] : toService;
       contestants.push({ name, life: 1, child: begun(order, 1), lines, order });
     }
@@ -158,7 +159,7 @@ export async function contest(servers: Servers, fenced: boolean, rounds = 0): Pr
         await ready(one.child);
         one.child.send("go");
       }
-      // The process acts as soon as it goes on, and it is back in the line before its next turn.
+      // Wait until the continued process has written or been refused, and has requested the lock again.
       const at = (await last("ledger"))?.seq ?? 0;
       await until("the others to go on", async () => ((await last("ledger"))?.seq ?? 0) > at + writers);
       if (turn + 1 < rounds * turns.length) continue;

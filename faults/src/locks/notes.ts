@@ -1,10 +1,10 @@
 import { existsSync } from "node:fs";
 import { wholeLines } from "../../../scheduler/test/support/whole-lines.ts";
 
-/** The notes of a process that uses locks: one line each, in one write, so that a note survives a kill. */
+/** The lines that a process which uses locks logs, each in one write, so that a line survives a kill. */
 export type LockNote =
   | { n: "got"; lock: string; process: string; holding: string; fence: number; askedMs: number; atMs: number }
-  /** The process checked at that moment that it has the lock. */
+  /** At `atMs` the process checked that it holds the lock. */
   | { n: "look"; lock: string; process: string; holding: string; fence: number | null; atMs: number }
   | { n: "releasing"; lock: string; process: string; fence: number; atMs: number }
   | { n: "released"; lock: string; process: string; fence: number; changed: boolean };
@@ -14,5 +14,5 @@ export function readNotes(log: string): LockNote[] {
   return wholeLines(log).map((line) => JSON.parse(line) as LockNote);
 }
 
-/** Epoch ms by a clock that does not step while a process lives, and that reads alike in all processes of one machine. */
+/** Returns epoch ms on a clock that does not jump while the process runs, and that is the same in all processes of the machine. */
 export const machineMs = (): number => performance.timeOrigin + performance.now();

@@ -1,13 +1,13 @@
 import type pg from "pg";
 import type { Grant } from "../../../simulation/src/lock-history.ts";
 
-/** A node as seen at the service: the grant without the data that only the processes know. */
+/** A grant of a lock as the coordination service shows it, without the data that only the processes know. */
 export type Node = Pick<Grant, "lock" | "fence" | "session" | "givenMs"> & {
   owner: string | null;
-  /** Only the lower half of the fence is visible. */
+  /** True if `fence` contains only the lower half of the fence. */
   half?: boolean;
   endedMs: number | null;
-  /** For an ended node: whether the service shows that it was released; absent if unknown. */
+  /** For a grant that has ended: whether the service shows that it was released; undefined if unknown. */
   released?: boolean;
 };
 
@@ -27,7 +27,7 @@ interface Row {
   record: { owner: string; released: boolean };
 }
 
-/** Installs triggers that record each change of a line, a row or a session, in the transaction that makes it. @param schema quoted */
+/** Installs triggers that record each change of the lock tables, in the transaction that makes it. @param schema quoted */
 export async function watchStoreLocks(sql: pg.Pool, schema: string): Promise<void> {
   const tables = ["lock", "lock_session", "grace_lock"];
   await sql.query(`
@@ -48,7 +48,7 @@ export async function watchStoreLocks(sql: pg.Pool, schema: string): Promise<voi
     ${tables.map((table) => `create trigger see after insert or update or delete on ${schema}.${table} for each row execute function ${schema}.see_lock();`).join("\n")}`);
 }
 
-/** Nodes in the order of the store. */
+/** Returns the recorded grants in the order in which the store made them. */
 export async function readStoreLocks(sql: pg.Pool, schema: string): Promise<Node[]> {
   const { rows } = await sql.query<Change>(`select at_ms, what, was, now from ${schema}.lock_seen order by seq`);
   return nodesOf(rows);

@@ -4,7 +4,7 @@ import type { Node } from "./store-watch.ts";
 
 export interface Told {
   readonly notes: readonly LockNote[];
-  /** The nodes seen at the service; undefined if the service does not show nodes. */
+  /** The grants that the service showed; undefined if it does not show grants. */
   readonly nodes: readonly Node[] | undefined;
   readonly writes: readonly LockWrite[];
   readonly graceMs: number;
@@ -13,7 +13,7 @@ export interface Told {
   readonly forgotMs: readonly number[];
 }
 
-/** Joins the notes of the processes and the nodes that the service showed into one history. */
+/** Joins the processes' log lines and the grants that the service showed into one history, which the checks read. */
 export function lockHistoryOf({ notes, nodes, writes, graceMs, endMs, slackMs, forgotMs }: Told): LockHistory {
   const looks: Look[] = notes.flatMap((one) => (one.n === "look" ? [{ ...one, permits: 1 }] : []));
   const attempts: Attempt[] = notes.flatMap((one) =>
@@ -30,8 +30,8 @@ export function lockHistoryOf({ notes, nodes, writes, graceMs, endMs, slackMs, f
     return [{ lock, process, fence, atMs, changed: answer?.n === "released" && answer.changed }];
   });
   const holders = new Map<string, { process: string; fence: number }>();
-  // The first process to note a fence has it: a second one would be detected by that. A process notes a fence when it gets it; a fence
-  // under which it took the lock back, and which it has not checked yet, it notes first when it gives it up.
+  // The first process that logs a fence is its holder; the checks would detect a second one. A process logs a fence when it acquires the
+  // lock. A fence under which it took the lock back may be logged only at its next check, or when it releases the lock.
   const sayings = notes.filter((one) => one.n !== "released").sort((a, b) => a.atMs - b.atMs);
   for (const { lock, process, fence } of sayings)
     if (fence !== null && !holders.has(`${lock} ${fence}`)) holders.set(`${lock} ${fence}`, { process, fence });
@@ -50,19 +50,22 @@ export function lockHistoryOf({ notes, nodes, writes, graceMs, endMs, slackMs, f
       const [holder] = [...holders].flatMap(([key, one]) =>
         key.startsWith(`${node.lock} `) && (half ? one.fence % 2 ** 32 : one.fence) === node.fence ? [one] : [],
       );
-      // A process that only waited for the lock never notes a fence.
+      // Only half of the fence is known and no process logged it: that process only waited for the lock.
       if (half && !holder) return [];
       const fence = holder?.fence ?? node.fence;
       const process = holder?.process ?? node.owner ?? `session ${node.session}`;
       const owner = node.owner ?? process.replace(/ life \d+$/, "");
-      // A use whose lock was lost and taken back as it ended releases it under a fence that its process did not note.
+      // If the lock was lost and taken back just as the use ended, the process releases it under a fence that it never logged.
       const isGivenUp = released ?? unanswered.has(`${node.lock} ${fence}`);
       const ended = node.endedMs === null ? null : isGivenUp ? "released" : "vanished";
       return [{ ...node, fence, process, owner, ended, graceMs: node.lock === "nightly" ? graceMs : null }];
     });
   }
 
-  /** In the order of the first beliefs: a holder that was stopped meanwhile notes its acquisition too late. */
+  /**
+   * Derives the grants from the processes' logs, in the order of their first checks, because a holder that was stopped may log its
+   * acquisition too late.
+   */
   function spoken(): Grant[] {
     const firsts = new Map<string, Look>();
     for (const look of looks) {
@@ -95,7 +98,7 @@ export function lockHistoryOf({ notes, nodes, writes, graceMs, endMs, slackMs, f
     endMs,
     slackMs,
     forgotMs,
-    // There is no time without any fault.
+    // The checks for times without faults do not apply, because faults occur all the time.
     calmFromMs: Number.POSITIVE_INFINITY,
   };
 }

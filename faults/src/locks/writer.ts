@@ -1,6 +1,7 @@
 /**
- * A process that takes locks, and writes to a guarded place while it has one. It checks whether it has the lock, waits, and then writes, as
- * programs do: a process stopped between check and write writes when another has the lock. Then only the fence protects the guarded place.
+ * A process that acquires locks, and writes to a protected table while it holds one. It checks that it holds the lock, waits, and then
+ * writes, as programs do: if it is stopped between check and write, it writes when another process holds the lock. Then only the fence
+ * protects the table.
  */
 import { openSync, writeSync } from "node:fs";
 import pg from "pg";
@@ -10,17 +11,17 @@ import { Carillon } from "../../../scheduler/src/library/carillon.ts";
 import { type LockNote, machineMs } from "./notes.ts";
 
 export interface WriterOrder {
-  /** Through lines of its own. */
+  /** URL of the store, like `coordination` through this process's own proxies. */
   readonly store: string;
   readonly coordination: string | undefined;
-  /** The store without these lines: the resource that the lock protects is always reachable. */
+  /** URL of the protected table's database without a proxy, so that the protected resource is always reachable. */
   readonly place: string;
   readonly schema: string;
   readonly name: string;
   readonly life: number;
   readonly fenced: boolean;
   readonly sessionTimeoutMs: number;
-  /** The grace in ms; null if no grace lock is used. */
+  /** The grace of the grace lock in ms; null if no grace lock is used. */
   readonly graceMs: number | null;
   readonly log: string;
 }
@@ -58,7 +59,7 @@ await told;
 let holdings = 0;
 const holdingOf = () => `${own} ${++holdings}`;
 
-/** The clock is read before the check, so the noted time is at or before the moment at which the process held the lock. */
+/** Checks that the lock is held and logs the check with a time read before it, so that the lock was held at that time or later. */
 function looks(lock: string, holding: string, held: () => boolean, fence: () => bigint | undefined): boolean {
   const atMs = machineMs();
   const node = fence();
@@ -67,7 +68,7 @@ function looks(lock: string, holding: string, held: () => boolean, fence: () => 
   return true;
 }
 
-/** @returns whether the write was accepted */
+/** Writes under a fence. @returns whether the write was accepted; a refused write is recorded too */
 async function write(lock: string, fence: bigint): Promise<boolean> {
   const values = [String(fence), own, lock];
   const { rowCount } = await place.query(fenced ? guarded : unguarded, values);
@@ -105,7 +106,7 @@ async function pass(): Promise<never> {
   }
 }
 
-/** The owner keeps the lock between its uses, and takes it back during a use. */
+/** Uses the grace lock again and again. Its owner keeps it between uses, and can take it back during a use. */
 async function passNightly(grace: number): Promise<never> {
   const lock = await tower.graceLock("nightly", { grace: `${grace}ms` });
   const kind = "nightly";
@@ -129,7 +130,7 @@ async function passNightly(grace: number): Promise<never> {
       if (!(await write(kind, fence))) break;
     }
     await use.end();
-    // As late as possible: the lock may be lost, and taken back under another fence, while the use ends.
+    // Read the fence only now: the lock may have been lost, and taken back under another fence, while the use ended.
     if (turn % 2 === 0) await release(kind, lock.fence ?? use.fence, () => lock.release());
   }
 }

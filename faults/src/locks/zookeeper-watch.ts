@@ -11,7 +11,7 @@ interface Seen {
   seenMs: number;
 }
 
-/** Polls the nodes of locks: each is regarded as present until it was last seen. */
+/** Polls the nodes of locks. A node counts as present from the first to the last poll that showed it. */
 export class ZooKeeperWatch {
   readonly #zk: ZooKeeper;
   readonly #root: string;
@@ -25,7 +25,7 @@ export class ZooKeeperWatch {
     this.#root = root;
   }
 
-  /** @param root the cluster's path */
+  /** Connects and starts to poll. @param root the cluster's path in ZooKeeper */
   static async open(servers: string, root: string): Promise<ZooKeeperWatch> {
     const watch = new ZooKeeperWatch(await connect(servers), root);
     watch.#going = watch.#watch();
@@ -46,7 +46,7 @@ export class ZooKeeperWatch {
     }
   }
 
-  /** @param atMs before the query: every node found was there then, or came since */
+  /** Polls once. @param atMs the time just before the poll */
   async #look(atMs: number): Promise<void> {
     const ledger = `${this.#root}/locks/ledger`;
     const { names } = await this.#zk.children(ledger);
@@ -63,7 +63,7 @@ export class ZooKeeperWatch {
       known.seenMs = atMs;
       return;
     }
-    // For a lock, the service's half of the fence: the store's half is above it.
+    // For the plain lock the node's name contains only the lower half of the fence; the store issues the upper half.
     const fence = lock === "nightly" ? Number(stat.czxid) : Number(/(\d{10})$/.exec(path)?.[1] ?? Number.NaN);
     const session = stat.ephemeralOwner.toString(16);
     const node: Node = {
@@ -78,7 +78,7 @@ export class ZooKeeperWatch {
     this.#seen.set(key, { node, czxid: stat.czxid, seenMs: atMs });
   }
 
-  /** Nodes in the order of the service. */
+  /** Stops polling. @returns the nodes in the order in which ZooKeeper created them */
   async close(): Promise<Node[]> {
     this.#over.abort();
     await this.#going;

@@ -1,12 +1,12 @@
-/** Computes figures from the processes' notes of each slot's executions: the same for every subject, in neutral terms. */
+/** Computes figures from the logged executions of each slot, in the same way for Carillon and its peers. */
 
-/** A run that was enqueued, or that a schedule has: it must run once, and not before its time. */
+/** A run that was enqueued, or is due by a schedule. It must run exactly once, and not before its time. */
 export interface Slot {
   readonly key: string;
   readonly dueMs: number;
 }
 
-/** A line of the processes' notes. `life`: of the process, counted from 1; `n`: of its executions. Times are epoch ms. */
+/** A line of the log. `life` counts the starts of the process from 1, `n` the executions in it. Times are epoch ms. */
 export type Noted =
   | {
       readonly kind: "start";
@@ -25,43 +25,43 @@ export interface Death {
   readonly atMs: number;
 }
 
-/** A process was stopped (SIGSTOP) and went on. */
+/** A process was stopped (SIGSTOP) at `atMs` and continued at `untilMs`. */
 export interface StandStill extends Death {
   readonly untilMs: number;
 }
 
 export interface Figures {
   readonly slots: number;
-  /** These four add up to all slots. */
+  /** Number of slots that never began; `never`, `unfinished`, `once` and `more_than_once` add up to all slots. */
   readonly never: number;
-  /** Slots that began and never ended. */
+  /** Number of slots that began and never ended successfully. */
   readonly unfinished: number;
   readonly once: number;
   readonly more_than_once: number;
-  /** Slots that began more than once, or began and have not ended: those that began again … after their process had died, */
+  /** Number of slots that started again after all earlier executions had ended with the death of their process. */
   readonly after_death: number;
-  /** … beside an execution under way, */
+  /** Number of slots that started again while an earlier execution was in progress. */
   readonly two_at_once: number;
-  /** (of these: beside one whose process stood still at that moment) */
+  /** The part of `two_at_once` in which every earlier execution in progress was in a process that was stopped (SIGSTOP) at that moment. */
   readonly beside_stopped: number;
-  /** … after an execution that had ended well. */
+  /** Number of slots that started again after an earlier execution had ended successfully. */
   readonly after_end: number;
   readonly early: number;
-  /** Lateness of the last first start, and of the last first good end. */
+  /** The highest lateness in ms of a slot's first start; `latest_end_ms`: of its first successful end. */
   readonly latest_start_ms: number;
   readonly latest_end_ms: number;
 }
 
 interface Execution {
   readonly startMs: number;
-  /** The time of its successful end; Infinity if it did not end successfully. */
+  /** The time of the successful end; Infinity if there was none. */
   readonly endMs: number;
-  /** The time at which it was over, for any reason. */
+  /** The time of the successful end or of the death of its process, whichever came first. */
   readonly overMs: number;
   readonly of: string;
 }
 
-/** Allowance for clocks of whole milliseconds, and rounded timers. */
+/** A start counts as early only by more than this many ms, because clocks and timers are rounded. */
 const earlyMs = 2;
 
 export function accountOf(
@@ -107,7 +107,7 @@ function wayOf(one: Execution, before: readonly Execution[], standStills: readon
   return before.some(({ endMs }) => endMs <= startMs) ? "after_end" : "after_death";
 }
 
-/** Executions by slot, in the order of their starts. */
+/** Returns the executions by slot, in the order of their starts. */
 function executionsOf(notes: readonly Noted[], deaths: readonly Death[]): Map<string, Execution[]> {
   const ends = new Map(
     notes.filter(({ kind }) => kind === "end").map((end) => [`${processOf(end)} ${end.n}`, end.atMs]),
@@ -125,7 +125,7 @@ function executionsOf(notes: readonly Noted[], deaths: readonly Death[]): Map<st
   return executions;
 }
 
-/** The executions that a process has under way, by its notes. */
+/** Returns the executions in progress in a process according to its log, with the ms that each still takes. */
 export function underWay(notes: readonly Noted[], { worker, life }: Pick<Death, "worker" | "life">, nowMs: number) {
   const ended = new Set(notes.filter(({ kind }) => kind === "end").map((end) => `${processOf(end)} ${end.n}`));
   return notes.flatMap((note) =>

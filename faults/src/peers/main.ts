@@ -3,9 +3,9 @@
  *
  *   npm run prove -- faults --peers  Carillon, BullMQ, pg-boss and graphile-worker, one after the other: about six minutes
  *   … --only NAME                    one of them
- *   … --seconds S                    in which slots are due; default and least 60
- *   … --seed S                       default a new one each time
- *   … --json                         nothing but the line at the end
+ *   … --seconds S                    the time in which slots are due; default and minimum 60
+ *   … --seed S                       default: a new seed each time
+ *   … --json                         prints only the line at the end
  */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -46,7 +46,7 @@ for (const who of chosen) {
 table();
 rmSync(folder, { recursive: true });
 process.stdout.write(`${JSON.stringify({ seed, seconds, node: process.versions.node, played })}\n`);
-// Some of the processes may have closed their channel.
+// Exit explicitly, because channels to processes may still be open.
 process.exit(0);
 
 function table(): void {

@@ -11,25 +11,25 @@ import { adding, Worker } from "./worker.ts";
 
 export interface Played {
   readonly store: string;
-  /** For one-off runs, one each 200 ms. */
+  /** Figures of the one-off runs, one due every 200 ms. */
   readonly once: Figures;
-  /** For the schedule of the finest kind. */
+  /** Figures of the recurring task, with the shortest period that the subject supports. */
   readonly recurring: Figures;
   readonly period_ms: number;
-  /** The number of faults that hit a worker with a running handler. */
+  /** The number of faults that hit a worker while a handler ran. */
   readonly in_the_midst: number;
-  /** The number of worker processes that ended by themselves and were restarted. */
+  /** The number of worker processes that ended by themselves after they had been ready, and were restarted. */
   readonly fell: number;
-  /** Time after the last slot's time. */
+  /** The time from the last slot's due time to the end of the wait, in ms. */
   readonly waited_ms: number;
-  /** Late verdicts that the store refused; null: the subject does not count them. */
+  /** The number of late results that the store refused; null if the subject does not count them. */
   readonly refused: number | null;
 }
 
 export interface Play {
   readonly who: Name;
   readonly seed: number;
-  /** The span in which slots are due, and all faults begin. */
+  /** The time in seconds in which slots are due and all faults begin. */
   readonly seconds: number;
   readonly folder: string;
   readonly say: (text: string) => void;
@@ -37,16 +37,16 @@ export interface Play {
 
 export const workers = 3;
 export const everyMs = 200;
-/** Time until the first slot: all processes have started, and all slots are added. */
+/** The time in ms until the first slot; by then all processes must have started and all slots must be added. */
 const leadMs = 10_000;
-/** The wait after the last slot, so that no run behind a held lock is missed: its minimum and its maximum. */
+/** The wait in ms after the last slot, so that runs whose lock is still held are counted: its minimum and maximum. */
 const shortestWaitMs = 15_000;
 export const longestWaitMs = 30_000;
 const lookMs = 10;
-/** A handler with at least this time left is stopped in its midst, even if the stop takes a moment. */
+/** A handler counts as running only if it needs at least this many ms more, because a fault takes a moment to hit it. */
 const leftMs = 100;
 
-/** Plays one subject, alone, through all faults. */
+/** Runs one subject alone through all faults, and counts the outcomes. */
 export async function play({ who, seed, seconds, folder, say }: Play): Promise<Played> {
   const { periodMs } = traits[who];
   const store = await storeFor(traits[who]);
@@ -114,10 +114,13 @@ interface Struck {
   say: (text: string) => void;
 }
 
-/** The faults are the same for every subject; the seed moves each by up to a second. @returns how many met a handler under way */
+/**
+ * Inflicts the faults, which are the same for every subject; the seed delays each by up to a second.
+ * @returns the number of faults that hit a running handler
+ */
 async function strike({ crew, store, read, fromMs, spanMs, dice, say }: Struck): Promise<number> {
   let met = 0;
-  /** A worker with a handler under way, by notes that are a moment old at most. */
+  /** Waits up to 3 s for a worker with a running handler, according to the log; then returns any worker. */
   const busy = async (): Promise<Worker> => {
     for (const deadline = performance.now() + 3_000; performance.now() < deadline; await pause(lookMs)) {
       const notes = read();
@@ -139,7 +142,7 @@ async function strike({ crew, store, read, fromMs, spanMs, dice, say }: Struck):
     await pause(1_000);
     victim.begin();
   };
-  /** Longer than a lock and the check that finds it gone. */
+  /** Longer than a worker's lock lasts plus the interval of the check for expired locks. */
   const longMs = 3 * lockMs;
   const faults: readonly (readonly [part: number, what: string, act: () => Promise<void>])[] = [
     [0.05, "a worker is killed", kill],
@@ -170,6 +173,6 @@ async function strike({ crew, store, read, fromMs, spanMs, dice, say }: Struck):
 }
 
 function readNotes(log: string): Noted[] {
-  if (!existsSync(log)) return []; // No handler has begun yet.
+  if (!existsSync(log)) return []; // No handler has started yet.
   return wholeLines(log).map((line) => JSON.parse(line) as Noted);
 }

@@ -1,4 +1,4 @@
-/** A process under test: it adds the slots and ends, or runs them and records each start and end in a file. */
+/** A process under test. It adds the slots and exits, or it executes them and records each start and end in a file. */
 import { openSync, writeSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
 import { mix } from "../../../scheduler/src/base/random.ts";
@@ -11,14 +11,14 @@ const { who, name: worker, life, seed } = order;
 const longestMs = 500;
 const { subject } = (await import(new URL(`./subjects/${who}.js`, import.meta.url).href)) as { subject: Subject };
 
-// Without its parent process it has nothing to do.
+// The process has no task without its parent.
 process.on("disconnect", () => process.exit(0));
 if (order.adds) {
   await subject.add(order.store, order.adds);
   process.send?.("ready", () => process.exit(0));
 } else {
   const file = openSync(order.log, "a");
-  /** One write(2), appended whole: a note survives a kill -9 of its process. */
+  /** Appends a line in one write(2), so that it survives a kill -9 of the process. */
   const note = (noted: Noted) => void writeSync(file, `${JSON.stringify(noted)}\n`);
   let count = 0;
   const begun = subject.work(order, async (key) => {
@@ -31,7 +31,7 @@ if (order.adds) {
     await pause(forMs);
     note({ kind: "end", atMs: Date.now(), worker, life, n });
   });
-  // A process that cannot begin, because its line is cut, ends; its supervisor restarts it.
+  // If the store is unreachable at the start, the process exits, and its supervisor restarts it.
   begun.then(
     () => process.send?.("ready"),
     (error: Error) => {

@@ -3,7 +3,7 @@ import { RedisServer } from "../../../scheduler/test/support/redis-server.ts";
 import { Postgres } from "../postgres.ts";
 import type { Traits } from "./subject.ts";
 
-/** A server of the subject's own, which can be ended in the midst and started again. */
+/** A server for one subject, which can be killed and started again. */
 export interface Store {
   readonly url: string;
   readonly title: string;
@@ -12,7 +12,7 @@ export interface Store {
   close(): Promise<void>;
 }
 
-/** Redis writes its file as its docs and BullMQ's advise, and checks timers as often as in the benches. */
+/** Redis syncs its append-only file each second, as its docs and BullMQ's advise, and checks timers 100 times a second as in bench/. */
 const redisArgs = ["--appendonly", "yes", "--appendfsync", "everysec", "--hz", "100"];
 
 export async function storeFor({ server }: Traits): Promise<Store> {
@@ -37,7 +37,7 @@ export async function storeFor({ server }: Traits): Promise<Store> {
   };
 }
 
-/** Verdicts of claims that had passed to another worker: Carillon's store refuses and records them. */
+/** Returns the number of results that Carillon's store has refused because another worker had claimed the run since. */
 export async function refusedBy(store: Store): Promise<number> {
   const client = new pg.Client({ connectionString: store.url });
   await client.connect();

@@ -8,15 +8,15 @@ import type { Order } from "./subject.ts";
 
 const program = fileURLToPath(new URL("process.js", import.meta.url));
 const patienceMs = 60_000;
-/** A supervisor restarts a process that ended by itself after this time. */
+/** A process that ended by itself is restarted after this many ms, as a supervisor would do. */
 const rebeginMs = 1_000;
 
-/** One worker process, over its lives, and its line to the store. */
+/** One worker process with its restarts, and its proxied connection to the store. */
 export class Worker {
   readonly line: Line;
   readonly deaths: Death[] = [];
   readonly standStills: StandStill[] = [];
-  /** How often it ended after it had been ready, without being ended by the harness. */
+  /** How often the process ended by itself after it had been ready. */
   fell = 0;
   readonly #order: Omit<Order, "life">;
   #child: ChildProcess | undefined;
@@ -64,7 +64,7 @@ export class Worker {
     if (!child || child.exitCode !== null || child.signalCode !== null) return;
     const gone = new Promise((resolve) => child.once("exit", resolve));
     child.kill("SIGKILL");
-    // It wrote everything up to here before it died.
+    // All lines that the process wrote are older than this time.
     this.deaths.push({ ...this.now, atMs: Date.now() });
     await gone;
   }
@@ -84,7 +84,7 @@ export class Worker {
   }
 }
 
-/** A process that adds these slots and ends. @throws if it does not report that they are acknowledged */
+/** Starts a process that adds the order's slots and exits. @throws if it exits before it reports that they are acknowledged */
 export async function adding(order: Order): Promise<void> {
   const child = started(order);
   const told = new Promise((resolve) => child.once("message", resolve));
@@ -92,11 +92,11 @@ export async function adding(order: Order): Promise<void> {
     child.once("exit", (code, signal) => reject(new Error(`${order.who} could not add: ${signal ?? code}`))),
   );
   await Promise.race([told, over]);
-  over.catch(() => undefined); // It was notified before it ended.
+  over.catch(() => undefined); // The process exits after its message, so this rejection is expected.
 }
 
 function started(order: Order): ChildProcess {
   const child = mortal(fork(program, [JSON.stringify(order)], { stdio: ["ignore", 2, 2, "ipc"] }));
-  child.on("error", () => undefined); // its exit reports it
+  child.on("error", () => undefined); // The exit event handles the end of the process.
   return child;
 }

@@ -1,4 +1,4 @@
-/** The tasks that every process defines: the interval of each one's slots. */
+/** The interval of each task's slots in ms; every process defines these tasks. */
 export const everyMs = { beat: 100, serial: 200, fork: 500, far: 250 };
-/** For a run of `fork`. */
+/** The number of child runs that each run of `fork` spawns. */
 export const childrenEach = 3;

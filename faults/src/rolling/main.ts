@@ -3,12 +3,13 @@
  *
  *   npm run prove -- rolling  from the version before the newest migration to this one
  *   … -- --from REF           from that commit
- *   … --seconds S             of each stretch with both; default 3
- *   … --json                  the line alone
+ *   … --seconds S             duration of each phase; default 3
+ *   … --json                  prints only the line of JSON
  *
- * Two nodes and a remote worker of N − 1 run slots, serial slots, flows, and what they enqueue themselves; meanwhile `carillon
- * migrate` of N migrates the schema; another node of N − 1 starts on the newer schema; then nodes and workers of N start, and those
- * of N − 1 are stopped one by one by SIGTERM. In the end every slot and every acknowledged run must have run exactly once.
+ * N is this version, N − 1 the earlier one. Two nodes and a remote worker of N − 1 execute slots, serial slots, flows, and runs that they
+ * enqueue themselves. Meanwhile `carillon migrate` of N migrates the schema, and another node of N − 1 starts on the newer schema. Then
+ * nodes and workers of N start, and those of N − 1 are stopped one by one with SIGTERM. In the end every slot and every acknowledged run
+ * must have run exactly once.
  */
 import { execFileSync } from "node:child_process";
 import { mkdirSync, readFileSync } from "node:fs";
@@ -26,7 +27,7 @@ import { accountOf, latestOf, type Seen, type Stored, type Version } from "./see
 const { values } = parseArgs({
   options: {
     from: { type: "string", default: "" },
-    // The folders where scripts/prove/rolling.mjs built N − 1, and of this version.
+    // The folders with the builds of N − 1 and of this version; scripts/prove/rolling.mjs sets them.
     old: { type: "string", default: "" },
     new: { type: "string", default: "" },
     seconds: { type: "string", default: "3" },
@@ -52,7 +53,7 @@ const say = (text: string) => {
 const postgres = await Postgres.start();
 const { url } = postgres;
 const sql = new pg.Pool({ connectionString: url, max: 2 });
-// An idle connection that breaks with its server does not matter.
+// An idle connection may break when its server stops; that is no fault.
 sql.on("error", () => undefined);
 const processes: Process[] = [];
 const addresses = await Promise.all(Array.from({ length: 5 }, freeAddress));
@@ -103,7 +104,7 @@ try {
   await pause(seconds * 1_000);
   await end(two);
   await end(late);
-  // A worker of N − 1 whose servers are all of N.
+  // In this phase a worker of N − 1 is served only by nodes of N.
   await pause(seconds * 1_000);
   await end(far);
   await pause(seconds * 1_000);
@@ -111,7 +112,7 @@ try {
   for (const each of processes) each.quiet();
   const untilMs = Date.now();
   await untilRan(untilMs);
-  // A worker's last verdicts need a server.
+  // Workers end before nodes ("worker" sorts after "node", so the order is reversed), because they report their last results to a node.
   const left = processes.filter(({ alive }) => alive);
   for (const each of left.toSorted((one, other) => other.role.localeCompare(one.role))) await end(each);
 
@@ -129,7 +130,7 @@ try {
     missed: await missed(),
   });
   if (figures.missed > 0) wrong.push(`${figures.missed} slots are put down as missed or skipped`);
-  // A case that did not occur was not tested.
+  // A case that did not occur was not tested, so it counts as a fault.
   for (const name of ["old_to_new", "new_to_old", "joined", "enqueued"] as const)
     if (figures[name] === 0) wrong.push(`${name} is 0: the two versions had too little to do with each other`);
   for (const text of latestOf(seen, fromMs)) say(`late: ${text}`);
@@ -167,7 +168,7 @@ async function schemaVersion(): Promise<number> {
   return rows[0].number;
 }
 
-/** Waits until the runs due by then, and the enqueued ones, have ended. */
+/** Waits until all runs due by `untilMs` have ended, those of schedules and the enqueued ones. @throws after a time limit */
 async function untilRan(untilMs: number): Promise<void> {
   const deadline = performance.now() + patienceMs;
   for (;;) {
@@ -203,8 +204,8 @@ async function missed(): Promise<number> {
 }
 
 /**
- * The number of versions of the tasks: two releases that store the same definition in different forms would overwrite each other
- * again and again.
+ * Returns the highest version number of a task's definition. It grows if the two releases store the same definition in different forms,
+ * because they would then overwrite each other's again and again.
  */
 async function taskVersions() {
   const { rows } = await sql.query(`select max(version) as most from ${schema}.task`);

@@ -1,6 +1,6 @@
 /**
- * One process of either version: a node that schedules, listens, runs and enqueues, or a remote worker. It imports that version's build
- * from its folder, and records its actions, a line at a time, in a file that all processes share.
+ * A process of either version: a node that schedules, serves HTTP, executes and enqueues runs, or a remote worker. It imports that
+ * version's build from a folder, and records its actions, one line each, in a file that all processes share.
  */
 import { appendFileSync, existsSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
@@ -10,7 +10,7 @@ import { childrenEach, everyMs } from "./load.ts";
 import type { Seen, Version } from "./seen.ts";
 
 export interface MemberOrder {
-  /** The build: the folder of the scheduler's compiled code. */
+  /** The folder of the scheduler's compiled code of the version under test. */
   build: string;
   by: Version;
   name: string;
@@ -18,14 +18,14 @@ export interface MemberOrder {
   role: "node" | "worker";
   url: string;
   schema: string;
-  /** For a node: its address. For a worker: the nodes' addresses. */
+  /** For a node: the address on which it listens. For a worker: the nodes' addresses. */
   listen: string[];
   key: string;
 }
 
 const { build, by, name, file, role, url, schema, listen, key } = JSON.parse(process.argv[2] ?? "{}") as MemberOrder;
 type Unstamped<One> = One extends Seen ? Omit<One, "atMs" | "by"> : never;
-/** Appended in one write, so that lines of many processes do not mix, and before the next action: even a killed process has written it. */
+/** Appends a line in one write, so that lines of several processes do not mix and a kill right afterwards does not lose the line. */
 const write = (what: Unstamped<Seen>) => appendFileSync(file, `${JSON.stringify({ ...what, atMs: Date.now(), by })}\n`);
 const said = (level: "warn" | "error") => (fields: object, message: string) =>
   write({ kind: "said", node: name, level, message, fields });
@@ -60,7 +60,7 @@ async function beNode(): Promise<void> {
     groups: ["default"],
     sessionTimeout: 3_000,
     drain: "20s",
-    // The schema is created by the very first process; a step of its own migrates it.
+    // Only the first process, of N − 1, creates the schema; for nodes of N, `carillon migrate` has migrated it.
     ...(by === "new" ? { migrate: false } : {}),
   });
   tower.task("beat", schedule("beat"), runs("beat", 30));
@@ -82,7 +82,7 @@ async function beNode(): Promise<void> {
   await tower.start();
   process.stdout.write("started\n");
   let stopping = false;
-  // "quiet": nothing new is enqueued. SIGTERM stops the rest, as it does a server.
+  // Any input ("quiet") ends the enqueuing. The rest stops on SIGTERM, as in a deployment.
   process.stdin.once("data", () => {
     stopping = true;
   });
@@ -100,7 +100,7 @@ async function beNode(): Promise<void> {
 }
 
 async function beWorker(): Promise<void> {
-  // Older builds have the module at the top level.
+  // Older builds have the module in their top folder.
   const module = existsSync(`${build}/library`) ? "library/remote-worker.js" : "remote-worker.js";
   const { worker } = (await load(module)) as typeof import("carillon/worker");
   const far = worker({ server: listen.map((one) => `http://${one}`), key, name, groups: ["far"], log, drain: "20s" });

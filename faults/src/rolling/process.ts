@@ -7,7 +7,7 @@ import type { Version } from "./seen.ts";
 
 const program = fileURLToPath(new URL("member.js", import.meta.url));
 
-/** One process of a version, from its start to its end. */
+/** A process of either version, from its start to its end. */
 export class Process {
   readonly name: string;
   readonly by: Version;
@@ -26,7 +26,7 @@ export class Process {
     this.#child.stdout?.on("data", (text) => {
       this.#heard += text;
     });
-    // It may have ended before it receives the "quiet" message.
+    // The process may have ended before "quiet" is written to it.
     this.#child.stdin?.on("error", () => undefined);
     this.#gone = new Promise((resolve) => this.#child.once("exit", () => resolve()));
   }
@@ -35,7 +35,7 @@ export class Process {
     return this.#child.exitCode === null && this.#child.signalCode === null;
   }
 
-  /** Its exit code, or the signal. */
+  /** The exit code or the signal; "nothing" while the process runs. */
   get how(): string {
     return String(this.#child.signalCode ?? this.#child.exitCode ?? "nothing");
   }
@@ -49,16 +49,16 @@ export class Process {
     }
   }
 
-  /** Stops its enqueuing. */
+  /** Ends the process's enqueuing. */
   quiet(): void {
     if (this.alive) this.#child.stdin?.write("quiet\n");
   }
 
-  /** Ends it as a deployment does. */
+  /** Stops the process with SIGTERM, as a deployment does. */
   async end(patienceMs: number): Promise<void> {
     this.#child.kill("SIGTERM");
     const over = new AbortController();
-    const late = pause(patienceMs, "late", { signal: over.signal }).catch(() => undefined); // the abort below ends it
+    const late = pause(patienceMs, "late", { signal: over.signal }).catch(() => undefined); // The abort below rejects this pause.
     if ((await Promise.race([this.#gone, late])) === "late") throw new Error(`${this.name} did not end`);
     over.abort();
   }

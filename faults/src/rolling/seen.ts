@@ -1,6 +1,6 @@
-/** Records of processes of both versions, each as a line of one file; and their evaluation. Pure. */
+/** The records of processes of both versions, one line each in a shared file, and their evaluation. Without side effects. */
 
-/** `old`: the previous release. */
+/** "old": the earlier version, N − 1. "new": this version. */
 export type Version = "old" | "new";
 
 export type Seen =
@@ -15,12 +15,12 @@ export type Seen =
       slotMs: number | null;
     }
   | { kind: "ended"; atMs: number; by: Version; task: string; run: number; inputs?: number }
-  /** The store acknowledged the run. */
+  /** The process enqueued the run, and the store has acknowledged it. */
   | { kind: "enqueued"; atMs: number; by: Version; run: number }
   | { kind: "said"; atMs: number; by: Version; node: string; level: "warn" | "error"; message: string; fields: object }
   | { kind: "exit"; atMs: number; by: Version; node: string; how: string };
 
-/** The store's record of a run that ended. */
+/** A run that has ended, as the store's history records it. */
 export interface Stored {
   run: number;
   task: string;
@@ -30,17 +30,17 @@ export interface Stored {
 }
 
 export interface Expected {
-  /** Tasks with slots, and how far apart these are. */
+  /** The tasks with slots, and the interval of their slots in ms. */
   every: Record<string, number>;
-  /** All processes of N − 1 were running: slots due later are judged by their lateness. */
+  /** From this time on (epoch ms) all first processes of N − 1 were running, so the lateness of later slots counts. */
   fromMs: number;
-  /** Slots up to here have run. */
+  /** Slots up to this time (epoch ms) must have run. */
   untilMs: number;
-  /** Tasks whose runs never overlap. */
+  /** The tasks whose runs must never overlap. */
   serial: string[];
-  /** For a run that joins: the number of children that it must see. */
+  /** For each task that joins child runs: the number of children whose results it must receive. */
   children: Record<string, number>;
-  /** Slots that the store has recorded as missed or skipped. */
+  /** The number of slots that the store has recorded as missed or skipped. */
   missed: number;
 }
 
@@ -59,7 +59,7 @@ export interface Account {
     joined: number;
     ran_old: number;
     ran_new: number;
-    /** The numbers of runs that one version enqueued and the other ran. */
+    /** The number of runs that the old version enqueued and the new version executed; `new_to_old` is the reverse. */
     old_to_new: number;
     new_to_old: number;
     late_p99_ms: number;
@@ -71,7 +71,10 @@ export interface Account {
 
 const shown = 10;
 
-/** Checks that every slot ran once, every acknowledged run ran once, no run was retried, and serial tasks never overlapped. */
+/**
+ * Checks that every slot and every acknowledged run ran exactly once and succeeded, that serial tasks never overlapped, that joins received
+ * all children, and that no process logged an error. Counts retries.
+ */
 export function accountOf(seen: Seen[], stored: Stored[], expected: Expected): Account {
   const wrong: string[] = [];
   const began = seen.filter((one) => one.kind === "began");
@@ -132,7 +135,7 @@ export function accountOf(seen: Seen[], stored: Stored[], expected: Expected): A
   const runner = (run: number) => starts.get(run)?.[0]?.by;
   const crossed = (from: Version, to: Version) =>
     enqueued.filter(({ by, run }) => by === from && runner(run) === to).length;
-  // Children have the slot of the run that spawned them.
+  // Only tasks with slots count: child runs carry the slot of the run that spawned them, and start later.
   const late = began
     .flatMap(({ atMs, slotMs, attempt, task }) =>
       slotMs === null || slotMs < expected.fromMs || attempt > 1 || !(task in expected.every) ? [] : [atMs - slotMs],
@@ -163,7 +166,7 @@ export function accountOf(seen: Seen[], stored: Stored[], expected: Expected): A
   };
 }
 
-/** Describes the most delayed starts, for debugging. */
+/** Describes the ten latest starts after `fromMs`, for debugging. */
 export function latestOf(seen: Seen[], fromMs: number): string[] {
   return seen
     .flatMap((one) =>
@@ -180,7 +183,7 @@ export function latestOf(seen: Seen[], fromMs: number): string[] {
     );
 }
 
-/** Pairs of runs of a task, one of which began before the other had ended. */
+/** Returns pairs of runs of the task of which the second began before the first had ended. */
 function overlaps(seen: Seen[], task: string): [number, number][] {
   const found: [number, number][] = [];
   let under: number | undefined;

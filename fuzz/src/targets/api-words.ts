@@ -1,4 +1,4 @@
-/** Parts of the API's requests that are parsed by hand, beside the contract. */
+/** Fuzzes the parts of API requests that are parsed by hand, not by the contract's schemas. */
 import fc from "fast-check";
 import { Reach } from "../../../scheduler/src/access/access.ts";
 import { client } from "../../../scheduler/src/api/client.ts";
@@ -29,7 +29,7 @@ const places: readonly unknown[] = [
   null,
 ];
 
-/** Cursors as a list returns them, forged ones, and texts that are not cursors. */
+/** Generates cursors: such as a list returns, forged ones, and texts that are not cursors. */
 export const cursors: fc.Arbitrary<string> = fc.oneof(
   spoiltValues(places, oddJson).map((place) => Buffer.from(JSON.stringify(place) ?? "").toString("base64url")),
   fc.constantFrom(
@@ -42,7 +42,7 @@ export const cursors: fc.Arbitrary<string> = fc.oneof(
 
 const parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
-/** Times that ISO 8601 allows, or nearly allows. */
+/** Times that are valid or nearly valid by ISO 8601. */
 export const oddTimes = [
   "0000-01-01T00:00:00Z",
   "0001-01-01T00:00:00-23:59",
@@ -70,7 +70,7 @@ const filters = [
 const who = { user: "fuzz", role: null, grants: [{ namespace: "billing", role: "admin" as const }], token: null };
 const reaches = [new Reach({ ...who, role: "admin", grants: [] }, "operator"), new Reach(who, "operator")];
 
-/** The meaning of a pattern in PostgreSQL's LIKE. */
+/** Returns true if the text matches the pattern by the rules of PostgreSQL's LIKE. */
 function isLike(text: string, pattern: string): boolean {
   const signs = [...pattern.matchAll(/\\(.)|([%_])|(.)/gsu)];
   const source = signs.map(([, escaped, sign, plain]) =>

@@ -6,7 +6,7 @@ import { check, hold } from "../expected.ts";
 import { oddNumbers, oddTexts, spoiltTexts } from "../mutation.ts";
 import { target } from "../target.ts";
 
-/** Every command without its action and its output: only the parsing of the words is fed. */
+/** Returns the command line's parser without actions and without output, because only the parsing is tested. */
 export function quiet(): Command {
   const program = commands(new Terminal({ json: true, colour: false }), () => undefined);
   const silence = (command: Command): void => {
@@ -42,7 +42,7 @@ const words = fc.oneof(
   spoiltTexts(["zone=eu-1", "timeout=5m", "42", "postgres://u:p@h/db", "failed", "Europe/Berlin"]),
 );
 
-/** One flag: mostly a valid one, sometimes a mutated one. */
+/** Generates one flag: usually a valid one, sometimes a mutated one. */
 const flag = (flags: readonly string[]) =>
   fc.oneof(
     { weight: 5, arbitrary: fc.constantFrom(...flags, ...common) },

@@ -17,7 +17,7 @@ export interface Asked {
   readonly body: unknown;
 }
 
-/** A request of each route as its schemas require it, mutated. */
+/** Generates requests of each route that are valid by its schemas, and mutates them. */
 export const requests: fc.Arbitrary<Asked> = fc.oneof(
   ...shapes.map((shape, at) => {
     const part = (schema: RouteShape["body"]) =>
@@ -38,7 +38,7 @@ export const requests: fc.Arbitrary<Asked> = fc.oneof(
 );
 export const shapeAt = (at: number): RouteShape => shapes[at] as RouteShape;
 
-/** Fastify passes objects for these. */
+/** True for a plain object; Fastify passes only objects as parameters and query. */
 const isObject = (value: unknown): value is object =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 

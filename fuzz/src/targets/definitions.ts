@@ -24,7 +24,7 @@ const taskNames = fc.oneof(
   fc.string({ unit: "binary", maxLength: 12 }),
 );
 
-/** One file with every task of the corpus. */
+/** A YAML file that contains every task of the corpus. */
 const wholeFile = writeYaml(
   tasks.map((written, at) => ({ name: `task-${at}`, written: written as never, comment: "as it was" })),
   "nightly",
@@ -225,7 +225,7 @@ export const definitionTargets = [
       }),
     ),
     feed: ({ of, given }) => {
-      // A program that passes a value other than an object is refused by its compiler.
+      // TypeScript does not allow a program to pass anything but an object, so other values are not tested.
       if (typeof given !== "object" || given === null) return;
       expect(() => {
         if (of === "node") settingsOf(given);

@@ -1,4 +1,4 @@
-/** Files and words that a person writes, other than tasks. */
+/** Fuzzes files and command-line words that users write, other than task files. */
 import { randomBytes } from "node:crypto";
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -60,7 +60,7 @@ const profiles = [
 const secretKey = randomBytes(32).toString("base64");
 const keyTexts = [secretKey, `${secretKey},${secretKey}`, "# a comment\n", "file:/no/such/file"];
 
-/** The folder of files that are read by their path. */
+/** A temporary folder for inputs that are read from a file by its path. */
 let folder = "";
 const withFolder = async () => {
   folder = mkdtempSync(join(tmpdir(), "carillon-fuzz-"));
@@ -179,7 +179,7 @@ export const fileTargets = [
           spoiltTexts(["2h", "1.5d", "2027-01-01T00:00:00+01:00"], ["ms", ".", "e9", "-"]),
         ),
       })
-      // The command line passes texts only.
+      // The command line passes only strings, except for `state`.
       .map(({ options, time }) => ({ ...(typeof options === "object" ? options : {}), since: time })),
     feed: (options) => {
       const given = Object.fromEntries(
@@ -275,7 +275,7 @@ export const fileTargets = [
       expect(() => checkSecretName(name));
       expect(() => new SecretKeys(keys.split(",")));
       expect(() => readSecretKeys(keys));
-      // A stored value is well formed, and not shorter.
+      // The store accepts only well-formed values of at least 8 characters.
       if (!value.isWellFormed() || value.trim().length < 8) return;
       const own = new SecretKeys([secretKey]);
       const place = { name: "s", version: 1 };
@@ -292,11 +292,11 @@ export const fileTargets = [
 ];
 
 const program = quiet();
-/** No other part of a request gets this far. */
+/** True for a plain object; request validation passes only objects on. */
 const isObject = (value: unknown): value is object =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** The task as a store that carried the step out would have it. */
+/** Returns the task as a store would hold it after the definition was applied. */
 const applied = (name: string, definition: TaskDefinition, before: AppliedTask | undefined): AppliedTask => ({
   name,
   version: (before?.version ?? 0) + 1,

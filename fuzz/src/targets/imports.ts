@@ -47,7 +47,7 @@ const crontabWords = [
   "-q ",
 ];
 
-/** The result of an import is a file that can be applied, with the same meaning. */
+/** Checks that an import's result can be written as a task file, and that reading this file returns the same definitions. */
 function applicable({ tasks, remarks }: Findings): void {
   for (const { message, source } of remarks)
     hold(
@@ -63,7 +63,7 @@ function applicable({ tasks, remarks }: Findings): void {
     same(definitions.get(name), readWritten(name, written), `${name} is read as another`);
 }
 
-/** Epoch ms: importers leave out a schedule that has ended by then. */
+/** The current time for importers, in epoch ms; they omit schedules that have ended by then. */
 const nowMs = Date.UTC(2026, 10, 26);
 type Importer = (files: readonly SourceFile[], options: ImportOptions) => Findings;
 
@@ -77,7 +77,7 @@ interface TextImport {
   readonly from: Importer;
   readonly path: string;
   readonly corpus: string[];
-  /** Texts with a meaning for this importer, beside those of all importers. */
+  /** Tokens with a meaning for this importer, in addition to those of all importers. */
   readonly words: string[];
   readonly share?: number;
 }
@@ -91,7 +91,7 @@ const textTarget = ({ name, from, path, corpus, words, share = 0.3 }: TextImport
     grown: { corpus, most: 64_000, feed: (text) => void expect(() => from([{ path, text }], { zone: "UTC", nowMs })) },
   });
 
-/** An export of rows: its texts and its structure are mutated. */
+/** Creates the target of an importer that reads an export of database rows; both the text and the rows are mutated. */
 const rowsTarget = (name: string, from: Importer, file: string, names: string[]) => {
   const text = example(`imports/${file}`);
   const rows = JSON.parse(text) as unknown;

@@ -39,7 +39,7 @@ const cronSigns = [
   "TZ=UTC",
 ];
 const moments = fc.integer({ min: 0, max: Date.UTC(2200, 0, 1) });
-/** The latest time for which answers must hold. */
+/** Slots must be earlier than this time, in epoch ms. */
 const lastMs = Date.UTC(2201, 0, 1);
 
 const cronField = fc
@@ -76,7 +76,7 @@ const cronTexts = fc.oneof(
   wordSalad([...cronSigns, ...oddNumbers], "", 20),
 );
 
-/** Leaves out the fields that the words do not express. */
+/** Removes `withSeconds`, which the description of a cron in words does not express. */
 const meant = ({ withSeconds: _, ...fields }: CronFields): unknown => fields;
 
 function slotsHold(spec: ScheduleSpec, fromMs: number): void {
@@ -216,7 +216,7 @@ export const scheduleTargets = [
   }),
 ];
 
-/** Two different crons may mean the same: only their times are compared. */
+/** Checks that two crons fire at the same times. Their fields are not compared, because different fields may have the same meaning. */
 function sameTimes(a: Cron, b: Cron, words: string): void {
   let from = Date.UTC(2027, 1, 27, 22, 58, 58);
   for (let step = 0; step < 12; step++) {

@@ -11,10 +11,10 @@ import { target } from "../target.ts";
 import { cursors, oddTimes } from "./api-words.ts";
 import { requests, shapeAt } from "./contract.ts";
 
-/** A stream of events has no end; the contract's target checks its query like all others. */
+/** Requests of all routes except event streams, whose answers do not end. */
 const plain = requests.filter(({ at }) => shapeAt(at).event === undefined);
 
-/** A request with a forged cursor, if it takes one; or with a time that is nearly valid. */
+/** Generates requests; some have a forged cursor, or times that are nearly valid. */
 const asked = fc
   .tuple(plain, fc.option(cursors, { freq: 3 }), fc.option(fc.constantFrom(...oddTimes), { freq: 3 }))
   .map(([one, cursor, time]) => {
@@ -83,7 +83,7 @@ export const serverTargets = [
   target({
     name: "http-api",
     share: 0.12,
-    // Some requests hash a password, some wait for the store.
+    // Longer than the default, because some requests hash a password and others wait for the store.
     withinMs: 5_000,
     open: () => openServer(),
     inputs: fc.record({ asked, body: bodies, headers: oddHeaders }),
@@ -118,7 +118,7 @@ export const serverTargets = [
       headers: oddHeaders,
     }),
     feed: async ({ poll, headers }) => {
-      // A poll that may wait must not wait here.
+      // `waitMs` is 0, because the server would otherwise wait for runs before it answers the poll.
       const sent = typeof poll === "object" && poll !== null ? { ...poll, waitMs: 0 } : poll;
       judge(
         await ask({
@@ -135,7 +135,7 @@ export const serverTargets = [
   target({
     name: "worker-client",
     share: 0.004,
-    // The worker is left alone with its server for a moment, and then stops.
+    // Longer than the default, because the worker runs against its server for a moment before it is stopped.
     withinMs: 5_000,
     open: async () => {
       const server = createServer((incoming, response) => {

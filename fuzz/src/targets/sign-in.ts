@@ -1,4 +1,4 @@
-/** A server whose sign-in provider returns arbitrary data, and a server that receives arbitrary bytes. */
+/** Fuzzes a server whose identity provider returns arbitrary data, and a server that receives arbitrary bytes. */
 import { createSign, generateKeyPairSync } from "node:crypto";
 import { createServer, type Server } from "node:http";
 import { type AddressInfo, connect } from "node:net";
@@ -130,7 +130,7 @@ const lineWords = [
   "X-Forwarded-For: x\r\n",
 ];
 
-/** The whole answer to these bytes, until the connection is closed, or silent for a moment. */
+/** Sends the bytes on a new connection. @returns the answer until the server closes the connection or is silent for 100 ms */
 function exchange(bytes: Buffer): Promise<string> {
   const { url } = stage();
   return new Promise((resolve) => {
@@ -140,7 +140,7 @@ function exchange(bytes: Buffer): Promise<string> {
       socket.destroy();
       resolve(text);
     };
-    // The server waits for an unfinished request; this client does not.
+    // The server waits for the rest of an unfinished request, so stop after 100 ms of silence.
     socket.setTimeout(100, end);
     socket.setEncoding("latin1").on("data", (part: string) => {
       text += part;
@@ -199,7 +199,7 @@ export const signInTargets = [
         },
       };
       const path = `/v1/sign-in/provided?${encodeURI(query.toWellFormed()).slice(0, 3_000)}`;
-      // Each request comes from an address of its own: an address with many failures is refused.
+      // Each request uses another local address, because the server refuses an address after many failures.
       const from = `127.${next % 200}.${Math.floor(next / 200) % 250}.${1 + (Math.floor(next / 50_000) % 250)}`;
       next++;
       const cookie = `carillon-attempt=${state}.${nonce}.${verifier}`;

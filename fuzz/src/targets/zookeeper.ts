@@ -35,7 +35,7 @@ const asked: Record<Body, Question<unknown>> = {
   multiFailed: questions.multi(operations),
 };
 
-/** Returns undefined for an error that a connection regards as the end of the protocol, and for no other error. */
+/** Runs `work`. Returns undefined for an error that the client treats as a protocol violation, and rethrows any other error. */
 function decoded<T>(work: () => T): { value: T } | undefined {
   try {
     return expect(work);
@@ -47,7 +47,7 @@ function decoded<T>(work: () => T): { value: T } | undefined {
 
 const maxBytes = 100_000;
 
-/** The frames in the bytes, or those before the first invalid frame. */
+/** Returns the frames in the bytes in hexadecimal form, up to the first invalid frame. */
 function framesOf(chunks: readonly Buffer[]): string[] {
   const frames: string[] = [];
   const reader = new FrameReader(maxBytes, {
@@ -70,7 +70,7 @@ const stream = Buffer.concat([
 
 const challenges = ['realm="zk-sasl-md5",nonce="abc==",charset=utf-8,algorithm=md5-sess,qop="auth"', "rspauth=0123"];
 
-/** A hostile server's behaviour on one connection: bytes that answer each request in turn. */
+/** A hostile server's behaviour on one connection: its welcome, and its answers to the requests in order. */
 interface Hostility {
   readonly welcome: Buffer;
   readonly replies: readonly {
@@ -113,7 +113,7 @@ class HostileServer {
     const plan = this.#plan;
     this.#sockets.add(socket);
     socket.on("close", () => this.#sockets.delete(socket));
-    // The client hangs up as soon as it has seen enough.
+    // The client may close the connection at any time, for example when it has detected a violation.
     socket.on("error", () => undefined);
     if (!plan) {
       socket.destroy();
@@ -144,7 +144,7 @@ class HostileServer {
           : reply(next.event ? -1 : xid, next.code, (writer) => {
               for (const byte of next.body) writer.bool(byte !== 0);
             });
-        // The body's bytes follow the good header as they are.
+        // The generated body follows the first 20 bytes of the answer, which are its valid header.
         const whole = next.raw || next.code !== 0 ? answer : Buffer.concat([answer.subarray(0, 20), next.body]);
         for (let from = 0; from < whole.length; from += plan.pieces)
           socket.write(whole.subarray(from, from + plan.pieces));
@@ -205,7 +205,7 @@ export const zookeeperTargets = [
   target<Hostility>({
     name: "zookeeper-client",
     share: 0.004,
-    // The client gives up after its patience, and then tries for a second to notify the server that it leaves.
+    // The client stops after its time limit, and then tries for up to a second to close its session.
     withinMs: 3_000,
     inputs: fc.record({
       welcome: fc.oneof(

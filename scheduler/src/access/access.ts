@@ -1,25 +1,26 @@
 /**
- * Access rules: which user, token or worker key may do what. Pure: the store keeps users, tokens and sign-ins, the server checks here.
- * See docs/access.md.
+ * Access rules: which user, token or worker key may do what. Without side effects: the store holds users, tokens and sign-ins, and the
+ * server applies these rules to each request. See docs/access.md.
  */
 import { CarillonError } from "../base/errors.ts";
 import { checkNamespace, namespaceOf } from "../base/namespace.ts";
 
-/** In ascending order: each role includes the ones before it. */
+/** The roles in ascending order: each role includes the rights of the roles before it. */
 export const roles = ["viewer", "operator", "editor", "admin"] as const;
 export type Role = (typeof roles)[number];
 
 /**
- * The right that a route requires of its caller. `anyone`: no right. `signed-in`: any user or token, whatever its role. `worker`: a worker
- * key, which no other route accepts. A role: at least that role, in the namespaces that the route touches.
+ * The right that a route requires of its caller. `anyone`: no right. `signed-in`: any user or token, with any role. `worker`: a worker key,
+ * which no other route accepts. A role: at least that role, in the namespaces that the route concerns (see `touches`).
  */
 export type Policy = "anyone" | "signed-in" | "worker" | Role;
 
 /**
- * The namespaces that a route concerns. `nothing`: none; the route returns or changes what belongs to the caller alone or to no namespace.
- * `cluster`: all of them, so the route requires the role everywhere. `listed`: the answer omits items that the caller may not see. `task`,
- * `calendar`, `group`, `key`, `alarmRule`: the namespace of the name in the path. `run`, `operation`, `silence`: the namespace of the object whose
- * number is in the path; a caller who may not see it gets "not found". `body`: the namespaces of the names in the body.
+ * The namespaces that a route concerns. `nothing`: none; the route returns or changes only data of the caller, or data without a namespace.
+ * `cluster`: all namespaces, so the role is required in every namespace. `listed`: the answer omits items that the caller may not see.
+ * `task`, `calendar`, `group`, `key`, `alarmRule`: the namespace of the name in the path. `run`, `operation`, `silence`: the namespace of
+ * the object whose number is in the path; a caller who may not see the object gets "not found". `body`: the namespaces of the names in the
+ * body.
  */
 export const touches = [
   ...([
@@ -42,7 +43,7 @@ export type Touches = (typeof touches)[number];
 const nouns = ["tasks", "runs", "operations", "calendars", "cluster", "access", "audit", "secrets", "alarms"] as const;
 export type Noun = (typeof nouns)[number];
 
-/** The scopes by which a token can be limited in addition to its role. */
+/** The scopes that can limit a token in addition to its role. */
 export const scopes = nouns.flatMap((noun) => [`${noun}:read`, `${noun}:write`] as const);
 export type Scope = `${Noun}:${"read" | "write"}`;
 
@@ -52,7 +53,7 @@ export interface Grant {
   role: Role;
 }
 
-/** @throws OPTION_INVALID */
+/** Checks a user's grants and returns them. @throws OPTION_INVALID for an invalid namespace, or two grants of one namespace */
 export function checkGrants(grants: Grant[]): Grant[] {
   for (const { namespace } of grants) checkNamespace(namespace);
   if (new Set(grants.map(({ namespace }) => namespace)).size < grants.length)
@@ -64,22 +65,24 @@ export function checkGrants(grants: Grant[]): Grant[] {
 export interface Principal {
   kind: "user" | "token";
   userId: number;
-  /** The user's name. A token's actions are recorded as its user's. */
+  /** The user's name; for a token the name of its user. */
   user: string;
-  /** For a token: its name; null for a user. */
+  /** The token's name; null: the caller is a user without a token. */
   token: string | null;
-  /** The role in every namespace; null: roles only through `grants`. A token has the lower of its own role and its user's role. */
+  /**
+   * The role in every namespace; null: the caller has roles only through `grants`. A token's role is the lower of its own and its user's.
+   */
   role: Role | null;
   grants: readonly Grant[];
-  /** For a token: the namespaces that it is valid in; null: every namespace where its user has a role. */
+  /** For a token: the namespaces in which it is valid; null: every namespace in which its user has a role. */
   namespaces: readonly string[] | null;
   /** The scopes that narrow the role; null: everything that the role allows. */
   scopes: readonly Scope[] | null;
   /**
-   * The caller signed in with a password that was handed over: until the user replaces it, only routes with `byTemporary` are allowed.
+   * True if an admin set the user's password: until the user replaces it, the caller may use only routes with `byTemporary`.
    */
   temporary: boolean;
-  /** An identity provider signs the user in; the user has no password here. */
+  /** True if an identity provider signs the user in, so that the user has no password here. */
   provided: boolean;
 }
 
@@ -88,7 +91,7 @@ export const hasRole = (role: Role | null, least: Role): boolean =>
 
 const lesserRole = (a: Role, b: Role): Role => (hasRole(a, b) ? b : a);
 
-/** A token's role and grants: its user's, narrowed to the token's own role and namespaces. */
+/** Returns a token's effective role and grants: those of its user, limited to the token's role and namespaces. */
 export function narrowed(
   { role, grants }: Pick<Principal, "role" | "grants">,
   token: { role: Role; namespaces: readonly string[] | null },
@@ -110,17 +113,17 @@ export function narrowed(
 const highestOf = (some: readonly (Role | null)[]): Role | null =>
   some.reduce((a, b) => (b !== null && !hasRole(a, b) ? b : a), null);
 
-/** The caller's highest role in any namespace. */
+/** Returns the caller's highest role in any namespace; null: the caller has none. */
 export const highestRole = ({ role, grants }: Pick<Principal, "role" | "grants">): Role | null =>
   highestOf([role, ...grants.map((grant) => grant.role)]);
 
-/** The author of a change, as it is recorded: "ann", "ann by token ci". */
+/** Returns the author of a change as it is recorded: "ann", or "ann by token ci". */
 export const principalText = ({ user, token }: Pick<Principal, "user" | "token">): string =>
   token === null ? user : `${user} by token ${token}`;
 
 /** The namespaces in which the caller has at least a given role. */
 export class Reach {
-  /** null: all namespaces. */
+  /** The names of the namespaces; null: all namespaces. */
   readonly namespaces: readonly string[] | null;
   readonly #who: string;
   readonly #least: Role;
@@ -133,12 +136,12 @@ export class Reach {
     this.#least = least;
   }
 
-  /** @param name the name of a task, a group, a calendar or a key */
+  /** True if the namespace of the object is included. @param name the name of a task, a group, a calendar or a key */
   has(name: string): boolean {
     return this.namespaces === null || this.namespaces.includes(namespaceOf(name));
   }
 
-  /** The name alone decides, so the result does not reveal whether the object exists. @throws ACCESS_DENIED */
+  /** Checks only the name's namespace, so the error does not reveal whether the object exists. @throws ACCESS_DENIED */
   check(name: string): void {
     if (!this.has(name)) throw this.refusal(`in the namespace ${JSON.stringify(namespaceOf(name))}`);
   }
@@ -151,8 +154,8 @@ export class Reach {
 }
 
 /**
- * The checks that need only the caller and the route, before the target of the request is looked up.
- * @returns the namespaces where the caller has the role that the route requires
+ * Checks a request by its caller and route alone, before the object that it concerns is read.
+ * @returns the namespaces in which the caller has the role that the route requires
  * @throws PASSWORD_TEMPORARY, ACCESS_DENIED
  */
 export function checkPolicy(
@@ -188,7 +191,7 @@ export function checkPolicy(
 export const userUnknown = (name: string): CarillonError =>
   new CarillonError("USER_UNKNOWN", `there is no user ${name}`, { hint: "See the list of users." });
 
-/** @param whose the beginning of the message: "you have", "ann has" */
+/** Creates the error for an unknown sign-in. @param whose the beginning of the message: "you have", "ann has" */
 export const signInUnknown = (whose: string, signIn: number): CarillonError =>
   new CarillonError("SIGN_IN_UNKNOWN", `${whose} no sign-in ${signIn}`, {
     hint: "It may have ended already. The list of sign-ins has their numbers.",

@@ -1,8 +1,8 @@
-/** The hash chain over the audit's rows, and the check of that chain. See docs/audit.md. */
+/** The hash chain over the audit entries, and its check: each row's hash includes the hash of the row before it. See docs/audit.md. */
 import { createHash } from "node:crypto";
 import { CarillonError } from "../base/errors.ts";
 
-/** A row's place and hash. */
+/** A row's number in the chain, and its hash. */
 export interface ChainPlace {
   seq: number;
   /** SHA-256, as 64 hexadecimal digits. */
@@ -10,31 +10,31 @@ export interface ChainPlace {
 }
 
 export interface AuditChain {
-  /** The place of the last row. */
+  /** The number and hash of the last row. */
   head: ChainPlace;
-  /** The place just before the first row that has not been pruned. */
+  /** The number and hash of the row just before the first row that has not been pruned. */
   anchor: ChainPlace;
-  /** Number of rows from before the chain, which have no place in it; null: they were pruned. */
+  /** Number of rows that are older than the chain and therefore not part of it; null: they were pruned. */
   olderRows: number | null;
-  /** Later rows without a place: written while the trigger was off, and not yet chained. */
+  /** Number of newer rows without a number in the chain: they were written while the trigger was off. */
   unchained: number;
 }
 
 export interface ChainRow extends ChainPlace {
-  /** The row's content as JSON, exactly as it was hashed. */
+  /** The row's content as the JSON text that was hashed. */
   content: string;
 }
 
-/** The first fault of the chain, and its reason. */
+/** The first fault of the chain. */
 export interface ChainFault {
-  /** The row's number; null: the fault concerns no single row. */
+  /** The row's number; null: the fault does not concern a single row. */
   seq: number | null;
   what: string;
 }
 
 export const placeText = ({ seq, hash }: ChainPlace): string => `${seq}:${hash}`;
 
-/** @param what the name of the option, for the error @throws OPTION_INVALID */
+/** Parses "NUMBER:HASH". @param what the name of the option, for the error @throws OPTION_INVALID */
 export function parsePlace(text: string, what: string): ChainPlace {
   const [, seq = "", hash = ""] = /^(\d{1,15}):([0-9a-f]{64})$/.exec(text) ?? [];
   if (hash !== "") return { seq: Number(seq), hash };
@@ -46,9 +46,9 @@ export function parsePlace(text: string, what: string): ChainPlace {
 
 const isSame = (a: ChainPlace, b: ChainPlace): boolean => a.seq === b.seq && a.hash === b.hash;
 
-/** The anchor that a prune entry records; null: the entry is of another kind. */
+/** Returns the new anchor if the entry records that the audit was pruned; null for any other entry. */
 function prunedTo(content: string): string | null {
-  // Most entries are not prune entries; this skips parsing them.
+  // A cheap test, so that only possible prune entries are parsed.
   if (!content.includes('"prune"')) return null;
   const { act, about, after } = JSON.parse(content) as {
     act: string;
@@ -59,12 +59,12 @@ function prunedTo(content: string): string | null {
 }
 
 /**
- * Checks a chain row by row: first the rows from before the chain, then its rows in order, then the end. Keeps only the first fault;
- * later rows are not judged.
+ * Checks a chain. The caller passes the rows that are older than the chain to `older`, the chain's rows in order to `row`, and then calls
+ * `end`. Only the first fault is recorded; later rows are not checked.
  */
 export class ChainCheck {
   readonly #chain: AuditChain;
-  /** Places that the chain must contain, such as a head recorded earlier. */
+  /** Rows that the chain must contain: the store's head and, if given, a head that was recorded outside the store. */
   readonly #heads: readonly (ChainPlace & { of: string })[];
   readonly #older = createHash("sha256");
   #olderRows = 0;
@@ -73,7 +73,7 @@ export class ChainCheck {
   #isAnchorNamed: boolean;
   #fault: ChainFault | null = null;
 
-  /** @param head a head recorded outside the store; null: none was given */
+  /** @param head a head that was recorded outside the store; null: none is given */
   constructor(chain: AuditChain, head: ChainPlace | null) {
     this.#chain = chain;
     this.#last = chain.anchor;
@@ -90,7 +90,7 @@ export class ChainCheck {
     return this.#fault;
   }
 
-  /** Adds a row from before the chain; rows must come in the order of their numbers. */
+  /** Adds a row that is older than the chain; the caller passes these rows in the order of their numbers. */
   older(content: string): void {
     this.#olderRows++;
     this.#older.update(createHash("sha256").update(content).digest());
@@ -117,7 +117,7 @@ export class ChainCheck {
     if (prunedTo(content) === placeText(this.#chain.anchor)) this.#isAnchorNamed = true;
   }
 
-  /** @returns the last valid row, how many rows are valid, and the first fault */
+  /** Ends the check. @returns the last valid row, the number of valid rows, the number of older rows, and the first fault */
   end(): { head: ChainPlace; rows: number; olderRows: number; fault: ChainFault | null } {
     const { anchor, olderRows, unchained } = this.#chain;
     if (!this.#fault) {

@@ -17,12 +17,12 @@ export type AuditAbout =
   | "cluster"
   | "audit";
 
-/** One change: the entry is written in the transaction that makes the change, and never modified. */
+/** One change. The entry is written in the transaction of the change, and is never modified. */
 export interface AuditEntry {
   entryId: number;
   atMs: number;
   who: string;
-  /** A verb: "edit", "pause". */
+  /** The action as a verb, such as "edit" or "pause". */
   act: string;
   about: AuditAbout;
   named: string;
@@ -37,27 +37,27 @@ export interface AuditFilter {
   who?: string;
   act?: string;
   sinceMs?: number;
-  /** Entries before this time, in epoch milliseconds; the time itself is excluded. */
+  /** Only entries before this time, in epoch ms (exclusive). */
   untilMs?: number;
   entryId?: number;
 }
 
 export interface AuditStore {
-  /** Newest first. */
+  /** Returns entries, newest first. */
   list(filter: AuditFilter, beforeId: number, limit: number): Promise<AuditEntry[]>;
-  /** Records entries for actions that have no transaction of their own; all of them, or none. */
+  /** Records entries of actions that have no transaction of their own: all of them, or none on an error. */
   record(entries: Omit<AuditEntry, "entryId">[]): Promise<void>;
-  /** First gives places to rows whose transaction did not wait for the chain. */
+  /** Returns the state of the chain, after it has added rows that `chainSkipped` would add. */
   chain(): Promise<AuditChain>;
-  /** Gives places in the chain to rows whose transaction did not wait for it. Repeatable. */
+  /** Adds to the chain the rows whose transactions did not wait for the chain. Repeatable. */
   chainSkipped(): Promise<void>;
-  /** Rows of the chain in order, beginning after this place. */
+  /** Returns up to `limit` rows of the chain in order, beginning after the row `afterSeq`. */
   chained(afterSeq: number, limit: number): Promise<ChainRow[]>;
-  /** Rows from before the chain, by number. */
+  /** Returns up to `limit` rows that are older than the chain, in the order of their numbers. */
   older(afterEntry: number, limit: number): Promise<{ entryId: number; content: string }[]>;
   /**
-   * Removes the oldest rows, up to the first that is not older than `beforeMs`; a limited number per call.
-   * @returns how many rows were removed; 0: none is left to remove
+   * Removes the oldest rows, up to the first row that is not older than `beforeMs`; a limited number per call.
+   * @returns the number of removed rows; 0 if no row is left to remove
    */
   prune(beforeMs: number, change: Change): Promise<number>;
 }

@@ -1,4 +1,7 @@
-/** Words that most guessed passwords contain, and keyboard rows. Of two words that begin alike, the longer one comes first. */
+/**
+ * Words that guessed passwords often contain, and keyboard rows. If two words begin alike, the longer one is listed first, because the
+ * words are removed from the password in this order.
+ */
 const common =
   "passwort password passw0rd p@ssword p@ssw0rd kennwort welcome willkommen letmein qwertyuiop qwertzuiop qwerty qwertz asdfghjkl asdfgh " +
   "zxcvbnm yxcvbnm 1q2w3e4r5t 1q2w3e4r 1qaz2wsx qazwsx abc123 abcdefghijklmnopqrstuvwxyz abcdefghijkl abcdefgh abcdef abcd iloveyou monkey dragon " +
@@ -8,10 +11,10 @@ const common =
   "carillon scheduler correct horse battery staple";
 const words = common.split(" ");
 const sequences = /0123|1234|2345|3456|4567|5678|6789|7890|9876|8765|7654|6543|5432|4321/g;
-/** A password with fewer remaining letters than this is too easy to guess from common words. */
+/** A password in which fewer letters than this remain, once common words are removed, is too easy to guess. */
 const leastOwn = 5;
 
-/** True if fewer than `leastOwn` letters of the password remain once common words, keyboard rows, digits and signs are taken out. */
+/** True if fewer than `leastOwn` letters of the password remain after common words, keyboard rows, digits and signs are removed. */
 export function isCommonPassword(password: string): boolean {
   let rest = password.normalize("NFKC").toLowerCase();
   for (const word of words) rest = rest.replaceAll(word, " ");

@@ -9,17 +9,17 @@ const longestMs = 366 * dayMs;
 
 export interface AskedToken {
   name: string;
-  /** Default: the highest role that its user has anywhere. */
+  /** Default: the highest role that the token's user has in any namespace. */
   role?: Role | undefined;
   /** Default: all scopes that the role allows. */
   scopes?: Scope[] | undefined;
-  /** Default: all namespaces where its user has a role. */
+  /** Default: all namespaces in which the token's user has a role. */
   namespaces?: string[] | undefined;
-  /** Default: 90 days. */
+  /** The time in ms after which the token expires. Default: 90 days. */
   expiresInMs?: number | undefined;
 }
 
-/** @throws OPTION_INVALID if the token would have more rights than its user, or last longer than 366 days */
+/** @throws OPTION_INVALID if the role is above the user's highest role, or the token would be valid for longer than 366 days */
 export function newToken(
   user: Pick<Principal, "userId" | "role" | "grants">,
   { name, role, scopes, namespaces, expiresInMs = defaultMs }: AskedToken,

@@ -3,8 +3,8 @@ import { CarillonError } from "../base/errors.ts";
 import { isCommonPassword } from "./guessed-passwords.ts";
 
 /**
- * The cost of each guess and each sign-in: 128 MiB and about 400 ms. It is OWASP's minimum for scrypt, as of 2026.
- * @internal Only tests of other subjects lower it, each in its own process: test/support/cheap-passwords.ts.
+ * The scrypt parameters, OWASP's minimum as of 2026: each check of a password takes 128 MiB and about 400 ms.
+ * @internal Only tests of other subjects lower them, each in its own process: test/support/cheap-passwords.ts.
  */
 export const cost = { N: 2 ** 17, r: 8, p: 1, maxmem: 256 * 1024 * 1024 };
 const present = () => ["scrypt", Math.log2(cost.N), cost.r, cost.p].join("$");
@@ -19,17 +19,17 @@ const derive = (password: string, salt: Buffer, { N, r, p, maxmem }: typeof cost
     );
   });
 
-/** Returns "scrypt$17$8$1$SALT$HASH", which contains the parameters needed for a comparison, so that the cost can be raised later. */
+/** Returns "scrypt$17$8$1$SALT$HASH". The text contains the parameters, so that old hashes stay valid when the cost is raised. */
 export async function hashPassword(password: string): Promise<string> {
   const salt = randomBytes(16);
   const hash = await derive(password, salt, cost);
   return [present(), salt.toString("base64url"), hash.toString("base64url")].join("$");
 }
 
-/** True if the hash was made at another cost than today's. The next successful sign-in then stores a new hash. */
+/** True if the hash was made with other parameters than the present ones. The next successful sign-in then stores a new hash. */
 export const isOldHash = (hash: string): boolean => !hash.startsWith(`${present()}$`);
 
-/** @param hash null: no user has this name; the comparison still takes as long, so that its duration does not reveal that */
+/** @param hash null: no user has the name; the check still takes as long, so that its duration does not reveal this */
 export async function isPassword(password: string, hash: string | null): Promise<boolean> {
   const [kind, log = Math.log2(cost.N), r = cost.r, p = cost.p, salt = "", expected = ""] = (hash ?? "none").split("$");
   const given = { ...cost, N: 2 ** Number(log), r: Number(r), p: Number(p) };
@@ -43,7 +43,7 @@ export const passwordWeak = (what: string): CarillonError =>
     hint: `Give at least ${leastLength} characters; a few words will do.`,
   });
 
-/** @throws PASSWORD_WEAK */
+/** Checks length, variety, and that the password does not contain the user's name. @throws PASSWORD_WEAK */
 export function checkPassword(user: string, password: string): void {
   if (password.length < leastLength) throw passwordWeak(`is shorter than ${leastLength} characters`);
   if (new Set(password).size < leastDifferent) throw passwordWeak("has too few different characters");
@@ -52,10 +52,12 @@ export function checkPassword(user: string, password: string): void {
   if (isCommonPassword(password)) throw passwordWeak("is made of words that everybody guesses");
 }
 
-/** The rules that a new password must meet, whether an admin or the user sets it. @throws PASSWORD_WEAK, FILE_INVALID */
+/**
+ * Checks a new password, set by an admin or by the user. @throws PASSWORD_WEAK, FILE_INVALID if the list of breached passwords is invalid
+ */
 export type PasswordCheck = (user: string, password: string) => Promise<void>;
 
-/** @param breached passwords known from breaches; null: no list was given */
+/** @param breached the list of passwords known from breaches; null: no list is configured */
 export const passwordCheck =
   (breached: { has(password: string): Promise<boolean> } | null): PasswordCheck =>
   async (user, password) => {
@@ -63,7 +65,7 @@ export const passwordCheck =
     if (await breached?.has(password)) throw passwordWeak("is known from breaches elsewhere");
   };
 
-/** About 119 bits of randomness, in groups that can be read aloud. */
+/** Returns a random password of 24 letters and digits (about 119 bits) in groups of six, without signs that look alike. */
 export function madePassword(): string {
   const letters = "abcdefghjkmnpqrstuvwxyz23456789";
   const picked = Array.from(randomBytes(96))

@@ -6,26 +6,26 @@ import { checkNamespace } from "../base/namespace.ts";
 export const quotaKinds = ["namespace", "user", "key"] as const;
 export type QuotaKind = (typeof quotaKinds)[number];
 
-/** The name of a quota for every namespace, user or worker key without a quota of its own. */
+/** As a quota's name: the quota applies to every namespace, user or worker key without a quota of its own. */
 export const everyOther = "*";
 
-/** The limits of a quota; null: no limit other than the server's own. */
+/** The limits of a quota; null: only the server's own limit applies. */
 export interface QuotaLimits {
-  /** Runs enqueued per minute on each server: through the API, or for a key by its workers. */
+  /** The number of runs enqueued per minute on each server: through the API, or for a worker key by its workers. */
   enqueues: number | null;
-  /** For a namespace: runs that no worker has claimed. */
+  /** For a namespace: the number of runs that no worker has claimed. */
   waiting: number | null;
-  /** For a namespace: the bytes that the payloads of those runs occupy in the store. */
+  /** For a namespace: the bytes that the payloads of unclaimed runs occupy in the store. */
   bytes: number | null;
-  /** For a namespace: the bytes that the history of its runs occupies, as estimated by the leader. */
+  /** For a namespace: the bytes that the history of its runs occupies, as the leader estimates. */
   history: number | null;
-  /** For a user: event streams per server. */
+  /** For a user: the number of open event streams on each server. */
   streams: number | null;
-  /** For a worker key: live sessions. */
+  /** For a worker key: the number of live sessions. */
   sessions: number | null;
 }
 
-/** Which limits each kind of quota can have. */
+/** The limits that each kind of quota may set. */
 const limitsOf: Record<QuotaKind, readonly (keyof QuotaLimits)[]> = {
   namespace: ["enqueues", "waiting", "bytes", "history"],
   user: ["enqueues", "streams"],
@@ -49,33 +49,33 @@ export interface Quota extends QuotaLimits {
   changed: { atMs: number; by: string; why: string };
 }
 
-/** How much of the store a namespace occupies. */
+/** The space that a namespace occupies in the store. */
 export interface Taken {
-  /** Runs that no worker has claimed, and the bytes of their payloads. */
+  /** The number of runs that no worker has claimed; `bytes` is the size of their payloads. */
   runs: number;
   bytes: number;
-  /** The bytes of its history by the last estimate; 0 if there was none. */
+  /** The size of the namespace's history in bytes, by the last estimate; 0 without an estimate. */
   history: number;
 }
 
-/** The part of the store's port that keeps quotas: how much a namespace, a user or a worker key may use. */
+/** The part of the store's port that stores quotas: limits for what a namespace, a user or a worker key may use. */
 export interface QuotaStore {
-  /** Ordered by kind, then by name. */
+  /** Returns all quotas, ordered by kind, then by name. */
   list(): Promise<Quota[]>;
-  /** A quota without any limit is removed. Repeatable: equal limits change nothing. */
+  /** Sets a quota; a quota without any limit is removed. Repeatable: equal limits change nothing. */
   set(kind: QuotaKind, name: string, given: QuotaLimits, change: Change): Promise<{ changed: boolean }>;
-  /** Waiting runs are counted up to `runsMost`. */
+  /** Returns what the namespace occupies; counts waiting runs only up to `runsMost`. */
   taken(namespace: string, runsMost: number): Promise<Taken>;
   /**
-   * Estimates from a sample of pages how many bytes each namespace's history occupies. Does so only if a quota limits a history, and if the
+   * Estimates from a sample of pages how many bytes each namespace's history occupies. Does nothing unless a quota limits a history and the
    * last estimate is older than `everyMs` or older than such a quota.
    */
   measureHistory(nowMs: number, everyMs: number): Promise<void>;
-  /** Live sessions of the valid worker key of this name. */
+  /** Returns the number of live sessions of the valid worker key with this name. */
   sessions(key: string): Promise<number>;
 }
 
-/** @throws OPTION_INVALID */
+/** Checks a quota's name and limits. @throws OPTION_INVALID */
 export function checkQuota(kind: QuotaKind, name: string, given: QuotaLimits): void {
   const wrong = (what: string, hint: string) => new CarillonError("OPTION_INVALID", what, { hint });
   if (kind === "namespace" && name !== everyOther) checkNamespace(name);
@@ -88,7 +88,7 @@ export function checkQuota(kind: QuotaKind, name: string, given: QuotaLimits): v
   }
 }
 
-/** The quota that applies to a name; undefined: there is none. */
+/** Returns the quota that applies to a name: its own, else the one for `everyOther`; undefined: neither exists. */
 export const quotaOf = (rows: readonly Quota[], kind: QuotaKind, name: string): Quota | undefined =>
   rows.find((row) => row.kind === kind && row.name === name) ??
   rows.find((row) => row.kind === kind && row.name === everyOther);

@@ -3,13 +3,13 @@ import { CarillonError } from "../base/errors.ts";
 import type { User } from "./access-store.ts";
 import type { Sealed, SecretPlace } from "./secrets/secret-keys.ts";
 
-/** Which users must have a second factor. */
+/** The setting that determines which users must have a second factor. */
 export const factorChoices = ["nobody", "admins", "everyone"] as const;
 export type FactorChoice = (typeof factorChoices)[number];
 
 type Owner = Pick<User, "userId" | "name">;
 
-/** The secret as the store keeps it: sealed if the server has a key for secrets. */
+/** The secret of a second factor as stored: encrypted if the server has a key for secrets. */
 export type KeptFactor = { plain: string } | Sealed;
 
 export interface FactorState {
@@ -18,38 +18,38 @@ export interface FactorState {
   recoveryCodes: number;
 }
 
-/** The secret that a code is checked against. */
+/** The stored secret against which a code is checked. */
 export interface FactorGuess {
   kept: KeptFactor;
   isConfirmed: boolean;
 }
 
-/** The part of the store's port that keeps second factors. */
+/** The part of the store's port that stores second factors. */
 export interface SecondFactorStore {
   /** null: the user has no second factor, or has not confirmed it. */
   find(userId: number): Promise<FactorState | null>;
-  /** Replaces a factor that was begun but not confirmed. @throws SECOND_FACTOR_TAKEN */
+  /** Stores an unconfirmed second factor, which replaces an earlier unconfirmed one. @throws SECOND_FACTOR_TAKEN if one is confirmed */
   begin(userId: number, kept: KeptFactor, nowMs: number): Promise<void>;
   /**
-   * Counts a guess before it is checked, so that concurrent guesses cannot exceed the limit.
-   * @returns null: there is no factor @throws TOO_MANY_ATTEMPTS
+   * Counts an attempt before its code is checked, so that concurrent attempts cannot exceed the limit.
+   * @returns the secret to check against; null: the user has no second factor @throws TOO_MANY_ATTEMPTS
    */
   guess(userId: number, nowMs: number): Promise<FactorGuess | null>;
-  /** Records that a code of this time step was right. @returns false: a code of this step or a later one was already used */
+  /** Records that the code of this time step was used. @returns false if a code of this or a later step was used before */
   accept(userId: number, step: number): Promise<boolean>;
-  /** @returns false: there is no such code, or it was used */
+  /** Uses and deletes a recovery code. @returns false if the user has no such code, or no longer */
   acceptRecovery(user: Owner, hash: Buffer, change: Change): Promise<boolean>;
   /**
-   * Confirms the factor, which is required from now on, and ends every sign-in of the user except `keeping`.
+   * Confirms the second factor, so that sign-ins require it from now on, and ends every sign-in of the user except `keeping`.
    * @param keeping the hash of the secret of the sign-in that stays valid; null: all sign-ins end
-   * @returns false: its code was used before, or another request confirmed the factor
+   * @returns false if the code was used before, or another request has confirmed the factor
    */
   confirm(user: Owner, step: number, recovery: Buffer[], keeping: Buffer | null, change: Change): Promise<boolean>;
-  /** @returns false: the user had no second factor */
+  /** Removes the user's second factor. @returns false if the user had none */
   remove(user: Owner, change: Change): Promise<boolean>;
 }
 
-/** Bound into the sealed value, so that neither another user's sealed value nor a task's secret can be put in its place. */
+/** The encryption binds the secret to this name, so that no other user's secret and no task's secret can replace it in the store. */
 export const factorPlace = (userId: number): SecretPlace => ({ name: `second factor of user ${userId}`, version: 1 });
 
 export const factorUnknown = (user: string) =>

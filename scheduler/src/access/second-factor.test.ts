@@ -2,7 +2,7 @@ import { Secret } from "otpauth";
 import { describe, expect, test } from "vitest";
 import { factorUri, hashOfRecoveryCode, makeFactorSecret, makeRecoveryCodes, stepOf } from "./second-factor.ts";
 
-/** The key of RFC 6238, appendix B, and the last six digits of its codes for SHA-1. */
+/** The secret of the test vectors in RFC 6238, appendix B, and the last six digits of their codes for SHA-1. */
 const secret = Secret.fromLatin1("12345678901234567890").base32;
 const vectors: [seconds: number, code: string][] = [
   [59, "287082"],
@@ -34,7 +34,7 @@ test("a secret is 160 bits, each of which is one as often as not", () => {
   expect(new Set(made.map(({ length }) => length))).toEqual(new Set([20]));
   for (let bit = 0; bit < 160; bit++) {
     const ones = made.filter((bytes) => ((bytes[bit >> 3] ?? 0) >> (bit & 7)) & 1).length;
-    // The limit is nine standard deviations, so that chance never fails the test.
+    // 200 is nine standard deviations, so a random failure practically never occurs.
     expect([bit, Math.abs(ones - 1_000) < 200]).toEqual([bit, true]);
   }
 });

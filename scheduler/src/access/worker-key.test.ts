@@ -7,7 +7,7 @@ test("a secret is 256 bits, each of which is one as often as not", () => {
   expect(new Set(made.map((bytes) => bytes.toString("hex"))).size).toBe(2_000);
   for (let bit = 0; bit < 256; bit++) {
     const ones = made.filter((bytes) => ((bytes[bit >> 3] ?? 0) >> (bit & 7)) & 1).length;
-    // The limit is nine standard deviations, so that chance never fails the test.
+    // 200 is nine standard deviations, so a random failure practically never occurs.
     expect([bit, Math.abs(ones - 1_000) < 200]).toEqual([bit, true]);
   }
 });

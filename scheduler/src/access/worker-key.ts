@@ -2,7 +2,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { type Duration, parseDuration } from "../base/duration.ts";
 import { CarillonError } from "../base/errors.ts";
 
-/** `ck_12_SECRET`: the number finds the key, and the secret proves it. A secret of 256 random bits needs no slow hash. */
+/** A worker key: `ck_NUMBER_SECRET`. The number identifies the key's row. The secret has 256 random bits, so a fast hash is safe. */
 const shape = /^ck_(\d{1,9})_([A-Za-z0-9_-]{43})$/;
 
 export const makeSecret = (): string => randomBytes(32).toString("base64url");
@@ -16,7 +16,7 @@ export function parseKey(text: string): { keyId: number; secret: string } | null
 
 const longestKeyMs = 3_660 * 86_400_000;
 
-/** When a new key expires; null: never. @throws DURATION_INVALID, OPTION_INVALID */
+/** Returns the time in epoch ms at which a new key expires; null: never. @throws DURATION_INVALID, OPTION_INVALID */
 export function keyEndMs(expiresIn: Duration | undefined, nowMs: number): number | null {
   if (expiresIn === undefined) return null;
   const spanMs = parseDuration(expiresIn, "expiresIn", 1);
@@ -29,7 +29,7 @@ export function keyEndMs(expiresIn: Duration | undefined, nowMs: number): number
 
 const tokenShape = /^ct_(\d{1,9})_([A-Za-z0-9_-]{43})$/;
 
-/** The text of an API token, which has the same form as a worker key. */
+/** Returns the text of an API token, `ct_NUMBER_SECRET`, which has the same form as a worker key. */
 export const tokenText = (tokenId: number, secret: string): string => `ct_${tokenId}_${secret}`;
 
 export function parseToken(text: string): { keyId: number; secret: string } | null {

@@ -3,21 +3,20 @@ import type { AlarmMessage, AlarmRule, Finding } from "./alarms.ts";
 import type { RuleContent, StoredRule } from "./stored-rules.ts";
 
 export interface Thresholds {
-  /** A first try that waited longer than this for a worker or for the scheduler has started late. */
+  /** The rule for late starts finds a first attempt that started more than this many ms late; the other thresholds are in ms too. */
   lateMs: number;
   overdueMs: number;
   unfiredMs: number;
   stuckMs: number;
   leaderlessMs: number;
   /**
-   * The shortest time between two messages of one rule, and how long every subject of the rule must be well before "cleared" is sent, in
-   * milliseconds.
+   * The shortest time between two messages of a rule, in ms. "cleared" is sent once the rule has had no open alarm for the same time.
    */
   summaryMs: number;
 }
 
 export interface AlarmRecord {
-  /** A rule of the settings, or the name of a stored rule. */
+  /** The name of a rule of the settings, or of a stored rule. */
   rule: string;
   subject: string;
   openedMs: number;
@@ -25,9 +24,9 @@ export interface AlarmRecord {
   count: number;
   text: string;
   runId: number | null;
-  /** Set once a user has acknowledged the alarm: it sends no messages until it has ended and is raised again. */
+  /** Set once a user has acknowledged the alarm. An acknowledged alarm sends no messages until it has ended and is raised again. */
   seen: Said | null;
-  /** The alarm sends no messages before this time; null: it is not silenced. */
+  /** The alarm sends no messages before this time in epoch ms; null: it is not silenced. */
   silencedUntilMs: number | null;
 }
 
@@ -38,12 +37,12 @@ export interface Said {
 }
 
 /**
- * A silence: for its duration, matching alarms send no messages. They are still counted and shown, and reported if they are open
+ * A silence: for its duration, matching alarms send no messages. They are still counted and listed, and are reported if they are still open
  * afterwards.
  */
 export interface Silence {
   silenceId: number;
-  /** null: every rule. */
+  /** The rule's name; null: every rule. */
   rule: string | null;
   task: string | null;
   fromMs: number;
@@ -60,9 +59,9 @@ export interface OutboxRow {
   rule: string;
   kind: string;
   sentMs: number | null;
-  /** The error of the last attempt. */
+  /** The error of the last attempt to send the message; null: there was none. */
   error: string | null;
-  /** When the message is tried again; null: it was sent or given up. */
+  /** The time of the next attempt in epoch ms; null: the message was sent or given up. */
   nextMs: number | null;
 }
 
@@ -83,10 +82,11 @@ export interface OutboxMessage {
 
 export interface AlarmStore {
   /**
-   * Evaluates these rules, opens and closes alarms, and writes the messages to be sent, all in one transaction. Only one process at a time
-   * does this. The very first evaluation treats earlier failures as already reported. Repeatable: a repetition finds the evaluation done.
+   * Evaluates the rules of the settings, opens and closes alarms, and stores the messages to be sent, all in one transaction. Only one
+   * process at a time does this. The very first evaluation treats earlier failures as already reported. Repeatable: a second evaluation at
+   * the same time changes nothing.
    * @param channels the channels for each rule's messages; the open alarms of a rule without channels end without a message
-   * @param found findings of this process itself, in addition to what the store shows @returns how many messages were written
+   * @param found findings of this process itself, in addition to what the store shows @returns the number of stored messages
    */
   look(
     rules: readonly AlarmRule[],
@@ -96,53 +96,59 @@ export interface AlarmStore {
     found?: readonly Finding[],
   ): Promise<number>;
   /**
-   * Returns the `lateMs` of the process that looks for alarms; null: no process looks for late starts, or none has looked lately, so a
-   * report of them would never be read.
+   * Returns the threshold `lateMs` with which the rules are evaluated; null: no process evaluates the rule for late starts, or none has
+   * done so recently, so workers need not report late starts.
    */
   lateFrom(nowMs: number): Promise<number | null>;
   /**
-   * Evaluates the stored rules that are enabled, in the same way. The leader calls it, whether or not it has channels itself: the messages
-   * wait for a node that has them. @returns how many messages were written
+   * Evaluates the enabled stored rules, as `look` does for the rules of the settings. The leader calls it, even without channels of its
+   * own: the messages wait in the store for a node that has the channels. @returns the number of stored messages
    */
   follow(summaryMs: number, nowMs: number): Promise<number>;
-  /** Why the cluster is not on time: a slot was not planned, or a due run not claimed, for that long; null: it is on time. */
+  /**
+   * Returns why the cluster is behind: a slot has been unplanned, or a due run unclaimed, for longer than the threshold; null: it is not
+   * behind.
+   */
   behind(thresholds: Pick<Thresholds, "overdueMs" | "unfiredMs">, nowMs: number): Promise<string | null>;
-  /** Stores a process's own findings; the next `look` includes them. */
+  /** Stores findings of this process, which the next `look` includes. */
   report(findings: readonly Finding[], nowMs: number): Promise<void>;
   /**
-   * Takes messages for these channels that are due now. Messages of one rule to one channel stay in order, so that "cleared" arrives after
-   * the message that it refers to. No other process takes these messages before `untilMs`: if this process dies without reporting an
-   * outcome, they are sent again.
+   * Takes up to `limit` messages for these channels that are due to be sent. Messages of one rule to one channel keep their order, so that
+   * "cleared" arrives after the message to which it refers. No other process takes these messages before `untilMs`; if this process dies
+   * without reporting an outcome, they are sent again after that.
    */
   take(channels: readonly string[], nowMs: number, untilMs: number, limit: number): Promise<OutboxMessage[]>;
   sent(id: number, nowMs: number, by?: Try): Promise<void>;
-  /** @param nextMs when the message is tried again; null: it is given up */
+  /** Records a failed attempt. @param nextMs time of the next attempt in epoch ms; null: the message is given up */
   unsent(id: number, error: string, nextMs: number | null, by?: Try): Promise<void>;
-  /** The open alarms, the latest first. */
+  /** Returns the open alarms, the latest first. */
   open(nowMs?: number): Promise<AlarmRecord[]>;
-  /** The messages, newest first. @param beforeId default: begins with the newest */
+  /** Returns messages, newest first. @param beforeId only messages with a lower id; default: begin with the newest */
   outbox(limit: number, beforeId?: number): Promise<OutboxRow[]>;
-  /** @throws ALARM_UNKNOWN */
+  /** Returns one message with all attempts to send it. @throws ALARM_UNKNOWN */
   message(id: number): Promise<OutboxRow & { message: AlarmMessage; tries: OutboxTry[] }>;
-  /** Writes a test message, which says that nothing is wrong. @returns its number */
+  /** Stores a test message, whose text says that nothing is wrong. @returns its id */
   test(channel: string, change: Change): Promise<number>;
-  /** Acknowledges the rule's open alarms, of one task or of all. @returns how many @throws ALARM_UNKNOWN if none is open */
+  /** Acknowledges the rule's open alarms, of one task or of all. @returns their number @throws ALARM_UNKNOWN if none is open */
   see(rule: string, task: string | null, change: Change): Promise<number>;
-  /** @throws TASK_UNKNOWN, ALARM_UNKNOWN if there is no such task or rule, because a silence with a mistyped name would have no effect */
+  /**
+   * Adds a silence. @throws TASK_UNKNOWN, ALARM_UNKNOWN if there is no such task or rule, because a silence with a mistyped name would have
+   * no effect
+   */
   silence(what: Pick<Silence, "rule" | "task" | "untilMs">, change: Change): Promise<Silence>;
   /** Ends the silence. @throws ALARM_UNKNOWN */
   unsilence(silenceId: number, change: Change): Promise<void>;
-  /** The silences in force. */
+  /** Returns the silences that are in force at `nowMs`. */
   silences(nowMs: number): Promise<Silence[]>;
-  /** The stored rules, by name. */
+  /** Returns the stored rules, ordered by name. */
   rules(): Promise<StoredRule[]>;
-  /** @throws ALARM_UNKNOWN */
+  /** Returns the stored rule with this name. @throws ALARM_UNKNOWN */
   rule(name: string): Promise<StoredRule>;
-  /** @param content checked @throws ALARM_RULE_EXISTS; OPTION_INVALID if there are too many */
+  /** Adds a rule. @param content already checked @throws ALARM_RULE_EXISTS, OPTION_INVALID if there are too many rules */
   createRule(name: string, content: RuleContent, change: Change): Promise<StoredRule>;
   /**
-   * Replaces a rule. The open alarms of a rule that is turned off end without a message.
-   * @param expectedVersion null: any @throws ALARM_UNKNOWN, ALARM_RULE_STALE
+   * Replaces a rule. If the new content disables the rule, its open alarms end without a message.
+   * @param expectedVersion null: any version @throws ALARM_UNKNOWN, ALARM_RULE_STALE
    */
   replaceRule(name: string, content: RuleContent, change: Change, expectedVersion: number | null): Promise<StoredRule>;
   /** Removes a rule; its open alarms end without a message. @throws ALARM_UNKNOWN, ALARM_RULE_STALE */

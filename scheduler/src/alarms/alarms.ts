@@ -1,6 +1,6 @@
 /**
- * Alarms: each problem is reported once when it begins, in summaries while it lasts, and once when it is over. Pure; docs/alarms.md has
- * the rules, and every state of an incident × what happens.
+ * Alarms: a problem is reported once when it begins, in summaries while it lasts, and once when it is over. Without side effects;
+ * docs/alarms.md describes the rules, and what happens in every state of an incident.
  */
 import { type Duration, parseDuration } from "../base/duration.ts";
 import { CarillonError } from "../base/errors.ts";
@@ -20,12 +20,12 @@ export const alarmRules = [
   "ended",
   "recovery",
 ] as const;
-/** A rule of a node's settings. A stored rule has a name of its own: see stored-rules.ts. */
+/** A rule of a node's settings. Stored rules have names that users choose: see stored-rules.ts. */
 export type AlarmRule = (typeof alarmRules)[number];
 
 const isGiven = (rule: string): rule is AlarmRule => (alarmRules as readonly string[]).includes(rule);
 
-/** The rules that are conditions, which hold or do not hold. All other rules are events, which are counted. */
+/** The rules for conditions, which are true or false at a time. All other rules are for events, which are counted. */
 export const conditions: ReadonlySet<AlarmRule> = new Set([
   "overdue",
   "stuck",
@@ -53,12 +53,12 @@ export const ruleWords: Record<AlarmRule, string> = {
   recovery: "the store was recovered",
 };
 
-/** What a rule finds, in words; for a stored rule, its name. */
+/** Returns a description of what a rule of the settings finds; for a stored rule its name. */
 export const wordsOfRule = (rule: string): string => (isGiven(rule) ? ruleWords[rule] : rule);
 
 const longestSilenceMs = 30 * 86_400_000;
 
-/** The length of a silence. @throws OPTION_INVALID, DURATION_INVALID */
+/** Parses the duration of a silence; returns ms. @throws OPTION_INVALID if it is longer than 30 days, DURATION_INVALID */
 export function silenceSpanMs(given: Duration): number {
   const spanMs = parseDuration(given, "for", 1_000);
   if (spanMs <= longestSilenceMs) return spanMs;
@@ -70,9 +70,9 @@ export function silenceSpanMs(given: Duration): number {
 /** A problem that a rule has found. */
 export interface Finding {
   rule: AlarmRule;
-  /** The task; "": the problem concerns the cluster. */
+  /** The name of the task; "" if the problem concerns the cluster. */
   subject: string;
-  /** How often it occurred since the last evaluation. */
+  /** The number of occurrences since the last evaluation. */
   count: number;
   text: string;
   runId: number | null;
@@ -81,34 +81,34 @@ export interface Finding {
 /** An incident lasts from the first open alarm of a rule until the rule has had no open alarm for a while. */
 export interface Incident {
   openedMs: number;
-  /** When the last message was written. */
+  /** The time in epoch ms at which the last message was stored. */
   toldMs: number;
-  /** The next summary comes at least this long after that message. */
+  /** The next summary is sent at the earliest this many ms after the last message. */
   windowMs: number;
   total: number;
-  /** How many of the occurrences in `total` have been reported. */
+  /** The part of `total` that messages have reported. */
   told: number;
-  /** Since when the rule has no open alarm; null: it has one. */
+  /** The time in epoch ms since which the rule has no open alarm; null: it has one. */
   quietMs: number | null;
 }
 
-/** `test`: a user checks whether a channel works. */
+/** `test`: a user tests whether a channel works. */
 export type MessageKind = "raised" | "summary" | "cleared" | "test";
 
 export interface AlarmMessage {
   kind: MessageKind;
-  /** A rule's name; "test". */
+  /** The rule's name; "test" for a test message. */
   rule: string;
   words: string;
   atMs: number;
   sinceMs: number;
-  /** `total` counts since the incident began, `news` since the last message. */
+  /** The number of occurrences since the incident began; `news` is the number since the last message. */
   total: number;
   news: number;
-  /** The most affected tasks. */
+  /** The most affected tasks; `moreSubjects` is the number of other tasks. */
   subjects: { task: string; count: number; text: string; run: number | null }[];
   moreSubjects: number;
-  /** Number of open alarms that a silence keeps from being reported. Absent: none. */
+  /** The number of open alarms that the message omits because they are silenced; undefined: none. */
   silenced?: number;
 }
 
@@ -127,10 +127,10 @@ export const testMessage = (who: string, nowMs: number): AlarmMessage => ({
 const longestWindowMs = 3_600_000;
 
 /**
- * The next state of a rule's incident, and the message to send.
+ * Computes the next state of a rule's incident, and the message to send.
  * @param news occurrences since the last evaluation @param open number of open alarms
- * @param windowMs the shortest time between messages, and how long no alarm may be open before the incident is over
- * @returns `incident` null: there is none, or it is over
+ * @param windowMs the shortest time between messages, and the time without open alarms after which the incident is over
+ * @returns `incident`: null if there is none or it is over; `message`: null if none is to be sent
  */
 export function stepIncident(
   incident: Incident | null,
@@ -155,15 +155,15 @@ export function stepIncident(
   const next = { ...incident, total: incident.total + news, quietMs };
   if (quietMs !== null && nowMs - quietMs >= windowMs) return { incident: null, message: "cleared" };
   if (next.total === next.told || nowMs - next.toldMs < next.windowMs) return { incident: next, message: null };
-  // The longer an incident lasts, the rarer its summaries become.
+  // Double the interval after each summary, so that a long incident sends fewer messages.
   const later = Math.min(next.windowMs * 2, Math.max(windowMs, longestWindowMs));
   return { incident: { ...next, told: next.total, toldMs: nowMs, windowMs: later }, message: "summary" };
 }
 
-/** A message not accepted within this time is given up. */
+/** A message that no channel has accepted for this many ms is given up. */
 export const giveUpAfterMs = 86_400_000;
 
-/** The delay after `attempts` failed attempts: 30 s, doubling, to one hour. */
+/** Returns the delay in ms after `attempts` failed attempts: 30 s, doubled by each further attempt, up to one hour. */
 export const againAfterMs = (attempts: number): number => Math.min(30_000 * 2 ** Math.max(0, attempts - 1), 3_600_000);
 
 export const silenceUnknown = (silenceId: number): CarillonError =>

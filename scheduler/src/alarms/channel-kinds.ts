@@ -1,4 +1,4 @@
-/** The kinds of channels that alarms are sent by. */
+/** The kinds of channels to which alarms can be sent. */
 export const channelKindNames = [
   "webhook",
   "mail",

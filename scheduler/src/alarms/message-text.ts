@@ -1,4 +1,4 @@
-/** The messages of alarms as people read them, in their language and with times of their zone. Pure. */
+/** The texts of alarm messages, in the language and the time zone of the settings. Without side effects. */
 import { zoneOf } from "../schedule/zone.ts";
 import type { AlarmMessage, AlarmRule } from "./alarms.ts";
 
@@ -7,7 +7,7 @@ export type Language = (typeof languages)[number];
 
 export interface Reader {
   language: Language;
-  /** The zone of the times; "UTC": they are written in ISO 8601. */
+  /** The time zone of the times in the text; with "UTC" they are in ISO 8601. */
   zone: string;
 }
 
@@ -16,10 +16,10 @@ export interface MessageText {
   text: string;
 }
 
-/** The rules whose alarms quote an error of a run: it is neither translated, nor are the times in it. */
+/** The rules whose alarms quote a run's error. The error is not translated, and times in it are not converted. */
 const quoting: ReadonlySet<string> = new Set<AlarmRule>(["failed", "exhausted"]);
 
-/** "2026-11-30 09:00:00 (Asia/Shanghai)"; of UTC "2026-11-30T01:00:00.000Z". */
+/** Formats a time as "2026-11-30 09:00:00 (Asia/Shanghai)"; for UTC as "2026-11-30T01:00:00.000Z". */
 export function timeIn(ms: number, zone: string): string {
   if (zone === "UTC") return new Date(ms).toISOString();
   const local = new Date(ms + zoneOf(zone).at(ms).offset).toISOString();
@@ -73,7 +73,7 @@ export const chineseRules: Record<AlarmRule, string> = {
   recovery: "存储已恢复",
 };
 
-/** The sentences that rules write, and their Chinese. A sentence that is not here stays as it is. */
+/** The sentences that rules produce, with their Chinese translation. Other sentences are not translated. */
 const chineseSentences: readonly [RegExp, string][] = [
   [/^a test by (.*): nothing is wrong$/, "$1 发出的测试：一切正常"],
   [/^started up to (\d+) s late$/, "最多延迟 $1 秒开始"],

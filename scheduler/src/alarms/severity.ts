@@ -10,5 +10,5 @@ const severities: Readonly<Record<string, Severity>> = {
   test: "info",
 };
 
-/** How grave the alarms of a rule are, for services and monitors that grade them. */
+/** Returns the severity of a rule's alarms, for services that distinguish severities. */
 export const severityOf = (rule: string): Severity => severities[rule] ?? "error";

@@ -65,7 +65,7 @@ test.each<[RuleContent, string]>([
 });
 
 test.each([
-  // A Monday.
+  // 2026-11-30 is a Monday.
   ["just before it", "2026-11-30T05:59:59+08:00", undefined, "2026-11-29T06:00+08:00", "2026-11-30T06:00+08:00"],
   ["at it", "2026-11-30T06:00+08:00", undefined, "2026-11-30T06:00+08:00", "2026-12-01T06:00+08:00"],
   ["on working days", "2026-11-29T12:00+08:00", [1, 2, 3, 4, 5], "2026-11-27T06:00+08:00", "2026-11-30T06:00+08:00"],
@@ -80,7 +80,7 @@ test("a deadline keeps its time of day where the clocks change", () => {
   const berlin = { by: "06:00", zone: "Europe/Berlin" };
   const { last, next } = deadlinesAround(berlin, at("2026-03-29T01:30:00Z"));
   expect([last.byMs, next.byMs]).toEqual([at("2026-03-28T05:00:00Z"), at("2026-03-29T04:00:00Z")]);
-  // 02:30 does not exist on that day.
+  // 02:30 does not exist on 2026-03-29, because the clocks go forward; the deadline is an hour later.
   const skipped = deadlinesAround({ by: "02:30", zone: "Europe/Berlin" }, at("2026-03-29T00:00:00Z"));
   expect(skipped.next.byMs).toBe(at("2026-03-29T01:30:00Z"));
 });

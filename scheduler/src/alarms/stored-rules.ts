@@ -1,6 +1,6 @@
 /**
- * Alarm rules that the store keeps, in addition to the rules of a node's settings: their form, their check, and their times of day. Pure;
- * docs/alarm-rules.md has what each kind finds.
+ * Alarm rules that are stored, in addition to the rules of a node's settings: their form, their validation, and their times of day. Without
+ * side effects; docs/alarm-rules.md describes what each kind finds.
  */
 import { type Duration, formatDuration, parseDuration } from "../base/duration.ts";
 import { CarillonError, within } from "../base/errors.ts";
@@ -23,38 +23,41 @@ export const ruleKinds = [
 ] as const;
 export type RuleKind = (typeof ruleKinds)[number];
 
-/** The thresholds of all kinds; `kindParts` has those of each kind. */
+/** The thresholds of all kinds of rules; `kindParts` lists those of each kind. */
 interface Thresholds {
-  /** This number of … */
+  /** The alarm is raised when this number of the last `of` runs failed. */
   failures?: number;
-  /** … the last `of` runs failed; default: `failures`. */
+  /** The number of last runs that are examined; default: `failures`. */
   of?: number;
-  /** A run takes longer than this. */
+  /** The alarm is raised when a run takes longer than this. */
   longer?: Duration;
-  /** A run takes longer than `times` what 90 % of the task's last successful runs took. Default 3, or none if `longer` is given. */
+  /**
+   * The alarm is raised when a run takes longer than `times` the 90th percentile of the task's last successful runs. Default 3; no such
+   * check by default if `longer` is given.
+   */
   times?: number;
-  /** Runs shorter than this are never too long by `times`. Default 1 min. */
+  /** Runs shorter than this never count as too long by `times`. Default 1 min. */
   least?: Duration;
-  /** A time of day, such as "06:00". */
+  /** The time of day of the deadline, such as "06:00". */
   by?: string;
   zone?: string;
-  /** The days that have a deadline; 0 is Sunday. Default: each day. */
+  /** The days of the week with a deadline; 0 is Sunday. Default: every day. */
   days?: number[];
-  /** Raise the alarm before the deadline, if the task's usual duration says that it will be missed. Default true. */
+  /** True: raise the alarm before the deadline if the task's usual duration shows that it will be missed. Default true. */
   forecast?: boolean;
-  /** How long the condition lasts before it is an alarm. Default 1 min. */
+  /** The alarm is raised when the condition has been true for this time. Default 1 min. */
   after?: Duration;
-  /** More due runs of one task than this wait. */
+  /** The alarm is raised when more than this number of due runs of one task wait. */
   more?: number;
 }
 
 export interface RuleScope {
-  /** Names, in which `*` stands for any text. Default: every task. */
+  /** Names of tasks, in which `*` stands for any text. Default: every task. */
   tasks?: string[];
   groups?: string[];
-  /** Only tasks whose `runLabels` have all of these. */
+  /** Only tasks whose `runLabels` include all of these. */
   labels?: Record<string, string>;
-  /** Tasks of every namespace. Default: of the namespace that the rule's name begins with. */
+  /** True: tasks of every namespace. Default: only the namespace with which the rule's name begins. */
   everywhere?: boolean;
 }
 
@@ -64,16 +67,16 @@ export interface QuietHours {
   zone: string;
 }
 
-/** An alarm rule, as it is written. */
+/** An alarm rule as users write it. */
 export interface RuleContent extends Thresholds {
   kind: RuleKind;
   description?: string;
   scope?: RuleScope;
-  /** The channels of its messages. Default: none, so that its alarms are only listed. */
+  /** The channels of the rule's messages. Default: none, so that its alarms are only listed. */
   channels?: string[];
-  /** In these hours it sends nothing. What is open at their end is sent then. */
+  /** In these hours the rule sends no messages; alarms that are open at their end are reported then. */
   quiet?: QuietHours;
-  /** An incident that has lasted for `after`, and has an alarm that no user has acknowledged, is also sent to these channels. */
+  /** The incident is also sent to these channels once it has lasted for `after` and has an alarm that no user has acknowledged. */
   escalate?: { after: Duration; channels: string[] };
   enabled?: boolean;
 }
@@ -110,7 +113,7 @@ const mostListed = 100;
 const nameShape = /^[\p{L}\p{N}][\p{L}\p{N}._:@/-]*$/u;
 const timeOfDay = /^(?:[01]\d|2[0-3]):[0-5]\d$/;
 
-/** @throws OPTION_INVALID */
+/** Checks and returns the name of a stored rule. @throws OPTION_INVALID */
 export function checkRuleName(name: string): string {
   if (name.length > limits.alarmRuleNameLength || !nameShape.test(name))
     throw wrong("name", `an alarm rule cannot be called ${JSON.stringify(name.slice(0, limits.alarmRuleNameLength))}`);
@@ -119,7 +122,7 @@ export function checkRuleName(name: string): string {
   return name;
 }
 
-/** The checked content of a rule, whose parts are as given. @throws OPTION_INVALID, DURATION_INVALID, ZONE_UNKNOWN, each with a path */
+/** Checks a rule and returns it unchanged. @throws OPTION_INVALID, DURATION_INVALID, ZONE_UNKNOWN; the error's path names the wrong part */
 export function checkRule(given: RuleContent): RuleContent {
   if (!isObject(given)) throw wrong("", "an alarm rule must be an object");
   const { kind } = given;
@@ -223,7 +226,7 @@ const wrong = (path: string, what: string, known: readonly string[] = []) =>
     hint: known.length > 0 ? `It has ${known.join(", ")}.` : "See docs/alarm-rules.md.",
   });
 
-/** The thresholds as milliseconds and numbers, with the defaults. */
+/** Returns the thresholds in ms and numbers, with defaults filled in. */
 export const thresholdsOf = ({
   failures = 1,
   of = failures,
@@ -242,7 +245,7 @@ export const thresholdsOf = ({
   more,
 });
 
-/** What a rule finds, in words. */
+/** Returns a description of what a rule finds. */
 export function ruleText(content: RuleContent): string {
   const { failures, of, longerMs, times, afterMs, more } = thresholdsOf(content);
   const lasting = formatDuration(afterMs);
@@ -271,7 +274,7 @@ export function ruleText(content: RuleContent): string {
     case "queue":
       return `more than ${more} due runs of a task wait`;
     default:
-      // A kind of a newer version.
+      // Reached only for a kind that a newer version has stored.
       return content.kind satisfies never;
   }
 }
@@ -279,16 +282,16 @@ export function ruleText(content: RuleContent): string {
 const dayMs = 86_400_000;
 const ofDayMs = (time: string): number => Number(time.slice(0, 2)) * 3_600_000 + Number(time.slice(3)) * 60_000;
 const localOf = (at: Zone, ms: number): number => ms + at.at(ms).offset;
-/** A local time that a change of the clocks skips counts as the one an hour later. */
+/** Converts a local time to epoch ms. A local time that is skipped when clocks go forward counts as an hour later. */
 const instantOf = (at: Zone, local: number): number => local - at.at(local - at.at(local).offset).offset;
 
 export interface Deadline {
-  /** Only runs that were due after this, a day before the deadline, meet it. */
+  /** The deadline is met only by a run that was due after this time, which is a day before the deadline. */
   fromMs: number;
   byMs: number;
 }
 
-/** The last deadline at or before `nowMs`, and the next one. */
+/** Returns the last deadline at or before `nowMs`, and the next deadline after it. */
 export function deadlinesAround(
   { by, zone: name, days }: Pick<RuleContent, "by" | "zone" | "days">,
   nowMs: number,
@@ -296,7 +299,7 @@ export function deadlinesAround(
   const at = zoneOf(name);
   const time = ofDayMs(by as string);
   const today = Math.floor(localOf(at, nowMs) / dayMs);
-  // 1970-01-01 was a Thursday. A week and a day to each side has a deadline, if only one day of the week has one.
+  // Eight days in each direction contain a deadline even if only one weekday has one. Day 0, 1970-01-01, was a Thursday.
   const some = Array.from({ length: 17 }, (_, n) => today - 8 + n)
     .filter((day) => days === undefined || days.includes((((day + 4) % 7) + 7) % 7))
     .map((day) => ({ fromMs: instantOf(at, (day - 1) * dayMs + time), byMs: instantOf(at, day * dayMs + time) }));
@@ -304,7 +307,7 @@ export function deadlinesAround(
   return { last, next: some.find(({ byMs }) => byMs > nowMs) as Deadline };
 }
 
-/** True if it is quiet hours. Hours that end before they begin go over midnight. */
+/** True if `nowMs` is in the quiet hours. Hours whose end is not after their beginning continue over midnight. */
 export function isQuiet(quiet: QuietHours | undefined, nowMs: number): boolean {
   if (quiet === undefined) return false;
   const local = localOf(zoneOf(quiet.zone), nowMs);
@@ -313,7 +316,7 @@ export function isQuiet(quiet: QuietHours | undefined, nowMs: number): boolean {
   return from < to ? time >= from && time < to : time >= from || time < to;
 }
 
-/** A stored rule as the API and the commands show it. */
+/** Converts a stored rule to the form of the API and of the command line's --json. */
 export const ruleObject = ({ content, author, reason, changedMs, ...rest }: StoredRule) => ({
   ...rest,
   ...content,

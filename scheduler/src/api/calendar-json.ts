@@ -1,11 +1,11 @@
-/** A comparison of two versions of a calendar as JSON: the command line's --json and the HTTP API return the same form. */
+/** Converts a comparison of two versions of a calendar to JSON; the command line's --json and the HTTP API return the same form. */
 
 import type { CalendarContent } from "../schedule/calendar.ts";
 import { comingHolidays, isShrunk } from "../schedule/calendar-days.ts";
 import type { CalendarComparison, Placed } from "../slots/calendar-changes.ts";
 import { iso, isoTime } from "./run-json.ts";
 
-/** @param names the names of days, as in the calendar files */
+/** @param names the names of holidays by day, as in the calendar files */
 export function comparisonObject(
   { present, content, added, removed, tasks, tasksLeft }: CalendarComparison,
   names: ReadonlyMap<string, string>,

@@ -1,5 +1,5 @@
 /**
- * carillon/client: the HTTP API, typed by the contract that the server checks requests against.
+ * carillon/client: a client of the HTTP API, with types from the same contract with which the server validates requests.
  *
  *   const api = client({ server: "https://carillon.example", token: process.env.CARILLON_TOKEN });
  *   const { items } = await api.listRuns({ task: "settle", state: ["failed"] });
@@ -14,18 +14,18 @@ import { routeIds, shapeOf } from "./contract.ts";
 import { EventReader } from "./event-reader.ts";
 
 export interface ClientOptions {
-  /** The server's URL; default in a browser: the page's own origin. */
+  /** The server's URL; in a browser it defaults to the page's own origin. */
   server?: string;
-  /** A token; without one the browser's sign-in is used. */
+  /** An API token; without it the browser's sign-in cookie authenticates the requests. */
   token?: string;
   /** Default: the runtime's `fetch`. */
   fetch?: typeof fetch;
 }
 
 export interface CallOptions {
-  /** The server executes requests with the same key only once. */
+  /** The server executes only one of several requests with the same key. */
   idempotencyKey?: string;
-  /** Make the change only if this is the current version; default: any version. */
+  /** The server makes the change only if this is the current version; default: any version. */
   ifVersion?: number;
   signal?: AbortSignal;
 }
@@ -35,7 +35,7 @@ type Call<Id extends RouteId> =
     ? (given?: Given<Id>, options?: CallOptions) => Promise<Answer<Id>>
     : (given: Given<Id>, options?: CallOptions) => Promise<Answer<Id>>;
 
-/** When the connection ends, the stream ends with an error; continue with `after`, or start again. */
+/** When the connection ends, the iteration throws; to continue, call again with `after`, or start again without it. */
 type Stream<Id extends StreamId> =
   Record<never, never> extends Given<Id>
     ? (given?: Given<Id>, options?: Pick<CallOptions, "signal">) => AsyncIterable<Event<Id>>
@@ -43,7 +43,7 @@ type Stream<Id extends StreamId> =
 
 export type Client = { [Id in Exclude<RouteId, StreamId>]: Call<Id> } & { [Id in StreamId]: Stream<Id> };
 
-/** Every method rejects with a CarillonError: the server's, or SERVER_UNREACHABLE. */
+/** Every method rejects with a CarillonError: the server's, or SERVER_UNREACHABLE. After an abort it rejects with the signal's reason. */
 export function client(options: ClientOptions = {}): Client {
   const calls = routeIds.map((routeId) => {
     const shape = shapeOf(routeId);
@@ -60,7 +60,7 @@ async function ask(options: ClientOptions, shape: RouteShape, given: object, mor
   return response.status === 204 ? undefined : readJson(await wholeText(response, options, more), options);
 }
 
-/** @throws SERVER_UNREACHABLE when the answer breaks off: the server may or may not have made the change */
+/** @throws SERVER_UNREACHABLE if the answer breaks off; the server may or may not have made the change */
 async function wholeText(response: Response, { server }: ClientOptions, { signal }: CallOptions): Promise<string> {
   try {
     return await response.text();
@@ -76,7 +76,7 @@ const brokenOff = (server: string | undefined, cause: unknown) =>
     hint: "Ask again; a change under the same idempotency key is done once.",
   });
 
-/** @throws SERVER_UNREACHABLE when the answer is not JSON, because something else answers there, such as a proxy */
+/** @throws SERVER_UNREACHABLE if the answer is not JSON, because something other than the server answered, such as a proxy */
 function readJson(text: string, { server }: ClientOptions): unknown {
   try {
     return JSON.parse(text);
@@ -102,7 +102,7 @@ async function* follow(options: ClientOptions, shape: RouteShape, given: object,
   }
 }
 
-/** @throws CarillonError for every status other than 2xx */
+/** Sends a request and returns the response. @throws CarillonError for every status other than 2xx */
 async function send(
   { server = "", token, fetch: ask = fetch }: ClientOptions,
   shape: RouteShape,
@@ -144,7 +144,7 @@ async function send(
   throw refusal(response, await wholeText(response, { server }, { signal }));
 }
 
-/** Sorts the given fields into path, query and body. */
+/** Splits the given fields into path, query and body. */
 export function partsOf(shape: RouteShape, given: Record<string, unknown>) {
   const query = new URLSearchParams();
   const body: Record<string, unknown> = {};
@@ -161,7 +161,7 @@ export function partsOf(shape: RouteShape, given: Record<string, unknown>) {
   return { path, query: text === "" ? "" : `?${text}`, body: shape.body ? body : undefined };
 }
 
-/** @throws REQUEST_INVALID for a value that would change the path, and so be another request: `/v1/tasks/../runs` is `/v1/runs` */
+/** Encodes a value for the path. @throws REQUEST_INVALID for "", "." and "..", with which `/v1/tasks/../runs` would become `/v1/runs` */
 function placed(name: string, value: string): string {
   if (!/^\.{0,2}$/.test(value)) return encodeURIComponent(value);
   throw new CarillonError("REQUEST_INVALID", `${name} cannot be ${JSON.stringify(value)}`, {

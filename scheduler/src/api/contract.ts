@@ -1,4 +1,4 @@
-/** The HTTP API, version 1: every route, in one table. docs/api.md explains its use; the OpenAPI page is generated from this table. */
+/** The table of all routes of the HTTP API, version 1. docs/api.md explains their use; the OpenAPI page is generated from this table. */
 import type { z } from "zod";
 import { accessRoutes } from "./contract/access.ts";
 import { alarmRoutes } from "./contract/alarms.ts";
@@ -37,7 +37,7 @@ export type Routes = typeof routes;
 export type RouteId = keyof Routes;
 export const routeIds = Object.keys(routes) as RouteId[];
 
-/** A route with the type that all routes share. */
+/** Returns a route as the type that all routes share. */
 export const shapeOf = (routeId: RouteId): RouteShape => routes[routeId];
 
 type Part<Shape, Name extends string, Side extends "input" | "output"> = Shape extends { [N in Name]: infer Schema }
@@ -48,15 +48,15 @@ type Part<Shape, Name extends string, Side extends "input" | "output"> = Shape e
     : unknown
   : unknown;
 
-/** The fields that a caller gives: those of the path, the query and the body, in one object. */
+/** The fields that the client's caller passes: those of the path, the query and the body, in one object. */
 export type Given<Id extends RouteId> = Fields<"input">[Id];
 
-/** The same fields as the server receives them, checked and with defaults. */
+/** The same fields as the server receives them, validated and with defaults filled in. */
 export type Read<Id extends RouteId> = Fields<"output">[Id];
 
 /**
- * The fields of each route, looked up by its id: of an id that is not known yet, the compiler would else combine the path of any route with
- * the query of any and the body of any, which are too many types for it.
+ * The fields of each route by its id. This is a table because for an id that is not known yet, the compiler would otherwise combine the
+ * path, query and body types of all routes, which are too many combinations.
  */
 type Fields<Side extends "input" | "output"> = {
   [Id in RouteId]: Flat<
@@ -64,7 +64,7 @@ type Fields<Side extends "input" | "output"> = {
   >;
 };
 
-/** One object type in place of an intersection of several. */
+/** Flattens an intersection of several object types into one object type. */
 type Flat<Fields> = { [Name in keyof Fields]: Fields[Name] };
 
 export type Answer<Id extends RouteId> = Routes[Id] extends { answer: infer Schema }

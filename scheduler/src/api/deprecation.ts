@@ -1,16 +1,16 @@
-/** The deprecation of routes: docs/api.md has the policy. */
+/** The deprecation of routes; docs/api.md describes the policy. */
 
 export interface Deprecated {
-  /** The day of the release that deprecates the route: "2030-01-03". */
+  /** The date of the release that deprecates the route, such as "2030-01-03". */
   readonly since: string;
-  /** The replacement for callers to use, as a sentence. */
+  /** The replacement that callers should use, described in a sentence. */
   readonly instead: string;
 }
 
-/** A deprecated route is served for this many years. */
+/** A deprecated route is served for at least this number of years. */
 const servedYears = 1;
 
-/** The earliest time at which the route may be removed. */
+/** Returns the earliest time at which the route may be removed. */
 export function sunsetOf({ since }: Deprecated): Date {
   const sunset = new Date(since);
   sunset.setUTCFullYear(sunset.getUTCFullYear() + servedYears);
@@ -18,8 +18,8 @@ export function sunsetOf({ since }: Deprecated): Date {
 }
 
 /**
- * Sets the headers of a deprecated route's answers, by RFC 9745 and RFC 8594. @param answer Node's own response, because a stream sends
- * only its headers
+ * Sets the headers of a deprecated route's answers, by RFC 9745 and RFC 8594.
+ * @param answer Node's own response, because an event stream does not send its answer through the framework
  */
 export function tellDeprecated(
   answer: { setHeader(name: string, value: string): unknown },

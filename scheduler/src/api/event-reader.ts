@@ -1,9 +1,9 @@
-/** Server-sent events, read from pieces of text however they are cut. */
+/** Parses server-sent events from text that arrives in arbitrary pieces. */
 export class EventReader {
   #rest = "";
   #data: string[] = [];
 
-  /** @returns the data of each event that is complete by now; comments are skipped */
+  /** Adds a piece of text. @returns the data of each event that is now complete; comments are skipped */
   read(text: string): string[] {
     const lines = (this.#rest + text).split("\n");
     this.#rest = lines.pop() ?? "";
@@ -21,6 +21,6 @@ export class EventReader {
   }
 }
 
-/** One server-sent event as text. */
+/** Formats one server-sent event. */
 export const eventText = (data: unknown, id?: string): string =>
   `${id === undefined ? "" : `id: ${id}\n`}data: ${JSON.stringify(data)}\n\n`;

@@ -1,6 +1,6 @@
 /**
- * One example of a request and its answer for each route, in the order of a story that begins in an empty cluster. The OpenAPI page shows
- * the examples, and a test plays the story against a server, so that each of them is true.
+ * One example of a request and its answer for each route, in an order that can be executed from an empty cluster. The OpenAPI page shows
+ * the examples; a test executes them against a server, so that each of them is correct.
  */
 import type { RouteId } from "./contract.ts";
 import { accessExamples } from "./examples/access.ts";

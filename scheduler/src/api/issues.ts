@@ -1,4 +1,4 @@
-/** An issue that a schema reports. */
+/** A part of a value that does not match its schema. */
 interface Issue {
   readonly path: readonly PropertyKey[];
   readonly message: string;
@@ -6,7 +6,7 @@ interface Issue {
 
 const toldMost = 3;
 
-/** The first issues, each with its path, as a part of an error's message. */
+/** Formats the first issues, each with its path, for an error's message. */
 export const issuesText = (issues: readonly Issue[]): string =>
   issues
     .slice(0, toldMost)

@@ -1,7 +1,7 @@
 import type { RouteShape } from "./contract/route.ts";
 import { type RouteId, shapeOf } from "./contract.ts";
 
-/** The path of the resource that the request has created, for the Location header; null: the route creates no readable resource. */
+/** Returns the path of the resource that the request has created, for the Location header; null: the route creates no such resource. */
 export function locationOf({ makes }: Pick<RouteShape, "makes">, answer: unknown): string | null {
   if (!makes) return null;
   const fields = answer as Readonly<Record<string, unknown>>;

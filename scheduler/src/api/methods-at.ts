@@ -6,8 +6,8 @@ const routes = routeIds.map((id) => {
 });
 
 /**
- * The methods that the API supports at a path, HEAD wherever GET is; empty: the API has no such path. @param path as it was sent, without a
- * query
+ * Returns the methods that the API supports at a path, with HEAD where GET is supported; empty if the path does not exist.
+ * @param path as sent by the client, without the query
  */
 export function methodsAt(path: string): string[] {
   const given = path.split("/");

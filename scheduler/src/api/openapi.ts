@@ -1,4 +1,6 @@
-/** The OpenAPI 3.1 page of the API, generated from the contract. Every server returns it as /v1/openapi.json; no copy is stored. */
+/**
+ * The OpenAPI 3.1 page of the API, generated from the contract. Every server returns it as /v1/openapi.json; the repository has no copy.
+ */
 import { z } from "zod";
 import { isKept, type RouteShape, writes } from "./contract/route.ts";
 import { type RouteId, routeIds, shapeOf } from "./contract.ts";
@@ -10,7 +12,7 @@ import { problem } from "./worker-protocol.ts";
 
 type Schema = { [name: string]: unknown };
 
-/** Statuses of refusals that every route may give. */
+/** The error statuses that every route may return. */
 const always = [400, 401, 403, 429, 500, 503];
 const refusals: Record<number, string> = {
   400: "The request is not what this page says.",
@@ -145,7 +147,7 @@ const whereOf = ({ touches }: RouteShape): string =>
       : "in the namespace that it is about";
 
 function refusalsOf(shape: RouteShape): object {
-  // Every changing request may have an idempotency key.
+  // 409 and 422 concern idempotency keys, which every route that changes something accepts.
   const statuses = new Set([
     ...always,
     ...(isKept(shape) ? [409, 413, 422] : writes(shape) ? [413] : []),
@@ -158,7 +160,7 @@ function refusalsOf(shape: RouteShape): object {
 
 const isConditional = (shape: RouteShape): boolean => shape.etag !== undefined && !writes(shape);
 
-/** The part of an example's request that goes into the body. */
+/** Returns the fields of an example's request that belong to the body. */
 const fieldsOf = (body: z.ZodObject, given: object) =>
   Object.fromEntries(Object.entries(given).filter(([name]) => name in body.shape));
 
@@ -225,7 +227,7 @@ const jsonOf = (schema: z.ZodType, io: "input" | "output", schemas: Schema, exam
 });
 
 /**
- * Adds to each union of named objects its discriminator: the field that distinguishes the members, and the member for each of its values.
+ * Adds a discriminator to each union of named objects: the field that distinguishes the members, and the member for each of its values.
  */
 function addDiscriminators(part: unknown, schemas: Schema): void {
   if (typeof part !== "object" || part === null) return;
@@ -248,7 +250,7 @@ interface Member {
 const tagsOf = (property: Member["properties"][string] | undefined): readonly string[] =>
   property?.const === undefined ? (property?.enum ?? []) : [property.const];
 
-/** The type as a JSON schema. Its named parts are moved to `components` and referenced. */
+/** Returns the JSON schema of a type. Named parts are moved to `schemas` and referenced. */
 function lifted(schema: z.ZodType, io: "input" | "output", schemas: Schema): Schema {
   const { $schema: _, $defs = {}, id, ...rest } = z.toJSONSchema(schema, { io }) as Schema & { $defs?: Schema };
   for (const [name, part] of Object.entries($defs)) schemas[name] = pointed(part as Schema);
@@ -262,7 +264,7 @@ function pointed(part: unknown): Schema {
   if (Array.isArray(part)) return part.map(pointed) as unknown as Schema;
   if (typeof part !== "object" || part === null) return part as Schema;
   const given = part as Schema;
-  // Drops the pattern of date-times, which spells out leap years in a thousand characters each; `format` has the same meaning.
+  // Drop the pattern of date-times, some 300 characters long because it spells out leap years; `format` has the same meaning.
   const left = (entry: string) =>
     !(entry === "id" && typeof given.id === "string") && !(entry === "pattern" && given.format === "date-time");
   return Object.fromEntries(

@@ -1,7 +1,7 @@
 import type { BackfillRange, OperationRecord } from "../run/operations.ts";
 import { iso, isoTime } from "./run-json.ts";
 
-/** An operation as JSON for programs: the command line's --json and the HTTP API return the same form. */
+/** Converts an operation to JSON; the command line's --json and the HTTP API return the same form. */
 export function operationObject(operation: OperationRecord) {
   const { operationId, createdMs, startedMs, endedMs, filter, range, pauseUntilMs, ...rest } = operation;
   const { sinceMs, untilMs, runId, ...named } = filter;

@@ -1,4 +1,4 @@
-/** docs/task-options.md, generated from the table of task options; a test checks that the file is up to date. */
+/** Generates docs/task-options.md from the table of task options; a test checks that the file is up to date. */
 
 import type { Json } from "../base/json.ts";
 import { limits } from "../base/limits.ts";
@@ -25,7 +25,7 @@ again, and claimed runs continue unchanged ([configuration.md](configuration.md#
 const code = (text: string) => `\`${text.replace(/\|/g, "\\|")}\``;
 const cell = (text: string) => text.replace(/\|/g, "\\|");
 
-/** A value as a person would write it in YAML: without quotes where YAML needs none. */
+/** Formats a value as YAML on one line, without quotes where YAML needs none. */
 function written(value: Json): string {
   if (Array.isArray(value)) return `[${value.map(written).join(", ")}]`;
   if (typeof value === "object" && value !== null) {
@@ -35,7 +35,7 @@ function written(value: Json): string {
   return JSON.stringify(value);
 }
 
-/** The values that a shape accepts, in words. */
+/** Describes the values that a shape accepts. */
 function typeText(shape: Shape): string {
   switch (shape.is) {
     case "count":
@@ -76,7 +76,7 @@ function optionLine(option: string, row: OptionRow): string {
   return `| ${[code(option), type, usualText, code(written(example)), editable ? "yes" : "no", since, cell(description)].join(" | ")} |`;
 }
 
-/** The fields of objects, including objects within lists and alternatives. */
+/** Returns the fields of an object's shape with their paths, including objects in lists and in alternatives. */
 function fieldsOf(shape: Shape): [string, FieldShape][] {
   if (shape.is === "object")
     return Object.entries(shape.fields).flatMap(([name, field]) => [
@@ -93,7 +93,7 @@ function fieldLine(option: string, name: string, { shape, required, usual, descr
   return `| ${[code(path), typeText(shape), usualText, cell(description)].join(" | ")} |`;
 }
 
-/** The whole page. */
+/** Returns the whole page. */
 export const optionsPage = (): string =>
   [
     head,

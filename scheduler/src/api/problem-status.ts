@@ -69,7 +69,7 @@ const statuses: Partial<Record<ErrorCode, number>> = {
   STOPPED: 503,
 };
 
-/** Errors that the caller can correct by another request. */
+/** Error codes with the status 400: the caller can correct these errors by another request. */
 const wrongRequest = new Set<ErrorCode>([
   ...([
     "REQUEST_INVALID",
@@ -87,6 +87,6 @@ const wrongRequest = new Set<ErrorCode>([
   ...(["SECRET_INVALID", "SECRET_EXPOSED"] as const),
 ]);
 
-/** The HTTP status of a refusal. */
+/** Returns the HTTP status for an error code. */
 export const statusOf = (code: ErrorCode): number =>
   statuses[code] ?? (wrongRequest.has(code) ? 400 : code.startsWith("STORE_") ? 503 : 500);

@@ -1,4 +1,4 @@
-/** Runs as JSON for programs: the command line's --json and the HTTP API return the same form. */
+/** Converts runs to JSON; the command line's --json and the HTTP API return the same form. */
 
 import { writtenOverrides } from "../run/enqueue-options.ts";
 import type { LateResult, Relative } from "../run/flow.ts";
@@ -8,7 +8,7 @@ import type { AttemptRecord, RunRecord } from "../run/run-record.ts";
 export const iso = (ms: number | null): string | null => (ms === null ? null : isoTime(ms));
 export const isoTime = (ms: number): string => new Date(ms).toISOString();
 
-/** A run as JSON for programs: times in ISO 8601, spans in milliseconds. */
+/** Converts a run to JSON without its large fields. Times are in ISO 8601, durations in ms. */
 export function runSummaryObject(run: RunRecord) {
   return {
     run: run.runId,
@@ -40,7 +40,7 @@ export function runSummaryObject(run: RunRecord) {
   };
 }
 
-/** As `runSummaryObject`, with the fields that can be large. */
+/** As `runSummaryObject`, with the fields that can be large: payload, progress, result and error. */
 export function runObject(run: RunRecord) {
   const { error, ...rest } = runSummaryObject(run);
   return { ...rest, payload: run.payload, progress: run.progress, result: run.result, error };

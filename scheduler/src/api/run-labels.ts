@@ -1,6 +1,6 @@
 import { CarillonError } from "../base/errors.ts";
 
-/** Converts labels from the form in queries, "customer:42"; a name has no colon. @throws OPTION_INVALID for a name given twice */
+/** Parses labels in the form of queries, "customer:42"; the name ends at the first colon. @throws OPTION_INVALID for a repeated name */
 export function labelsOfTexts(texts: readonly string[]): Record<string, string> {
   const pairs = texts.map((text): [string, string] => {
     const colon = text.indexOf(":");
@@ -9,7 +9,7 @@ export function labelsOfTexts(texts: readonly string[]): Record<string, string> 
   return labelsOfPairs(pairs, "label");
 }
 
-/** @param path the option's name as the caller writes it @throws OPTION_INVALID for a name given twice */
+/** Converts name-value pairs to labels. @param path the option's name for the error @throws OPTION_INVALID for a repeated name */
 export function labelsOfPairs(pairs: readonly [string, string][], path: string): Record<string, string> {
   const labels = new Map(pairs);
   if (labels.size === pairs.length) return Object.fromEntries(labels);

@@ -1,4 +1,4 @@
-/** Tasks as JSON for programs: the command line's --json and the HTTP API return the same form. */
+/** Converts tasks to JSON; the command line's --json and the HTTP API return the same form. */
 
 import { compileSchedule } from "../schedule/schedule.ts";
 import { nextOf } from "../slots/upcoming-slots.ts";
@@ -17,7 +17,7 @@ export const releaseObject = ({ name, number, isInForce, firstMs, seenMs, nodes 
   processes: nodes,
 });
 
-/** @param schedules how many schedules (`TASK:SCHEDULE`) the task has: see task/schedule-of.ts */
+/** @param schedules the number of the task's named schedules (`TASK:SCHEDULE`): see task/schedule-of.ts */
 export function taskObject(record: TaskRecord, counters: Counters | undefined, schedules: number, nowMs: number) {
   const next = nextOf(record, nowMs);
   const { schedule, group } = record.definition;

@@ -1,7 +1,7 @@
 import type { Token } from "../access/access-store.ts";
 import { iso, isoTime } from "./run-json.ts";
 
-/** A token as the HTTP API and the command line's `--json` show it. */
+/** Converts a token to the form of the HTTP API and of the command line's `--json`. */
 export const tokenObject = ({
   name,
   user,

@@ -3,13 +3,13 @@ import { limits } from "../base/limits.ts";
 import { tracesHeader } from "../store/trace-context.ts";
 
 /**
- * The messages between a worker and a server: POST /v1/worker/poll, JSON in both directions. This file is the contract: requests are
- * checked against it, and unknown fields are refused; docs/worker-protocol.md explains its use. No time in it depends on a worker's clock:
- * a worker sends how long ago something happened, and a server how long it is until something is due.
+ * The messages between a worker and a server: POST /v1/worker/poll, with JSON in both directions. Servers validate requests against these
+ * schemas and refuse unknown fields; docs/worker-protocol.md explains the protocol. No time depends on a worker's clock: a worker sends how
+ * long ago something happened, and a server sends how long it is until something is due.
  */
 
 const number = z.int().min(1);
-/** The store's texts cannot contain NUL. */
+/** A string without NUL, because PostgreSQL's texts cannot contain NUL. */
 const text = (longest: number) =>
   z
     .string()
@@ -64,7 +64,10 @@ const onward = z
   ])
   .describe("Of a success: what it begins, in the write that ends it. One that cannot be begun fails the attempt.");
 
-/** `stopped`: the worker's own end cut the attempt short; the task's onWorkerLost then decides. `snoozed`: postponed, without a failure. */
+/**
+ * `stopped`: the attempt was aborted because its worker stops; the task's onWorkerLost decides what follows. `snoozed`: the run is
+ * postponed, which does not count as a failure.
+ */
 const verdictOutcomes = ["succeeded", "failed", "cancelled", "released", "stopped", "snoozed"] as const;
 
 const verdict = z
@@ -357,7 +360,7 @@ export type AskedSecret = z.infer<typeof secretOf>;
 export type GivenSecret = z.infer<typeof secret>;
 export type GivenInputs = z.infer<typeof inputs>;
 
-/** An RFC 9457 problem with a Carillon code. */
+/** An RFC 9457 problem document with Carillon's error code. */
 export const problem = z.object({
   type: z.string(),
   title: z.string(),
@@ -371,7 +374,7 @@ export type Problem = z.infer<typeof problem>;
 
 export const pollPath = "/v1/worker/poll";
 
-/** The contract as an OpenAPI 3.1 description. */
+/** Returns the protocol as an OpenAPI 3.1 description. */
 export function describeProtocol(version: string): object {
   const body = (schema: z.ZodType, io: "input" | "output") => ({
     content: { "application/json": { schema: z.toJSONSchema(schema, { io }) } },

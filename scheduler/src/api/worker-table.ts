@@ -1,13 +1,13 @@
 import type { ErrorCode } from "../base/errors.ts";
 
 /**
- * The protocol between HTTP workers and servers as two tables: every state × every event. docs/worker-failures.md shows them, a test plays
- * each pair against servers, and `npm run prove -- workers` checks random workers against them.
+ * The protocol between HTTP workers and servers as two tables of every state and every event. docs/worker-failures.md shows them, a test
+ * executes each pair against servers, and `npm run prove -- workers` checks random workers against them.
  */
 
 /**
- * The state of a session whose number a poll names. `none`: no session has the number, or none has the name. `waiting`: the session is
- * live, and one of its polls waits. `ended`: its worker left, or was silent for longer than its timeout. `revoked`: its key was revoked.
+ * The state of the session that a poll names. `none`: no session has this number or name. `waiting`: the session is live and one of its
+ * polls waits for runs. `ended`: its worker left, or was silent for longer than the session's timeout. `revoked`: its key was revoked.
  */
 export const sessionStates = ["none", "live", "waiting", "ended", "revoked"] as const;
 export type SessionState = (typeof sessionStates)[number];
@@ -24,7 +24,7 @@ export const sessionEvents = [
 ] as const;
 export type SessionEvent = (typeof sessionEvents)[number];
 
-/** The answer to a poll: `answered` is 200, a code is refused with its status; null: the event is no poll. */
+/** The answer to a poll: `answered` means status 200; an error code means a refusal with that code; null: the event is not a poll. */
 export type SessionAnswer =
   | "answered"
   | Extract<ErrorCode, "SESSION_LOST" | "NODE_NAME_TAKEN" | "KEY_FORBIDDEN" | "KEY_UNKNOWN">
@@ -33,7 +33,7 @@ export type SessionAnswer =
 export interface SessionStep {
   readonly next: SessionState;
   readonly answer: SessionAnswer;
-  /** The answer to the waiting poll, if the event ends its waiting. */
+  /** The answer to the poll that waits, if the event ends its wait. */
   readonly waiting?: SessionAnswer;
 }
 
@@ -65,11 +65,11 @@ export const sessionTable: Record<SessionState, Record<SessionEvent, SessionStep
     join: step("waiting", "NODE_NAME_TAKEN"),
     "join again": step("waiting", "answered"),
     poll: step("waiting", "answered"),
-    // This poll replaces the waiting one.
+    // The new poll replaces the waiting one, which is answered at once.
     wait: step("waiting", "answered", "answered"),
     leave: step("ended", "answered", "SESSION_LOST"),
     "another key polls": step("waiting", "KEY_FORBIDDEN"),
-    // A waiting poll counts as a sign of life.
+    // A waiting poll keeps its session alive.
     silence: step("waiting", null),
     revoke: step("revoked", null, "KEY_UNKNOWN"),
   },
@@ -96,16 +96,16 @@ export const sessionTable: Record<SessionState, Record<SessionEvent, SessionStep
 };
 
 /**
- * The state of a claim (run and fence) as seen by a live session that names it. `unknown`: no such claim was made, or nothing is kept of
- * it. `foreign`: the claim belongs to another worker, or to an earlier session of this worker that it did not name as `former`. `held`:
- * the session has the claim. `cancelling`: the session has it, and it is recalled. `ended`: by a verdict other than `released`.
- * `released`: given back by its worker, or by a server because its run was due after its session had ended; and its run was not claimed
- * again. `lost`: taken back from a session that had ended.
+ * The state of a claim (run and fence) from the view of a live session that names it. `unknown`: no such claim was made, or its record was
+ * deleted. `foreign`: the claim belongs to another worker, or to an earlier session of this worker that it did not name as `former`.
+ * `held`: the session has the claim. `cancelling`: the session has the claim, and the store has recalled it. `ended`: a verdict other than
+ * `released` ended it. `released`: its worker returned it, or a server did because its run was due after the session's end; the run has not
+ * been claimed since. `lost`: it was taken back from a session that had ended.
  */
 export const claimStandings = ["unknown", "foreign", "held", "cancelling", "ended", "released", "lost"] as const;
 export type ClaimState = (typeof claimStandings)[number];
 
-/** The parts of a poll that refer to a claim, and the events that happen to a claim without its worker. */
+/** The parts of a poll that refer to a claim; `claimHappenings` are events of a claim without a poll of its worker. */
 export const claimParts = [
   "report",
   "log",
@@ -126,8 +126,9 @@ export type ClaimEvent = ClaimPart | ClaimHappening;
 export const claimEvents: readonly ClaimEvent[] = [...claimParts, ...claimHappenings];
 
 /**
- * `accepted`: done, and in no list. `late`: refused with FENCE_STALE, and recorded as a late result. `in lost`: the fence is in the
- * answer's `lost`. An error code: the part is in `refused` with that code. null: the pair cannot occur, or the event is no part of a poll.
+ * `accepted`: the part was executed, and is in no list of the answer. `late`: refused with FENCE_STALE, and recorded as a late result. `in
+ * lost`: the fence is in the answer's list `lost`. An error code: the part is in the list `refused` with this code. null: the pair cannot
+ * occur, or the event is not a part of a poll.
  */
 export type ClaimAnswer =
   | "accepted"
@@ -138,7 +139,7 @@ export type ClaimAnswer =
 
 export type ClaimStep = readonly [next: ClaimState, answer: ClaimAnswer];
 
-/** All parts that request something for a claim, which the session must hold. */
+/** Returns the same step for all parts that request something for a claim, which only the session that has the claim may do. */
 function asking(
   state: ClaimState,
   answer: ClaimAnswer,
@@ -181,7 +182,7 @@ export const claimStandingTable: Record<ClaimState, Record<ClaimEvent, ClaimStep
     verdict: ["ended", "accepted"],
     release: ["released", "accepted"],
     "same again": ["held", null],
-    // All other parts of the same poll that refer to the claim are refused too.
+    // An inexact verdict (a number that loses precision) also causes all other parts of the poll that refer to the claim to be refused.
     "inexact verdict": ["held", "PAYLOAD_NOT_JSON"],
     ...nothing("held"),
     cancel: ["cancelling", null],
@@ -191,9 +192,9 @@ export const claimStandingTable: Record<ClaimState, Record<ClaimEvent, ClaimStep
     ...asking("cancelling", "accepted"),
     log: ["cancelling", "accepted"],
     hold: ["cancelling", "accepted"],
-    // If the verdict asks to continue as another run, that run is not started.
+    // If the verdict requests a follow-up run, that run is not started.
     verdict: ["ended", "accepted"],
-    // The run ends as cancelled.
+    // The run ends as cancelled instead of being released.
     release: ["ended", "accepted"],
     "same again": ["cancelling", null],
     "inexact verdict": ["cancelling", "PAYLOAD_NOT_JSON"],
@@ -203,8 +204,8 @@ export const claimStandingTable: Record<ClaimState, Record<ClaimEvent, ClaimStep
   ended: {
     ...asking("ended", "FENCE_STALE"),
     log: ["ended", "accepted"],
-    // For some seconds the server leaves the fence out of `lost`, because the worker may have reported the fence before it received the
-    // answer to its verdict.
+    // For some seconds after the verdict, the server leaves the fence out of `lost`, because the worker may have sent the poll before it
+    // received the answer to its verdict.
     hold: ["ended", "in lost"],
     verdict: ["ended", "late"],
     release: ["ended", "FENCE_STALE"],
@@ -221,7 +222,7 @@ export const claimStandingTable: Record<ClaimState, Record<ClaimEvent, ClaimStep
     "same again": ["released", "accepted"],
     "inexact verdict": ["released", "PAYLOAD_NOT_JSON"],
     ...nothing("released"),
-    // For some more seconds the server answers FENCE_STALE.
+    // For some seconds after the new claim, the server still answers FENCE_STALE.
     "claim again": ["unknown", null],
   },
   lost: {

@@ -1,6 +1,6 @@
 /**
- * Compares the files with the store and makes a plan: pure, and complete before anything is changed. docs/as-code.md has every state of a
- * task × what its files contain.
+ * Compares the files with the store and makes a plan of all steps, before anything is changed. Without side effects. docs/as-code.md
+ * describes every state of a task and what the files may contain.
  */
 
 import { CarillonError } from "../base/errors.ts";
@@ -13,45 +13,45 @@ import { asSaid, type FieldChange, fieldChanges } from "../task/written.ts";
 
 export interface Drift {
   part: TaskPart;
-  /** The value that the last apply set, or another author of the task. */
+  /** The value that the last apply set, or that another author defined. */
   applied: Json;
   stored: Json;
 }
 
 export interface PlanStep {
   task: string;
-  /** `adopt`: the task exists and belongs to no bundle. `refused`: the step cannot be carried out; see `why`. */
+  /** `adopt`: the task exists and belongs to no bundle. `refused`: the step cannot be executed; see `why`. */
   kind: "create" | "change" | "adopt" | "remove" | "none" | "refused";
   why?: string;
   hint?: string;
-  /** The version that the step is based on; 0: the task never existed. */
+  /** The task's version on which the step is based; 0: the task never existed. */
   version: number;
-  /** The new definition; absent: the task is removed, or stays unchanged. */
+  /** The new definition; undefined if the task is removed, or belongs to another bundle. */
   definition?: TaskDefinition;
   changes: FieldChange[];
-  /** The parts that were edited by hand since the last apply. */
+  /** The parts of the definition that users have edited since the last apply. */
   drift: Drift[];
-  /** True: the edits by hand stay; false: the files overwrite them. */
+  /** True: the users' edits are kept; false: the files overwrite them, or there are none. */
   keepsEdits: boolean;
-  /** How many waiting runs would end with a removed task. */
+  /** For a removed task: the number of waiting runs that would end with it. */
   waiting?: number;
-  /** The author of the current version. */
+  /** The author of the task's current version, with reason and time. */
   by?: { author: string; reason: string; changedMs: number };
 }
 
 export interface PlanOptions {
   bundle: string;
-  /** Remove the bundle's tasks that the files no longer have. */
+  /** True: remove tasks of the bundle that are missing from the files. */
   prune: boolean;
-  /** Take over existing tasks that belong to no bundle. */
+  /** True: take over existing tasks that belong to no bundle. */
   adopt: boolean;
-  /** The files take precedence over edits by hand. */
+  /** True: the files overwrite parts that users have edited. */
   overwriteEdits: boolean;
 }
 
 export interface ApplyPlan {
   bundle: string;
-  /** The steps, in an order in which they can be executed. */
+  /** The steps in an order in which they can be executed. */
   steps: PlanStep[];
   /** Tasks of the bundle that are missing from the files, but stay because `prune` was not given. */
   left: string[];
@@ -68,7 +68,7 @@ export function planApply(
   return turn.value;
 }
 
-/** As `planApply`, but yields after each task, so that the caller can do other work in between. */
+/** As `planApply`, but as a generator that yields after each task, so that the caller can do other work in between. */
 export function* planSteps(
   wanted: readonly TaskDefinition[],
   stored: readonly AppliedTask[],
@@ -87,7 +87,7 @@ export function* planSteps(
     yield;
   }
   const gone = present.filter(({ name, bundle, removed }) => bundle === options.bundle && !removed && !named.has(name));
-  // A task that runs after another task is removed before that task.
+  // Reversed, so that a task is removed before the task after which it runs.
   const order = inOrder(gone.map(({ definition }) => definition))
     .map(({ name }) => name)
     .reverse();
@@ -101,7 +101,7 @@ export function* planSteps(
   return { bundle: options.bundle, steps, left: [] };
 }
 
-/** @throws OPTION_INVALID */
+/** Checks and returns a bundle's name. @throws OPTION_INVALID */
 export function checkBundle(name: unknown): string {
   if (typeof name === "string" && /^[\p{L}\p{N}][\p{L}\p{N}._:/@-]{0,99}$/u.test(name)) return name;
   throw new CarillonError("OPTION_INVALID", `a bundle cannot be called ${shownValue(name)}`, {
@@ -109,7 +109,7 @@ export function checkBundle(name: unknown): string {
   });
 }
 
-/** The steps that change something. */
+/** Returns all steps except those of unchanged tasks; refused steps are included. */
 export const acting = ({ steps }: ApplyPlan): PlanStep[] => steps.filter(({ kind }) => kind !== "none");
 
 function stepOf(wanted: TaskDefinition, task: AppliedTask | undefined, options: PlanOptions): PlanStep {
@@ -143,7 +143,7 @@ function stepOf(wanted: TaskDefinition, task: AppliedTask | undefined, options: 
   return same ? { ...shared, kind: "none" } : { ...shared, kind: "change" };
 }
 
-/** The task as its bundle's files define it, with the edits by hand laid over the result of the last apply. */
+/** Returns the task's definition as the last apply set it, with later edits by users applied on top. */
 const layeredOf = ({ definition, applied }: AppliedTask): TaskDefinition =>
   applied === null ? definition : laidOver(definition, beneath(applied));
 

@@ -7,18 +7,18 @@ import type { ApplyPlan, PlanStep } from "./apply-plan.ts";
 
 export interface Applied {
   step: PlanStep;
-  /** The version that the task has after the step. */
+  /** The task's version after the step. */
   version: number;
-  /** How many waiting runs ended with a removed task. */
+  /** For a removed task: the number of waiting runs that ended with it. */
   ended?: number;
-  /** The reason why the step failed. */
+  /** Set if the step failed. */
   error?: CarillonError;
 }
 
 /**
- * Executes a plan, with one transaction per task: each step is done completely or not at all, whatever happens to the others. Each step
- * requires the version that the plan saw: a task that was changed since is refused with TASK_STALE. If the store becomes unreachable, the
- * remaining steps are skipped; the next plan shows whether the interrupted step was done.
+ * Executes a plan with one transaction per task: each step is done completely or not at all, independent of the other steps. Each step
+ * requires the version that the plan saw: if the task was changed since, the step fails with TASK_STALE. If the store becomes unreachable,
+ * the remaining steps are skipped; the next plan shows whether the interrupted step was done.
  * @returns one result per step, in the plan's order
  */
 export async function applyPlan(

@@ -5,7 +5,7 @@ import { sortedJson } from "../base/json.ts";
 import type { Applied } from "./apply.ts";
 import type { ApplyPlan, PlanStep } from "./apply-plan.ts";
 
-/** A plan's id: two plans with equal steps from equal versions have the same id. */
+/** Returns the plan's id; plans with equal steps based on equal versions have the same id. */
 export const planId = ({ bundle, steps }: ApplyPlan): string => {
   const content = steps
     .filter(({ kind }) => kind !== "none")
@@ -21,7 +21,7 @@ export const stalePlan = (present: string, expected: string): CarillonError =>
     hint: "Look at carillon diff again, and apply what it shows.",
   });
 
-/** A step as JSON for programs: the command line and the HTTP API return the same form. */
+/** Converts a step to JSON; the command line and the HTTP API return the same form. */
 export const stepObject = ({ definition: _, by, changes, ...step }: PlanStep) => ({
   ...step,
   changes: changes.map(({ path, was = null, is = null }) => ({ path, was, is })),

@@ -1,4 +1,4 @@
-/** Converts YAML to task definitions, and reports every mistake with its line. Also reads the exports of modules, which have no lines. */
+/** Reads task definitions from YAML, and reports every mistake with its line; also from values that modules export, which have no lines. */
 import { LineCounter } from "yaml";
 import { type CarillonError, isCarillonError, stepsOf } from "../base/errors.ts";
 import type { TaskDefinition } from "../task/task.ts";
@@ -8,7 +8,7 @@ import { inexactIn, mergeKeyIn, Places, yamlDocuments } from "./yaml-documents.t
 
 export interface FileProblem {
   file: string;
-  /** The line's number, from 1; null: the file has no lines, or the line is unknown. */
+  /** The line's number from 1; null: the file has no lines, or the line is unknown. */
   line: number | null;
   /** The path of the option, such as "tasks.settle.retry.attempts". */
   path: string;
@@ -19,7 +19,7 @@ export interface FileProblem {
 
 export interface ReadFile {
   file: string;
-  /** The bundle that the file names; null: none. */
+  /** The bundle that the file names; null: it names none. */
   bundle: string | null;
   tasks: { definition: TaskDefinition; line: number | null }[];
   problems: FileProblem[];
@@ -31,7 +31,7 @@ const topNames = ["bundle", "tasks"];
 export function readYaml(file: string, text: string): ReadFile {
   const lines = new LineCounter();
   const lineAt = (offset: number | null | undefined) => (offset == null ? null : lines.linePos(offset).line);
-  // A file with several documents is refused, because otherwise all but the first would be ignored.
+  // A file with several YAML documents is refused, because all documents after the first would be ignored.
   const [read, second] = yamlDocuments(text, lines);
   const broken = read && "problem" in read ? read : second && { problem: "it is more than one document", offset: null };
   if (broken) {
@@ -60,7 +60,7 @@ export function readYaml(file: string, text: string): ReadFile {
   return readTasks(file, read.content, (path) => lineAt(places.offsetOf(path)));
 }
 
-/** @param content the file's content: { bundle, tasks: { name: options } } */
+/** Reads tasks from parsed content. @param content { bundle, tasks: { name: options } } @param lineOf returns the line of a path */
 export function readTasks(file: string, content: unknown, lineOf: LineOf = () => null): ReadFile {
   const problem = (path: string[], code: string, message: string, hint: string): FileProblem => ({
     file,
@@ -88,7 +88,7 @@ export function readTasks(file: string, content: unknown, lineOf: LineOf = () =>
       read.problems.push(problem(["bundle"], error.code, error.message, error.hint));
     }
   }
-  // The file may have had its last task removed: "tasks:" with nothing below.
+  // `tasks:` without entries is allowed, because it remains when the last task is deleted from a file.
   const entries = tasks === null ? [] : isObject(tasks) ? Object.entries(tasks) : undefined;
   if (!entries) {
     read.problems.push(
@@ -111,8 +111,8 @@ export function readTasks(file: string, content: unknown, lineOf: LineOf = () =>
 }
 
 /**
- * All mistakes of a task, one per option, so that the author can correct them together. The loop removes each wrong option and reads the
- * rest again; a wrong schedule is replaced by a valid one, because other options need a schedule.
+ * Returns all mistakes of a task, one per option, so that the author can correct them together. After each mistake the wrong option is
+ * removed and the rest is read again; a wrong schedule is replaced by a valid one, because other options require a schedule.
  */
 function mistakesOf(name: string, written: unknown, first: CarillonError): CarillonError[] {
   const found = [first];

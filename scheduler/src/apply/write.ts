@@ -4,11 +4,11 @@ import type { WrittenTask } from "../task/written.ts";
 export interface ToWrite {
   name: string;
   written: WrittenTask;
-  /** A comment above the task. */
+  /** A comment that is written above the task. */
   comment?: string;
 }
 
-/** A file of tasks in the format that `read.ts` reads. @param comment a comment at the top of the file */
+/** Writes tasks as YAML in the format that `read.ts` reads. @param comment text at the top of the file */
 export function writeYaml(tasks: readonly ToWrite[], bundle: string | null, comment = ""): string {
   const document = new Document({
     ...(bundle === null ? {} : { bundle }),
@@ -23,7 +23,7 @@ export function writeYaml(tasks: readonly ToWrite[], bundle: string | null, comm
     if (above) pair.key.commentBefore = commented(above);
     if (at > 0) pair.key.spaceBefore = true;
     const schedule = isMap(pair.value) ? pair.value.get("schedule", true) : undefined;
-    // The schedule is on one line; a cron with stars is quoted, so that the stars do not look like YAML aliases.
+    // Write the schedule on one line, and quote a cron expression, because stars without quotes look like YAML aliases.
     if (isMap(schedule)) {
       schedule.flow = true;
       const cron = schedule.get("cron", true);
@@ -33,7 +33,7 @@ export function writeYaml(tasks: readonly ToWrite[], bundle: string | null, comm
   return document.toString({ lineWidth: 120 });
 }
 
-/** The text as a comment: nothing in it can end the comment. */
+/** Formats a text as a YAML comment; line breaks and control characters in it cannot end the comment. */
 const commented = (text: string) =>
   text
     .split(/[\r\n\u0085\u2028\u2029]+/)

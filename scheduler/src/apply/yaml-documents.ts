@@ -1,18 +1,18 @@
 /**
- * Reads YAML from outside with bounded cost. It bounds nesting, aliases of aliases, and duplicate names, which the library itself finds by
- * comparing each name with all before it.
+ * Parses YAML from outside at a bounded cost. It limits the depth and the number of aliases, and finds duplicate keys itself, because the
+ * library compares each key with all keys before it.
  */
 import { type Document, isAlias, isMap, isScalar, isSeq, type LineCounter, parseAllDocuments, visit } from "yaml";
 import { isExact } from "../base/json-numbers.ts";
 
 export type YamlDocument =
   | { content: unknown; document: Document }
-  /** `offset` is the position in the text; null: it is unknown. */
+  /** `offset` is the position of the problem in the text; null: unknown. */
   | { problem: string; offset: number | null };
 
 const mostAliases = 100;
 
-/** Every document of the text; a document that cannot be read is returned as a problem, and ends the list. */
+/** Returns every document of the text; one that cannot be parsed is returned as a problem and ends the list. */
 export function yamlDocuments(text: string, lines?: LineCounter): YamlDocument[] {
   let documents: Document[];
   try {
@@ -51,7 +51,7 @@ function nameTwice(document: Document): YamlDocument | undefined {
     Map: (_, { items }) => {
       const names = new Set<unknown>();
       for (const { key } of items) {
-        // A key that is neither a scalar nor an alias is not compared: it becomes a text that describes it.
+        // Keys that are neither scalars nor aliases are not compared; the parser converts such a key to a text that describes it.
         const name = isScalar(key) ? key.value : isAlias(key) ? `*${key.source}` : undefined;
         if (name === undefined) continue;
         if (names.has(name)) {
@@ -67,7 +67,7 @@ function nameTwice(document: Document): YamlDocument | undefined {
   return twice;
 }
 
-/** The first number of a document that would lose precision, or that JSON cannot express. `offset` is its position in the text. */
+/** Finds the first number that JavaScript or JSON cannot represent exactly. `offset` is its position in the text; null: unknown. */
 export function inexactIn(document: Document): { number: string; offset: number | null } | undefined {
   let found: { number: string; offset: number | null } | undefined;
   visit(document, {
@@ -85,8 +85,8 @@ export function inexactIn(document: Document): { number: string; offset: number 
 }
 
 /**
- * The first merge key (`<<: *base`), which YAML 1.2 does not support: it would be read as an ordinary name. `offset` is its position in the
- * text.
+ * Finds the first merge key (`<<: *base`), which YAML 1.2 does not support and would read as an ordinary key. `offset` is its position in
+ * the text; null: unknown.
  */
 export function mergeKeyIn(document: Document): { offset: number | null } | undefined {
   let found: { offset: number | null } | undefined;
@@ -101,7 +101,7 @@ export function mergeKeyIn(document: Document): { offset: number | null } | unde
   return found;
 }
 
-/** Finds the position in the text of names on a path of maps. */
+/** Finds the position in the text of a key, given by its path through nested maps. */
 export class Places {
   readonly #document: Document;
   readonly #maps = new WeakMap<object, Map<string, { key: unknown; value: unknown }>>();
@@ -110,7 +110,7 @@ export class Places {
     this.#document = document;
   }
 
-  /** The position of the last name on the path that exists; undefined: none exists. */
+  /** Returns the position of the last key on the path that exists, else that of the document's start; undefined if that is unknown. */
   offsetOf(path: readonly string[]): number | undefined {
     let node: unknown = this.#document.contents;
     let offset = startOf(node);

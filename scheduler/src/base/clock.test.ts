@@ -5,7 +5,7 @@ const turns = async () => {
   for (let i = 0; i < 5; i++) await new Promise((resolve) => setImmediate(resolve));
 };
 
-/** A loop that sleeps "for ever" between its steps, with a count of its steps. */
+/** A loop that sleeps until it is woken between its steps, and counts its steps. */
 function loop() {
   const sleeper = new Sleeper({ ...systemClock, after: () => () => undefined });
   const state = { steps: 0 };

@@ -1,31 +1,31 @@
 /**
- * Time arrives as an argument. Only this file and the process's outermost code read a clock or set a timer, so the same engine runs on
- * virtual time. Monotonic time measures waiting and trust; wall time always comes from the store.
+ * The source of time for all other code. Only this file and the process's entry points read a system clock or set a timer, so the same
+ * engine runs on virtual time. Monotonic time measures durations; times that decide something come from the store's clock.
  */
 export interface Clock {
-  /** Milliseconds, with fractions, from an arbitrary zero; the value never steps. */
+  /** Returns monotonic time in ms with fractions; it counts from an arbitrary zero and never jumps. */
   monotonic(): number;
-  /** This machine's wall clock, epoch milliseconds; may step, so it decides nothing. */
+  /** Returns this machine's wall clock in epoch ms; it may jump, so no decision depends on it. */
   wall(): number;
-  /** Calls `fire` once, `ms` from now at the earliest. The returned function cancels it. */
+  /** Calls `fire` once, after at least `ms`. @returns a function that cancels the call */
   after(ms: number, fire: () => void): () => void;
   /**
-   * True for a virtual clock, which moves in leaps and fires no timer during a leap: on such a clock a late timer does not indicate
-   * event-loop lag.
+   * True for a virtual clock, which moves forward in leaps and fires no timer during a leap. On such a clock a late timer does not indicate
+   * that the event loop was blocked.
    */
   readonly leaps?: true;
 }
 
-/** Node's timers overflow above this number of milliseconds. */
+/** Node's timers overflow above this number of ms. */
 const longestTimeoutMs = 2 ** 31 - 1;
 
 /**
- * Waits up to this long, in milliseconds, poll in turns of the event loop, which take some microseconds each; a timer would take a whole
- * millisecond.
+ * Waits of up to this many ms poll the clock in turns of the event loop, which take some µs each, because a timer would take at least a
+ * whole ms.
  */
 const turnedMs = 0.35;
 
-/** The timers and the clock of the runtime that a `Clock` is built on. */
+/** The timers and the clock of the runtime on which a `Clock` is built. */
 interface Timing extends Pick<typeof globalThis, "setTimeout" | "clearTimeout" | "setImmediate" | "clearImmediate"> {
   performance: Pick<typeof globalThis.performance, "now">;
 }
@@ -33,7 +33,8 @@ interface Timing extends Pick<typeof globalThis, "setTimeout" | "clearTimeout" |
 export const systemClock: Clock = clockOn(globalThis);
 
 /**
- * `systemClock` with the timers that existed when this module was loaded: a test's fake timers do not stop it. Only for carillon/testing.
+ * `systemClock` with the timers that existed when this module was loaded, so that a test's fake timers do not affect it. For
+ * carillon/testing.
  */
 export const unfakedClock: Clock = clockOn({
   setTimeout,
@@ -43,7 +44,7 @@ export const unfakedClock: Clock = clockOn({
   performance: { now: performance.now.bind(performance) },
 });
 
-/** A clock with the same zero in all threads of this machine, which `systemClock` does not have. */
+/** As `systemClock`, but its monotonic time has the same zero in all threads and processes of this machine. */
 export const machineClock: Clock = clockOn({
   ...globalThis,
   performance: { now: () => Number(process.hrtime.bigint()) / 1e6 },
@@ -68,7 +69,7 @@ function clockOn(timing: Timing): Clock {
   };
 }
 
-/** Polls in turns of the event loop, so that other work can proceed meanwhile. */
+/** Calls `fire` once `atMono` has come. It polls in turns of the event loop, so that other work proceeds in between. */
 function afterTurns(timing: Timing, atMono: number, fire: () => void): () => void {
   const turn = () => {
     if (timing.performance.now() >= atMono) fire();
@@ -78,7 +79,7 @@ function afterTurns(timing: Timing, atMono: number, fire: () => void): () => voi
   return () => timing.clearImmediate(handle);
 }
 
-/** Resolves after `ms`, or at once when `signal` aborts; the caller checks the signal. */
+/** Resolves after `ms`, or at once when `signal` aborts; it never rejects, so the caller checks the signal. */
 export function pause(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal?.aborted) return resolve();
@@ -92,7 +93,7 @@ export function pause(clock: Clock, ms: number, signal?: AbortSignal): Promise<v
   });
 }
 
-/** @returns true if `work` resolves or rejects within `ms` */
+/** Resolves with true if `work` resolves or rejects within `ms`, else with false. */
 export async function settlesWithin(clock: Clock, ms: number, work: Promise<unknown>): Promise<boolean> {
   const settled = new AbortController();
   const end = () => settled.abort();
@@ -101,7 +102,7 @@ export async function settlesWithin(clock: Clock, ms: number, work: Promise<unkn
   return settled.signal.aborted;
 }
 
-/** The sleep of a loop, which `wake` ends. A wake while the loop is working makes its next sleep return at once. */
+/** Lets a loop sleep between its steps until `wake` is called. A wake while the loop is not asleep makes its next sleep return at once. */
 export class Sleeper {
   readonly #clock: Clock;
   #woken = false;
@@ -116,7 +117,7 @@ export class Sleeper {
     else this.#woken = true;
   }
 
-  /** Only one caller may sleep at the same time. */
+  /** Resolves after `ms`, or when `wake` is called. Only one caller may sleep at a time. */
   async sleep(ms: number): Promise<void> {
     const woken = this.#woken;
     this.#woken = false;
@@ -128,7 +129,7 @@ export class Sleeper {
 }
 
 /**
- * One timer for many wake-up requests: it fires at the earliest requested time and drops the later requests. The owner requests those again
+ * One timer for many wake-up requests: it fires at the earliest requested time and drops the later requests, which its owner makes again
  * after it fires.
  */
 export class EarliestTimer {
@@ -163,7 +164,7 @@ export class EarliestTimer {
     this.#atMono = Number.POSITIVE_INFINITY;
   }
 
-  /** Closes the timer for good. */
+  /** Cancels the timer; later requests are ignored. */
   close(): void {
     this.#cancel();
     this.#atMono = Number.NEGATIVE_INFINITY;

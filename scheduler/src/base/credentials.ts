@@ -1,5 +1,5 @@
-/** A URL, valid or not, without everything before its last @, which is secret; it can then be shown. */
+/** Removes everything before the last @ of a URL except its scheme, so that it can be printed without credentials; it need not be valid. */
 export const withoutCredentials = (url: string): string => url.replace(/^([a-z][a-z\d+.-]*:\/\/)?.*@/is, "$1");
 
-/** True if a URL has a password, with or without a user name before it. */
+/** True if a URL contains a password, with or without a user name. */
 export const hasPassword = (url: string): boolean => /^[^/]*\/\/.*:.+@/s.test(url);

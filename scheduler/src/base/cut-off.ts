@@ -3,16 +3,16 @@ import { type Context, createContext, Script } from "node:vm";
 const script = new Script("work()");
 let room: Context | undefined;
 
-/** The work took longer than its limit. */
+/** Thrown when the work took longer than its limit. */
 export class CutOff extends Error {
   override readonly name = "CutOff";
 }
 
 /**
- * Runs a library's code on text from outside and stops it when it takes too long. The code blocks this process meanwhile, and a loop in a
- * library checks no clock, so V8 has to interrupt it. A thread could be ended too, but would have to be started, and given all data, each
- * time. Only for code that changes nothing: it may stop anywhere, and skips every `finally`.
- * @throws CutOff, and what `work` throws
+ * Runs a library's code on text from outside, and stops it after `ms`. The code blocks this process in the meantime, and a loop in a
+ * library checks no clock, so V8 has to interrupt it. A thread could be terminated too, but would have to be started and given all data
+ * each time. Only for code without side effects, because it may stop anywhere and skips every `finally`.
+ * @throws CutOff after the limit; also what `work` throws
  */
 export function cutOffAfter<T>(ms: number, work: () => T): T {
   let done: { value: T } | undefined;

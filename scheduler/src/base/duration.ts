@@ -16,7 +16,7 @@ const unitMs: Record<string, number> = {
 const pattern = /^\s*(?:\d+(?:\.\d+)?\s*(?:ms|s|m|h|d|w)\s*)+$/;
 const part = /(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)/g;
 
-/** @returns whole milliseconds, at least `min` (default 1). @throws DURATION_INVALID naming `what` */
+/** Parses a duration. @returns whole ms, at least `min` @throws DURATION_INVALID with `what` as the value's name */
 export function parseDuration(value: Duration, what = "duration", min = 1): number {
   let ms = Number.NaN;
   if (typeof value === "number") ms = value;
@@ -37,7 +37,7 @@ export function parseDuration(value: Duration, what = "duration", min = 1): numb
   return ms;
 }
 
-/** The shortest exact text: 5400000 → "1h30m". */
+/** Formats a duration as the shortest exact text: 5400000 → "1h30m". */
 export function formatDuration(ms: number): string {
   if (ms === 0) return "0s";
   let rest = ms;

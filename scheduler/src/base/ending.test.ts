@@ -10,7 +10,7 @@ function stopping(drainMs: number) {
   const { log, lines } = recordingLog();
   const beganMono = clock.monotonic();
   const ending = new Ending({ clock, log, drainMs });
-  /** Lets time pass until the work is done. @returns how long the stop has taken so far */
+  /** Lets virtual time pass until the work is done. @returns the ms that the stop has taken so far */
   const passes = async (work: Promise<unknown>) => {
     let done = false;
     void work.finally(() => {
@@ -32,7 +32,7 @@ test.each([0, 500, 30_000])(
       for (const name of ["locks", "the cluster", "the store"]) await ending.step(name, never);
     };
     const passedMs = await passes(all());
-    // Each step may take a turn of a millisecond or two.
+    // 10 ms of tolerance, because each step may take a ms or two longer.
     expect(passedMs).toBeLessThanOrEqual(drainMs + closingMs + 10);
     expect(passedMs).toBeGreaterThan(drainMs);
     expect(told()).toEqual(["handlers", "locks", "the cluster", "the store"].map((name) => ["warn", name]));

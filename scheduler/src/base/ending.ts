@@ -2,22 +2,22 @@ import { type Clock, pause, settlesWithin } from "./clock.ts";
 import { messageOf } from "./errors.ts";
 import type { Log } from "./log.ts";
 
-/** A stop takes at most this long beyond the time that handlers have to end. */
+/** A stop takes at most this many ms in addition to the time that handlers have to end. */
 export const closingMs = 500;
-/** No step gets more time than this, however long handlers may take: a service that has not answered by then is unreachable. */
+/** No step gets more than this many ms by default: a service that has not answered by then is unreachable. */
 const stepMostMs = 5_000;
 
 export interface EndingOptions {
   clock: Clock;
   log: Log;
-  /** How long running handlers have to end, in milliseconds. */
+  /** The time in ms that running handlers have to end. */
   drainMs: number;
 }
 
 /**
- * The single deadline of a stop. Guarantees that a stop is over within `drainMs` + `closingMs`, whatever hangs. Each step gets a part of
- * the remaining time. When a step's time is over, the stop continues without it and logs its name once. Such a step may still end later:
- * the store, which is closed last, refuses its late requests, and everything that it held ends with its session's timeout.
+ * The single deadline of a stop: the stop is over within `drainMs` + `closingMs`, even if a step hangs. Each step gets a part of the
+ * remaining time. When a step's time is over, the stop continues without the step and logs its name once. The step may still end later, but
+ * the store, which is closed last, refuses its late requests, and its claims and locks end with the session's timeout.
  */
 export class Ending {
   readonly #clock: Clock;
@@ -31,7 +31,7 @@ export class Ending {
     this.#drainedMono = clock.monotonic() + drainMs;
   }
 
-  /** The time left for running handlers, in milliseconds. */
+  /** The time left for running handlers, in ms. */
   get drainMs(): number {
     return Math.max(0, this.#drainedMono - this.#clock.monotonic());
   }
@@ -41,17 +41,18 @@ export class Ending {
   }
 
   /**
-   * The time limit for work that takes the whole `drainMs`, and for what follows directly, in milliseconds: half of `closingMs` is left for
-   * the steps after it.
+   * The time limit in ms for work that takes the whole `drainMs` and for what follows directly. Half of `closingMs` is left for the steps
+   * after that.
    */
   get workMs(): number {
     return Math.max(0, this.leftMs - closingMs / 2);
   }
 
   /**
-   * Resolves when the step has ended, or its time is over; a step that fails does not prevent the next ones.
-   * @param work receives a signal that aborts when the stop continues without it
-   * @param withinMs default: half of the remaining time, so that the steps after a hanging one have the other half
+   * Runs one step. Resolves when the step has ended or its time is over. A failed step does not prevent the next steps; `done` throws its
+   * error.
+   * @param work receives a signal that aborts when the stop continues without the step
+   * @param withinMs default: half of the remaining time, so that the other half is left for later steps
    */
   async step(
     name: string,
@@ -67,7 +68,7 @@ export class Ending {
       this.#log.error(fields, "a step of the stop has failed");
     });
     if (await settlesWithin(this.#clock, withinMs, ended)) return;
-    // After a suspension of the process its timers are due before it has read what arrived meanwhile, so it reads first.
+    // If the whole process was suspended, this timer fires before the input that has arrived is read; so read it before giving up.
     await pause(this.#clock, 0);
     if (await settlesWithin(this.#clock, 0, ended)) return;
     abandoned.abort();
@@ -75,7 +76,7 @@ export class Ending {
     this.#log.warn({ step: name, afterMs }, "a step of the stop did not end in time; the stop goes on without it");
   }
 
-  /** @throws the error of the first step that failed in time */
+  /** @throws the error of the first step that failed within its time */
   done(): void {
     if (this.#failure) throw this.#failure.error;
   }

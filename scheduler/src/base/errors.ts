@@ -1,9 +1,9 @@
 import { limits } from "./limits.ts";
 
 /**
- * Every failure that a caller can expect is a CarillonError: a stable code for programs, a message for people that names the problem, and
- * `hint`, which says what to do about it. docs/errors.md lists the codes, and a test compares it with this table. A bug is not a
- * CarillonError but a failed assertion.
+ * All error codes with their descriptions. Every failure that a caller can expect is a CarillonError with a stable code for programs, a
+ * message that names the problem, and a `hint` that says what to do. Bugs throw other errors. docs/errors.md lists the codes; a test
+ * compares that page with this table.
  */
 export const errorCodes = {
   CRON_INVALID: "The cron expression cannot be parsed.",
@@ -159,21 +159,21 @@ export const errorCodes = {
 
 export type ErrorCode = keyof typeof errorCodes;
 
-/** A message may quote the refused text, which may have any length. */
+/** Shortens a message, because it may quote a refused text of any length. */
 const clipped = (text: string): string =>
   text.length <= limits.errorTextLength ? text : `${text.slice(0, limits.errorTextLength - 1)}…`;
 
 export class CarillonError extends Error {
   override readonly name = "CarillonError";
   readonly code: ErrorCode;
-  /** What the reader can do about the error; empty if the message is enough. */
+  /** Advice to the user about the error; "" if the message is enough. */
   readonly hint: string;
   /**
-   * Set by a handler: the next attempt, if the task's retry policy allows one, starts no sooner than after this delay, which `maxDelay`
-   * limits. Infinity: no further attempt, whatever the policy.
+   * Set by a handler: the least delay in ms before the next attempt, if the task's retry policy allows one; limited by `maxDelay`.
+   * Infinity: no further attempt. Undefined: the policy decides.
    */
   readonly retryAfterMs: number | undefined;
-  /** The part of the given value that is wrong, such as "retry.attempts" or "tasks[3].schedule"; "": no single part. */
+  /** The path of the wrong part of the given value, such as "retry.attempts" or "tasks[3].schedule"; "": no single part. */
   readonly path: string;
 
   constructor(
@@ -189,7 +189,7 @@ export class CarillonError extends Error {
   }
 }
 
-/** Runs `read`, which checks the part `outer` of a larger value, and puts `outer` before the path of its errors. */
+/** Runs `read`, and prefixes the path of its errors with `outer`, the part of a larger value that `read` checks. */
 export function within<Result>(outer: string, read: () => Result): Result {
   try {
     return read();
@@ -202,7 +202,7 @@ export function within<Result>(outer: string, read: () => Result): Result {
   }
 }
 
-/** "tasks" and "[3]" → "tasks[3]"; "retry" and "attempts" → "retry.attempts". */
+/** Joins two parts of a path: "tasks" and "[3]" → "tasks[3]"; "retry" and "attempts" → "retry.attempts". */
 export const pathTo = (outer: string, inner: string): string =>
   outer === "" || inner === "" || inner.startsWith("[") ? outer + inner : `${outer}.${inner}`;
 
@@ -213,7 +213,7 @@ export function isCarillonError(error: unknown, code?: ErrorCode): error is Cari
   return error instanceof CarillonError && (code === undefined || error.code === code);
 }
 
-/** The text of any thrown value, even if it is no Error, or throws when it is read. */
+/** Returns the message of any thrown value, even if it is not an Error or throws when it is read. */
 export function messageOf(thrown: unknown): string {
   try {
     if (thrown instanceof Error) return String(thrown.message || thrown.name);
@@ -229,14 +229,14 @@ function describe(thrown: unknown): string {
   try {
     return String(thrown);
   } catch {
-    // Even a value without a text has a type.
+    // Everything about the value throws, so only its type can be named.
     return `an unreadable ${typeof thrown}`;
   }
 }
 
 const storeAway: ReadonlySet<string> = new Set(["STORE_UNREACHABLE", "STORE_READ_ONLY", "STORE_FULL", "STORE_BUSY"]);
 
-/** True if the store does not answer, or accepts no writes, at the moment: repeatable requests then wait for it. */
+/** True if the store is unreachable or accepts no writes at the moment; callers then repeat requests that are safe to repeat. */
 export function isStoreAway(error: unknown): boolean {
   return isCarillonError(error) && storeAway.has(error.code);
 }

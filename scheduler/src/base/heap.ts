@@ -1,4 +1,4 @@
-/** A binary min-heap by a number; equal keys leave in no particular order. */
+/** A binary min-heap ordered by a numeric key; items with equal keys are popped in no particular order. */
 export class Heap<T> {
   readonly #keys: number[] = [];
   readonly #items: T[] = [];
@@ -7,7 +7,7 @@ export class Heap<T> {
     return this.#keys.length;
   }
 
-  /** The smallest key, or undefined when empty. */
+  /** The smallest key; undefined if the heap is empty. */
   get least(): number | undefined {
     return this.#keys[0];
   }
@@ -24,7 +24,7 @@ export class Heap<T> {
     }
   }
 
-  /** Removes and returns the item with the smallest key. */
+  /** Removes and returns the item with the smallest key; undefined if the heap is empty. */
   pop(): T | undefined {
     const top = this.#items[0];
     const lastKey = this.#keys.pop();

@@ -1,25 +1,25 @@
 /**
- * Numbers in a JSON text that a JavaScript number cannot represent: 12345678901234567890 would become another number, and 1e400 would
- * become null. A fraction counts as representable if the number, written by JavaScript or with as many digits as the text has, gives the
- * same text: 0.1 does, and so does 0.10000000000000001. (At a power of two these two ways may differ, because the gap to the next lower
- * number is half of the gap to the next higher one.)
+ * Finds numbers in a JSON text that a JavaScript number cannot represent: 12345678901234567890 would become another number, and 1e400 would
+ * become null. A fraction counts as representable if formatting the parsed number, in JavaScript's way or with as many digits as the text
+ * has, gives the same decimal number: this is true for 0.1 and for 0.10000000000000001. (Both ways are needed, because at a power of two
+ * the gap to the next lower number is only half of the gap to the next higher one.)
  */
 
 export interface InexactNumber {
   /** The number as written in the text. */
   readonly number: string;
-  /** Member names and list indexes, from the outermost value; empty: the text is this number alone. */
+  /** Member names and list indexes from the outermost value to the number; empty if the text consists of this number alone. */
   readonly path: readonly (string | number)[];
 }
 
-/** Sixteen digits and points in a row, or an exponent: no other number can lose precision. */
+/** A number that loses precision has 16 digits and points in a row, or an exponent; texts without either are not scanned. */
 const suspect = /[\d.]{16}|\d[eE][+-]?\d/;
 const numberAt = /-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 
-/** @param text JSON that has been parsed without an error. @returns the numbers that cannot be represented, in order */
+/** Yields the numbers that cannot be represented, in order. @param text JSON that has been parsed without an error */
 export function* inexactNumbers(text: string): Generator<InexactNumber, void> {
   if (!suspect.test(text)) return;
-  /** The member name or list index that is being read in each open object or list. */
+  /** For each open object or list, from the outermost, the member name or list index at the current position. */
   const path: (string | number)[] = [];
   for (let at = 0; at < text.length; at++) {
     const character = text[at] as string;
@@ -42,18 +42,18 @@ export function* inexactNumbers(text: string): Generator<InexactNumber, void> {
   }
 }
 
-/** @param number in JSON's notation */
+/** True if a JavaScript number represents the decimal number exactly enough. @param number in JSON's notation */
 export function isExact(number: string): boolean {
   const value = Number(number);
   if (!Number.isFinite(value)) return false;
   const written = decimalOf(number);
   const digits = written.split("e")[0] as string;
   if (digits === "" || decimalOf(String(value)) === written) return true;
-  // `toPrecision` writes at most 100 digits; no realistic number has more.
+  // `toPrecision` accepts at most 100 digits.
   return digits.length <= 100 && decimalOf(value.toPrecision(digits.length)) === written;
 }
 
-/** Digits without zeros at either end, and the power of ten that multiplies them: the result is the same for each notation of a number. */
+/** Normalises a number: its digits without zeros at either end, and the power of ten. Equal for all notations of the same number. */
 function decimalOf(number: string): string {
   const [, sign = "", whole = "", fraction = "", exponent = "0"] =
     /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(number) ?? [];
@@ -63,14 +63,14 @@ function decimalOf(number: string): string {
   return `${digits}e${Number(exponent) - fraction.length + all.length - digits.length}${sign}`;
 }
 
-/** True if a colon follows the string, which is then the name of a member. @param end the index of the string's closing quote */
+/** True if a colon follows the string, so that the string is a member's name. @param end the index of the string's closing quote */
 function isName(text: string, end: number): boolean {
   let at = end + 1;
   while (text[at] === " " || text[at] === "\n" || text[at] === "\r" || text[at] === "\t") at++;
   return text[at] === ":";
 }
 
-/** The index of a string's closing quote, in JSON where every string has one. @param from the index of its opening quote */
+/** Returns the index of a string's closing quote. @param text valid JSON @param from the index of the string's opening quote */
 export function endOfString(text: string, from: number): number {
   for (let at = text.indexOf('"', from + 1); ; at = text.indexOf('"', at + 1)) {
     let escapes = 0;

@@ -4,13 +4,13 @@ import { limits } from "./limits.ts";
 
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
 
-/** An escape that JSON.stringify writes only for NUL and lone surrogates; an even number of backslashes before it are escaped ones. */
+/** Matches an escape of NUL or of half a surrogate pair in the output of JSON.stringify, but not a backslash that is itself escaped. */
 const unstorable = /(?:^|[^\\])(?:\\\\)*\\u(?:0000|d[89a-f])/;
 
 /**
- * The value as JSON text, ready for the store. `undefined` means "no payload" and gives null.
+ * Converts a value to JSON text that the store accepts; `undefined` means "no payload" and gives null.
  * @param replaced a replacer for JSON.stringify
- * @throws PAYLOAD_NOT_JSON, PAYLOAD_TOO_LARGE (over limits.payloadBytes of UTF-8), naming `what`
+ * @throws PAYLOAD_NOT_JSON, or PAYLOAD_TOO_LARGE above limits.payloadBytes of UTF-8; `what` is the value's name in the message
  */
 export function jsonText(
   value: unknown,
@@ -34,7 +34,7 @@ export function jsonText(
       hint: "Whoever reads it would run out of stack. Flatten it, or pass it as a text.",
     });
   }
-  // PostgreSQL's jsonb allows neither. Refusing them here names the wrong value, and keeps it from failing a whole batch.
+  // PostgreSQL's jsonb accepts neither. Checked here, the error names the value, and the value does not make a whole batch fail.
   if (text.includes("\\u") && unstorable.test(text)) {
     throw new CarillonError(
       "PAYLOAD_NOT_JSON",
@@ -51,7 +51,7 @@ export function jsonText(
       },
     );
   }
-  // A caller that passes a replacer has decided what becomes of such values.
+  // A replacer decides about values that JSON does not have, so the check is skipped if the caller passes one.
   const lost = replaced === undefined ? lostIn(value, []) : undefined;
   if (lost !== undefined) {
     throw new CarillonError("PAYLOAD_NOT_JSON", `${what} has ${lost}, which JSON does not have`, {
@@ -62,8 +62,9 @@ export function jsonText(
 }
 
 /**
- * The first part of a value that JSON.stringify drops, or turns into null or {}, with its place. Objects with a `toJSON` of their own
- * (dates) are not examined. The value has already been written within the limits, so it has no cycle and is not deep.
+ * Finds the first part of a value that JSON.stringify omits or turns into null or {}, and describes it with its path. Objects with a
+ * `toJSON` method (dates) are not examined. The value has been stringified within the limits before, so it has no cycle and is not too
+ * deep.
  */
 function lostIn(value: unknown, path: string[]): string | undefined {
   const at = () => (path.length > 0 ? ` at ${path.join(".")}` : "");
@@ -82,10 +83,10 @@ function lostIn(value: unknown, path: string[]): string | undefined {
   return undefined;
 }
 
-/** Types whose content JSON.stringify ignores, by their tags, which are the same in every realm. */
+/** Types whose content JSON.stringify ignores. They are recognised by their tags, which are the same in every realm. */
 const contentless = new Set(["Map", "Set", "WeakMap", "WeakSet", "Error", "Promise", "RegExp", "ArrayBuffer"]);
 
-/** A shorter text cannot have this depth, so most texts are not scanned. */
+/** True if the JSON text is deeper than limits.jsonDepth. Short texts cannot be, so most texts are not scanned. */
 function isDeep(text: string): boolean {
   if (text.length <= 2 * limits.jsonDepth) return false;
   let depth = 0;
@@ -103,7 +104,7 @@ const [quote, openList, closeList, openObject, closeObject] = [0x22, 0x5b, 0x5d,
 
 /**
  * Parses JSON that a user typed or a client sent.
- * @param what for messages: "--payload", "the body"
+ * @param what the text's name for messages: "--payload", "the body"
  * @throws PAYLOAD_NOT_JSON for a number that would lose precision; SyntaxError as JSON.parse
  */
 export function readJson(text: string, what: string): unknown {
@@ -112,7 +113,7 @@ export function readJson(text: string, what: string): unknown {
   return value;
 }
 
-/** @param text JSON that has been parsed @throws PAYLOAD_NOT_JSON, with the path of the number */
+/** @param text JSON that has been parsed @throws PAYLOAD_NOT_JSON with the path of the first number that would lose precision */
 export function refuseInexact(text: string, what: string): void {
   const [found] = inexactNumbers(text);
   if (found === undefined) return;
@@ -123,19 +124,19 @@ export function refuseInexact(text: string, what: string): void {
   });
 }
 
-/** @param number as it is written in the text */
+/** Describes a number that would lose precision, for a message. @param number as written in the text */
 export function inexactWords(number: string, path: string): string {
   const shown = number.length <= shownLength ? number : `${number.slice(0, shownLength)}…`;
   return `${shown}${path === "" ? "" : ` at ${path}`}, which a number cannot hold exactly`;
 }
 
-/** A value from a program, as text for a message; also for values that JSON does not have. */
+/** Formats any value for a message, shortened to 200 characters, including values that JSON does not have. */
 export function shownValue(value: unknown): string {
   try {
     const text = JSON.stringify(value) ?? String(value);
     return text.length <= shownLength ? text : `${text.slice(0, shownLength)}…`;
   } catch {
-    // A big integer, or an object that is circular or too deep.
+    // JSON.stringify fails for a bigint and for an object that is circular or too deep.
     return `something of the type ${typeof value}`;
   }
 }
@@ -150,13 +151,13 @@ export function sortedJson(value: unknown): string {
   const parts: string[] = [];
   for (const key of sortedKeys(value)) {
     const part = sortedJson((value as Record<string, unknown>)[key]);
-    // JSON.stringify omits values that JSON cannot express; this does the same.
+    // Omit values that JSON cannot express, as JSON.stringify does.
     if (part !== undefined) parts.push(`${JSON.stringify(key)}:${part}`);
   }
   return `{${parts.join(",")}}`;
 }
 
-/** Numeric keys first, by size: objects keep them in that order. */
+/** Returns the sorted keys of an object, but numeric keys first and in numeric order, as JavaScript enumerates the keys of an object. */
 function sortedKeys(value: object): string[] {
   const keys = Object.keys(value).sort();
   return keys.some((key) => /^\d/.test(key)) ? Object.keys(Object.fromEntries(keys.map((key) => [key, null]))) : keys;

@@ -1,205 +1,212 @@
-/** Every bound of the project, with its unit in its name. */
+/** All limits of the project. A name says what is counted, or contains the unit. */
 export const limits = {
-  /** The size of one payload or result, as UTF-8 JSON. */
+  /** The largest size of a payload or a result, as UTF-8 JSON. */
   payloadBytes: 256 * 1024,
-  /** The depth of a payload, a result, or any other stored JSON: some readers run out of stack on deeper values. */
+  /** The greatest depth of a payload, a result, or any other stored JSON, because some parsers overflow their stack on deeper values. */
   jsonDepth: 200,
   taskNameLength: 200,
   groupNameLength: 100,
   nodeNameLength: 100,
   calendarNameLength: 100,
   secretNameLength: 100,
-  /** The name of a stored alarm rule; and how many of them the store keeps, since each check evaluates all. */
+  /** The longest name of a stored alarm rule; and the number of stored rules, which is limited because each check evaluates all of them. */
   alarmRuleNameLength: 100,
   alarmRules: 200,
-  /** The length of the reason for a change. */
+  /** The longest reason for a change. */
   reasonLength: 1_000,
-  /** The length of a fingerprint, which identifies the reason of dead letters. */
+  /** The longest fingerprint; a fingerprint groups dead letters that failed for the same reason. */
   fingerprintLength: 100,
   keyLength: 200,
-  /** The largest limit of a group: above, it would limit nothing. */
+  /** The largest concurrency limit of a group; a larger number would limit nothing. */
   groupRuns: 100_000,
-  /** Shards of one run. */
+  /** The number of shards of one run. */
   shards: 1_000,
-  /** Upstream tasks of one task. */
+  /** The number of upstream tasks of one task. */
   upstreamTasks: 100,
   /** The number of children of one run. */
   children: 10_000,
-  /** Children that one statement creates, or that one poll of a remote worker requests. */
+  /** The number of children that one statement creates, or that one poll of a remote worker requests. */
   childrenAtOnce: 1_000,
-  /** A run's inputs in one answer to a remote worker: how many, and the bytes of their results and errors. */
+  /** In one answer to a remote worker: the number of a run's inputs, and the bytes of their results and errors. */
   inputsPerPoll: 1_000,
   inputBytesPerPoll: 8 * 1024 * 1024,
-  /** Groups of dead letters in one answer, the largest first; and the tasks that are named for each group. */
+  /** In one answer: the number of groups of dead letters, largest first; and the number of tasks that are listed for each group. */
   deadGroups: 1_000,
   deadGroupTasks: 100,
-  /** Grants of one user; and namespaces of one token. */
+  /** The number of grants of one user, and of namespaces of one token. */
   grants: 1_000,
   /**
-   * Task definitions cached in one process, about 1 to 2 kB each. The half that was used most recently is certainly cached; if there are
-   * more tasks, others are read again.
+   * The number of task definitions that a process caches, about 1 to 2 kB each. At least the half that was used most recently is cached;
+   * with more tasks, others are read from the store again.
    */
   definitionsKept: 250_000,
   lockNameLength: 200,
-  /** Permits of one semaphore. */
+  /** The number of permits of one semaphore. */
   permits: 1_000,
-  /** Holders and waiters of one lock name, on PostgreSQL. */
+  /** The number of holders and waiters of one lock on PostgreSQL. */
   lockLine: 10_000,
   cronTextLength: 256,
-  /** A schedule in English; the longest cron expression gives a shorter text. */
+  /** The longest text of a schedule in English; the texts of all cron expressions are shorter. */
   phraseLength: 2_000,
-  /** The length of an RRULE with its date lines; and the number of dates that it adds, and that it leaves out. */
+  /** The longest RRULE with its date lines; and the number of dates that it adds, and of dates that it excludes. */
   ruleTextLength: 40_000,
   ruleDates: 1_000,
-  /** COUNT of an RRULE: finding the last occurrence visits all of them. */
+  /** The largest COUNT of an RRULE, because finding the last occurrence visits all of them. */
   ruleCount: 10_000,
-  /** Holidays of one calendar: some 50 years of them, or 10 in which every weekend is listed. */
+  /** The number of holidays of one calendar: enough for about 50 years, or for 10 years in which every weekend day is listed. */
   calendarDays: 5_000,
   /**
-   * A comparison of two versions of a calendar: how many tasks, how many days ahead, and how many slots of one task are compared and are
-   * listed.
+   * In a comparison of two versions of a calendar: the number of tasks, of days ahead, and of a task's slots that are compared; and the
+   * number of its slots that are listed.
    */
   comparedTasks: 100,
   comparedDays: 366,
   comparedSlots: 2_000,
   comparedSlotsShown: 50,
-  /** The size of a calendar's file; and the number of days that its rules give, counted before exclusions. */
+  /** The size of a calendar's file; and the number of days that its rules produce, before exclusions. */
   icsBytes: 1024 * 1024,
   icsOccurrences: 8_000,
-  /** Milliseconds of uninterrupted work, for a calendar's file and for the check of a payload: at most a third of a session's timeout. */
+  /** The longest time in ms for parsing a calendar's file and for checking a payload, because both block the event loop. */
   icsMs: 2_000,
   payloadCheckMs: 500,
-  /** Blackout windows of one task. */
+  /** The number of blackout windows of one task. */
   blackoutWindows: 100,
-  /** A slot is due at most this much after its nominal time by jitter. */
+  /** The largest jitter: a slot is due at most this many ms after its nominal time. */
   jitterMs: 86_400_000,
-  /** The delay between two attempts of a run: after a longer delay the next attempt could be at a time that no Date can express. */
+  /** The longest delay between two attempts of a run; with a longer delay the next attempt could be at a time that no Date can express. */
   retryDelayMs: 366 * 86_400_000,
-  /** The shortest period of a fixed rate: a horizon then holds a few hundred slots. */
+  /** The shortest period of a fixed rate, so that the planning horizon contains at most a few hundred slots of a task. */
   shortestPeriodMs: 100,
-  /** No slot is planned after this year: a cron that next fires later ends with an error. */
+  /** No slot is planned after this year; a cron whose next slot is later is an error. */
   lastYear: 2200,
-  /** The size of a crontab to import; the largest that cron itself reads is far below. */
+  /** The size of a crontab to import; far above the largest crontab that cron itself reads. */
   crontabBytes: 1024 * 1024,
-  /** A file of tasks, or an export of another scheduler's. */
+  /** The size of a file of tasks, or of an export of another scheduler. */
   taskFileBytes: 8 * 1024 * 1024,
-  /** Runs counted per state, for metrics; a figure of this size means that or more. */
+  /** For metrics, runs per state are counted up to this number; a figure of this size means "that many or more". */
   countedRuns: 100_000,
-  /** Slots that one simulation visits. */
+  /** The number of slots that one simulation visits. */
   simulatedSlots: 1_000_000,
-  /** For one timeline of a fleet: the slots visited, the days, and the tasks in one answer. */
+  /** For one timeline of all tasks: the number of slots visited, of days, and of tasks in one answer. */
   timelineSlots: 300_000,
   timelineDays: 14,
   timelineTasks: 200,
-  /** Slots of one backfill; and the slots visited in one uninterrupted piece. */
+  /** The number of slots of one backfill; and the number of slots that are visited without yielding to other work. */
   backfillSlots: 10_000_000,
   backfillSlotsAtOnce: 2_000,
-  /** The length of a task's payload schema, as JSON. */
+  /** The longest payload schema of a task, as JSON. */
   payloadSchemaLength: 32 * 1024,
   crontabLineLength: 16 * 1024,
-  /** Bytes of one line of a command's output; the rest of the line is cut and marked. */
+  /** The bytes of one line of a command's output; the rest of the line is dropped, and the line is marked as cut. */
   commandLineBytes: 16 * 1024,
-  /** Bytes of all output of one command; the rest is read, counted and thrown away. */
+  /** The bytes of all output of one command; further output is read and counted, but dropped. */
   commandOutputBytes: 4 * 1024 * 1024,
-  /** The last lines of stderr that a failed command's error quotes, as far as they fit into its message. */
+  /** The number of last lines of stderr that the error of a failed command quotes, as far as they fit into its message. */
   commandLastLines: 10,
-  /** The time between SIGTERM and SIGKILL for a command, in milliseconds. */
+  /** The time between SIGTERM and SIGKILL for a command, in ms. */
   commandGraceMs: 10_000,
   /**
-   * Bytes of an HTTP task's response that are read; the rest is not read. Even if each of these bytes is escaped in JSON, the result can be
-   * stored.
+   * The bytes of an HTTP task's response that are read; the rest is not read. Even if JSON has to escape each of these bytes, the result is
+   * below `payloadBytes`.
    */
   httpBodyBytes: 32 * 1024,
-  /** The length of an HTTP task's URL, and of each of its headers. */
+  /** The longest URL of an HTTP task, and the longest header. */
   urlLength: 8_000,
-  /** Bytes of one request of a remote worker, after decompression. */
+  /** The bytes of one request of a remote worker, after decompression. */
   pollBytes: 16 * 1024 * 1024,
-  /** How long a poll waits at most; short enough for proxies that close a connection after 30 s of silence. */
+  /** A poll waits at most this many ms, because some proxies close a connection after 30 s of silence. */
   pollWaitMs: 25_000,
-  /** The silence after which a remote worker is presumed dead. */
+  /** The longest session timeout of a remote worker: after this silence in ms it is presumed dead. */
   workerTimeoutMs: 60_000,
-  /** The longest time before a run's due time at which a remote worker may claim it. */
+  /** A remote worker may claim a run at most this many ms before the run is due. */
   pollAheadMs: 60_000,
-  /** Claims, verdicts or log lines in one poll. */
+  /** The number of claims, of verdicts, or of log lines in one poll. */
   runsPerPoll: 2_000,
-  /** Labels of one remote worker. */
+  /** The number of labels of one remote worker. */
   labels: 32,
-  /** Labels that an enqueue gives to its run, and that a task gives to all its runs; and the length of a name and of a value. */
+  /**
+   * The number of labels of a run that an enqueue sets, or that a task sets for all its runs; and the longest name and value of a label.
+   */
   runLabels: 16,
   runLabelNameLength: 63,
   runLabelLength: 200,
-  /** Claims of one remote worker. */
+  /** The number of claims of one remote worker. */
   heldPerSession: 20_000,
-  /** The greatest age of an event that a remote worker reports. */
+  /** The greatest age in ms of an event that a remote worker reports. */
   agoMs: 366 * 86_400_000,
-  /** How far ahead a handler can postpone the next attempt of its run. */
+  /** The longest time in ms by which a handler can postpone the next attempt of its run. */
   postponedMs: 366 * 86_400_000,
-  /** How often a run can be snoozed. */
+  /** The number of times that a run can be snoozed. */
   snoozes: 1_000,
   /**
-   * An older end or log line is recorded as of this long ago, because the partition of that day exists from the first start on, and is
-   * kept.
+   * A run's end or a log line that is older than this many ms is recorded with this age, because the partition of that day certainly
+   * exists: it is created at the first start, and is not dropped so early.
    */
   writtenAgoMs: 86_400_000,
-  /** The size of one request to the API; and of a request that carries many runs, or a calendar's file. */
+  /** The size of one request to the API; and of a request that contains many runs, or a calendar's file. */
   requestBytes: 1024 * 1024,
   largeRequestBytes: 16 * 1024 * 1024,
-  /** Runs enqueued by one request. */
+  /** The number of runs that one request enqueues. */
   runsPerRequest: 2_000,
-  /** Tasks of a bundle that one request plans or applies: each is a transaction, and the caller waits up to a minute. */
+  /** The number of tasks of a bundle that one request plans or applies; each is a transaction, and the caller waits up to a minute. */
   tasksPerPlan: 2_000,
-  /** Event streams that one server sends at once. */
+  /** The number of event streams that one server has open at once. */
   streams: 200,
-  /** The greatest age of a sign-in that may end other sign-ins of its user. */
+  /** The greatest age in ms of a sign-in with which a user may end the user's other sign-ins. */
   freshSignInMs: 600_000,
-  /** Event streams that one user may have. */
+  /** The number of event streams that one user may have open. */
   streamsPerUser: 50,
-  /** Live sessions of one worker key. */
+  /** The number of live sessions of one worker key. */
   sessionsPerKey: 500,
   /**
-   * The largest value of any quota; and up to which number the waiting runs of a namespace are counted if only their bytes have a quota.
+   * The largest value of any quota; and the number up to which a namespace's waiting runs are counted if only their bytes have a quota.
    */
   quota: 1_000_000_000_000,
   countedWaiting: 1_000_000,
-  /** The most tasks of a group or a namespace for which a list is read task by task; for more tasks, runs are read in order and tested. */
+  /**
+   * Up to this number of tasks in a group or namespace, a list queries task by task; with more tasks it reads all runs in order and
+   * filters.
+   */
   tasksProbed: 100,
-  /** As `tasksProbed`, for a list by source, which has to read and test many runs of each task in one statement. */
+  /**
+   * As `tasksProbed`, for a list that filters by source or labels, which has to read and filter many runs of each task in one statement.
+   */
   tasksProbedWithTests: 10,
-  /** Unfinished runs, and ended runs of each outcome, that one statement of a list reads to find matching runs. */
+  /** The number of unfinished runs, and of ended runs of each outcome, that one statement of a list reads to find matching runs. */
   liveRunsLookedAt: 500,
   endedRunsLookedAt: 2_000,
-  /** For one answer: tasks whose last runs are listed, runs of each task, and tasks that fire next. */
+  /** In one answer: the number of tasks whose last runs are listed, of runs for each task, and of tasks that fire next. */
   recentTasks: 100,
   recentRuns: 100,
   comingTasks: 200,
   passwordLength: 1_000,
-  /** The size of one secret's value. */
+  /** The largest size of a secret's value. */
   secretBytes: 32 * 1024,
-  /** A shorter secret could not be distinguished from other text in a log. */
+  /** The shortest secret; a shorter one could not be distinguished from other text in a log. */
   secretLeastLength: 8,
-  /** Secret values that a process has handed out and redacts from its output. */
+  /** The number of secret values that a process remembers, to redact them from the output of its runs. */
   secretsRemembered: 1_000,
-  /** Data keys that one transaction rewraps. */
+  /** The number of data keys that one transaction encrypts again with a new key. */
   secretsAtOnce: 500,
-  /** The length of the message of a handler's error; a longer message is cut at its end. */
+  /** The longest message of a handler's error; the end of a longer message is cut. */
   errorMessageLength: 2_000,
-  /** The length of a message or a stack that a remote worker reports. */
+  /** The longest message or stack that a remote worker reports, and the longest message of a CarillonError. */
   errorTextLength: 16 * 1024,
   /**
-   * One result of an MCP tool: its length as JSON; and within it the lengths of one text, of one JSON value of a user, and of one list
-   * without pages.
+   * The length of an MCP tool's result as JSON; and in it the longest text, the longest JSON value of a user, and the longest list without
+   * pages.
    */
   mcpAnswerCharacters: 60_000,
   mcpTextCharacters: 2_000,
   mcpValueCharacters: 4_000,
   mcpListItems: 500,
-  /** Items of one page, slots, and tasks of one simulation, in a result of an MCP tool. */
+  /** In a result of an MCP tool: the number of items of one page, of slots, and of tasks of one simulation. */
   mcpPageItems: 50,
   mcpSlots: 200,
   mcpSimulatedTasks: 50,
-  /** Workers that one explanation of a run considers. */
+  /** The number of workers that one explanation of a run considers. */
   countedWorkers: 2_000,
-  /** Confirmations that an MCP server keeps at once, and how long each is valid. */
+  /** The number of confirmations that an MCP server keeps open at once, and the time in ms for which each is valid. */
   confirmations: 100,
   confirmationMs: 300_000,
 } as const;

@@ -1,4 +1,4 @@
-/** The interface of Carillon's log; pino implements it. */
+/** The interface of Carillon's log, which a pino logger implements. */
 export interface Log {
   debug(fields: object, message: string): void;
   info(fields: object, message: string): void;
@@ -9,7 +9,7 @@ export interface Log {
 const nothing = () => undefined;
 export const silentLog: Log = { debug: nothing, info: nothing, warn: nothing, error: nothing };
 
-/** The text on one line: without control characters, which could begin another line or control a terminal. */
+/** Replaces control characters by spaces, because they could begin another line or control a terminal. */
 const onOneLine = (text: string): string => text.replaceAll(/[\p{Cc}\u2028\u2029]/gu, " ");
 
 const say = (level: string) => (fields: object, message: string) => {
@@ -17,5 +17,5 @@ const say = (level: string) => (fields: object, message: string) => {
   process.stderr.write(`carillon ${level}: ${onOneLine(message + details)}\n`);
 };
 
-/** The default log, if a program gives none: warnings and errors on standard error. */
+/** The default log if a program passes none: prints warnings and errors to standard error. */
 export const standardErrorLog: Log = { debug: nothing, info: nothing, warn: say("warning"), error: say("error") };

@@ -1,6 +1,6 @@
 import { CarillonError } from "./errors.ts";
 
-/** The Levenshtein distance; if it is at least `most`, returns `most`. */
+/** Returns the Levenshtein distance of two words, but at most `most`. */
 export function editDistance(a: string, b: string, most = 4): number {
   if (Math.abs(a.length - b.length) >= most) return most;
   let row = Array.from({ length: b.length + 1 }, (_, j) => j);
@@ -15,13 +15,13 @@ export function editDistance(a: string, b: string, most = 4): number {
   return Math.min(row[b.length] as number, most);
 }
 
-/** A longer word is no mistyped name, and a comparison would take long. */
+/** Longer words get no suggestion, because a mistyped name is not that long, and the comparison would be slow. */
 const longestWord = 100;
 
-/** How many first letters two words must share to count as forms of one word: "retries", "retry". */
+/** Two words that share this number of first letters may count as forms of the same word: "retries", "retry". */
 const stem = 3;
 
-/** The nearest word of `among`; "": none is near. Letter case only decides between two equally near words. */
+/** Returns the word of `among` that is most similar; "" if none is similar. Letter case only decides between two equally similar words. */
 export function nearest(word: string, among: readonly string[]): string {
   if (word.length > longestWord) return "";
   const given = word.toLowerCase();
@@ -37,13 +37,13 @@ export function nearest(word: string, among: readonly string[]): string {
   return near[0]?.one ?? "";
 }
 
-/** `; did you mean "retry"?`, or "" if no name is near. */
+/** Returns `; did you mean "retry"?`, or "" if no word is similar. */
 export function meant(word: string, among: readonly string[]): string {
   const one = nearest(word, among);
   return one === "" ? "" : `; did you mean ${JSON.stringify(one)}?`;
 }
 
-/** @param path the path of `options` in the caller's notation @throws OPTION_INVALID */
+/** @param path the path of `options` in the caller's notation @throws OPTION_INVALID for a name that is not in `known` */
 export function checkNames(what: string, options: object, known: readonly string[], path = ""): void {
   const unknown = Object.keys(options).find((option) => !known.includes(option));
   if (unknown === undefined) return;

@@ -15,7 +15,9 @@ const bells = [
   "zygmunt",
 ];
 
-/** A random name for a process without one. The store refuses a name that is in use; the process then tries another. */
+/**
+ * Generates a name for a process without a configured one. If the store refuses the name because it is in use, the process tries another.
+ */
 export function madeName(): string {
   const bytes = randomBytes(3);
   return `${bells[(bytes[0] as number) % bells.length]}-${bytes.subarray(1).toString("hex")}`;

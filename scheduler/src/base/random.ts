@@ -1,12 +1,12 @@
-/** Randomness arrives as an argument, so that a seed reproduces it. */
+/** A source of random numbers; it is passed as an argument, so that a test can reproduce them from a seed. */
 export interface Random {
-  /** Uniform in [0, 1). */
+  /** Returns a number with uniform distribution in [0, 1). */
   next(): number;
 }
 
 export const systemRandom: Random = { next: () => Math.random() };
 
-/** 32-bit mix (murmur3's finaliser): equal input, equal output, on every machine. */
+/** Mixes two 32-bit integers to one (murmur3's finaliser); the result depends only on the arguments. */
 export function mix(a: number, b: number): number {
   let h = (Math.imul(a | 0, 0x9e3779b1) ^ (b | 0)) >>> 0;
   h = Math.imul(h ^ (h >>> 16), 0x85ebca6b);
@@ -14,7 +14,7 @@ export function mix(a: number, b: number): number {
   return (h ^ (h >>> 16)) >>> 0;
 }
 
-/** A small seeded generator (mulberry32) for tests and for jitter that every node must compute alike. */
+/** Creates a small generator with a seed (mulberry32), for tests and for jitter that every node must compute alike. */
 export function seeded(seed: number): Random {
   let state = seed >>> 0;
   return {

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { sortedJson } from "./json.ts";
 
-/** A slow and simple implementation for comparison. */
+/** A slow and simple implementation with which the results are compared. */
 const plain = (value: unknown): string =>
   JSON.stringify(value, (_key, part: unknown) =>
     part !== null && typeof part === "object" && !Array.isArray(part)

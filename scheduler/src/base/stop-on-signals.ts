@@ -8,15 +8,16 @@ interface Stopping {
   log: Log;
 }
 
-/** Everything in this process that stops on a signal; an entry is removed once its stop is complete. */
+/** The stop functions in this process that a signal calls; an entry is removed once its stop is complete. */
 const standing = new Set<Stopping>();
 let underWay = false;
-/** Actions that run when a second signal ends this process. */
+/** Functions that are called just before a signal ends this process. */
 const ends = new Set<() => void>();
 
 /**
- * Registers an action for the moment when a second signal ends the process, because a signal's default effect emits no "exit" event.
- * @returns a function that removes the action
+ * Registers a function that is called just before a signal ends the process: a second signal, or the first once everything has stopped. It
+ * is needed because a signal's default effect emits no "exit" event.
+ * @returns a function that removes the registration
  */
 export function atSecondSignal(end: () => void): () => void {
   ends.add(end);
@@ -24,17 +25,17 @@ export function atSecondSignal(end: () => void): () => void {
 }
 
 /**
- * Stops on SIGTERM and SIGINT, and when the process has nothing left to do. The signal has its default effect once everything in this
- * process that uses this function has stopped. If the program itself listens to the signal, the program decides when and how the process
- * ends. A script that has done its work thus ends by itself and closes everything properly; an embedded server that loses its last user
- * this way stops. Idle connections do not keep a process alive: Node emits "beforeExit" once no request, timer or lock is left. The work of
- * `stop` then keeps the process alive until it is complete. `process.exit()` ends the process without this.
+ * Calls `stop` on SIGTERM and SIGINT, and when the process has nothing left to do. Once everything registered here has stopped, the signal
+ * has its default effect; if the program itself listens to the signal, the program decides when the process ends. Thus a script that has
+ * done its work ends by itself and closes everything, and an embedded server stops with its last user. Idle connections do not keep a
+ * process alive: Node emits "beforeExit" when no request, timer or lock is left, and `stop` then keeps the process alive until it is
+ * complete. `process.exit()` ends the process without any of this.
  */
 export function stopOnSignals(stop: () => Promise<void>, stopping: AbortSignal, log: Log): void {
   const one = { stop, log };
   if (standing.size === 0 && !underWay) listen();
   standing.add(one);
-  // Deferred, because `stop` itself aborts the signal. The caller of `stop` receives its error.
+  // Deferred, because `stop` itself aborts the signal and must return first. Its error reaches the caller that called `stop`.
   const begun = () => queueMicrotask(() => void Promise.allSettled([stop()]).then(() => leave(one)));
   if (stopping.aborted) begun();
   else stopping.addEventListener("abort", begun, { once: true });
@@ -45,7 +46,7 @@ function leave(one: Stopping): void {
   if (standing.size === 0 && !underWay) unlisten();
 }
 
-/** Prepended, because this listener could not count a `once` listener that ran before it. */
+/** Prepends its listener, because after a `once` listener had run, this listener could no longer see whether the program listens too. */
 function listen(): void {
   for (const name of names) process.prependListener(name, onSignal);
   process.on("beforeExit", onIdle);
@@ -72,7 +73,7 @@ function onSignal(name: NodeJS.Signals): void {
 }
 
 async function stopAll(name: NodeJS.Signals): Promise<void> {
-  // The loop includes entries that are added meanwhile.
+  // The loop also stops entries that are added in the meantime.
   while (standing.size > 0) {
     await Promise.all(
       [...standing].map(async (one) => {

@@ -1,4 +1,4 @@
-/** The global symbol under which an OpenTelemetry SDK registers; read before any OpenTelemetry code is loaded. */
+/** The global symbol under which an OpenTelemetry SDK registers. It is read directly, so that no OpenTelemetry code has to be loaded. */
 const registered = Symbol.for("opentelemetry.js.api.1");
 
 export const isTraced = (): boolean =>
@@ -10,11 +10,11 @@ interface SpanParts {
   traceFlags: number;
 }
 
-/** A span's context in the notation of W3C's traceparent. */
+/** Formats a span's context as a W3C traceparent. */
 export const traceText = ({ traceId, spanId, traceFlags }: SpanParts): string =>
   `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, "0")}`;
 
-/** The span's context in a traceparent; null: the text is no traceparent. */
+/** Parses a W3C traceparent; null if the text is not one. */
 export function spanContextOf(text: string): (SpanParts & { isRemote: true }) | null {
   const [, traceId, spanId, flags] = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/.exec(text) ?? [];
   if (traceId === undefined || spanId === undefined || flags === undefined) return null;

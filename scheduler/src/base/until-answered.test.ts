@@ -3,7 +3,7 @@ import { VirtualClock } from "../../test/support/virtual-clock.ts";
 import { CarillonError, type ErrorCode } from "./errors.ts";
 import { untilAnswered } from "./until-answered.ts";
 
-/** Fails `failures` times, then answers; the virtual clock advances between the calls. */
+/** A request that fails `failures` times and then succeeds; the virtual clock advances between the calls. */
 function stage(code: ErrorCode, failures: number, failFast = false) {
   const clock = new VirtualClock(0);
   const stopping = new AbortController();

@@ -1,15 +1,15 @@
 import { type Clock, pause } from "./clock.ts";
 import { isCarillonError, isStoreAway } from "./errors.ts";
 
-/** `untilAnswered` bound to a process's clock, signal and `failFast`. */
+/** `untilAnswered` with its second argument bound. */
 export type UntilAnswered = <T>(ask: () => Promise<T>) => Promise<T>;
 
 const retryMs = 250;
 
 /**
- * Repeats a request to the store during a start until the store answers: one lost reply must not end a start that is meant to wait for the
- * store. Only for repeatable requests.
- * @throws the last error with `failFast`, or when the signal aborts; and every error other than an unreachable store
+ * Repeats a request to the store during a start until the store answers, because the start waits for the store and must not fail on one
+ * lost reply. Only for requests that are safe to repeat.
+ * @throws the last error with `failFast` or when the signal aborts; at once every error other than an unreachable store or STORE_CONFLICT
  */
 export async function untilAnswered<T>(
   ask: () => Promise<T>,

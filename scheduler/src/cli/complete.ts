@@ -8,14 +8,14 @@ import type { Terminal } from "./screen/terminal.ts";
 import { plain } from "./screen/text.ts";
 import { lookingOptions } from "./store-choice.ts";
 
-/** The time limit for reading names after the user has pressed Tab; after that no names are offered. */
+/** The time limit in ms for reading names after the user has pressed Tab; after that no names are offered. */
 const answerMs = 1_500;
 const namesMost = 200;
 
 /**
- * Answers a shell: `files` or `words` on the first line, then one candidate per line; for zsh and fish its description follows after a tab.
- * Prints no errors, because a message in the middle of the line that the user is typing only disturbs.
- * @param given for bash: the word as bash has split it, and the line up to the cursor; for the other shells: the words
+ * Prints completions for a shell: on the first line `files` or `words`, then one candidate per line; for zsh and fish a tab and the
+ * description follow each. Prints no errors, because a message would appear in the middle of the line that the user is typing.
+ * @param given for bash: the last word as bash split it, and the line up to the cursor; for the other shells: the words
  */
 export async function complete(program: Command, [shell = "", ...given]: string[]): Promise<ExitCode> {
   const words = shell === "bash" ? wordsOf(given[1] ?? "").slice(1) : given;
@@ -25,7 +25,7 @@ export async function complete(program: Command, [shell = "", ...given]: string[
     value: before + value,
     description,
   }));
-  // Bash takes "eu:settle" and "--task=eu" for several words, and replaces only the last.
+  // Bash treats "eu:settle" and "--task=eu" as several words and replaces only the last, so the candidates are cut accordingly.
   const whole = before + beginning;
   const cut = shell === "bash" && whole.endsWith(given[0] ?? "") ? whole.length - (given[0] ?? "").length : 0;
   const line = ({ value, description }: Candidate) =>
@@ -42,12 +42,12 @@ async function named({ named: thing, beginning, options }: Completion): Promise<
     const names = await namesOf(thing, beginning, { color: false, ...options, ...(file ? { file } : {}) });
     return names.map((value) => ({ value, description: "" }));
   } catch {
-    // The cluster is unreachable or refuses the request: there is nothing to offer.
+    // The cluster is unreachable or refuses the request, so no names are offered.
     return [];
   }
 }
 
-/** Names that start with `beginning`, up to a limit. */
+/** Returns names of the given kind that start with `beginning`, up to a limit. */
 export async function namesOf(
   thing: Named,
   beginning: string,
@@ -56,7 +56,7 @@ export async function namesOf(
   return (await namesAt(thing, beginning, options)).filter((name) => name.startsWith(beginning));
 }
 
-/** The names of one kind: of some kinds all names, of others only those that start with `beginning`. */
+/** Returns names of one kind. For some kinds the caller must still filter them by `beginning`. */
 async function namesAt(thing: Named, beginning: string, options: Parameters<typeof chosenReach>[0]): Promise<string[]> {
   if (thing === "profiles") return Object.keys(readProfiles(process.env).profiles);
   const reach = chosenReach(options);
@@ -133,7 +133,7 @@ complete -c carillon -f -a '(__carillon_complete)'
 `,
 };
 
-/** @throws USAGE */
+/** Prints the completion script for a shell. @throws USAGE for an unknown shell */
 export async function completionScript(shell: string, terminal: Terminal): Promise<ExitCode> {
   const script = scripts[shell];
   if (script === undefined)

@@ -1,7 +1,7 @@
 import type { Command, Option } from "commander";
 import type { CommonOptions } from "./store-choice.ts";
 
-/** The kinds of names that a word can hold, besides command names. */
+/** The kinds of names, other than command names, that can be completed. */
 export type Named = "tasks" | "calendars" | "groups" | "keys" | "nodes" | "profiles";
 
 export interface Candidate {
@@ -9,21 +9,21 @@ export interface Candidate {
   description: string;
 }
 
-/** The candidates for the last word. */
+/** The result of a completion: the candidates for the last word of a command line. */
 export interface Completion {
   candidates: Candidate[];
-  /** The kind of names from the cluster that are also candidates; null: none. */
+  /** The kind of names from the cluster that are candidates too; null: none. */
   named: Named | null;
   files: boolean;
-  /** The text that all candidates start with. */
+  /** The text with which all candidates start. */
   beginning: string;
-  /** The text before each candidate if the option's name and its value are one word: "--task=". */
+  /** The text before each candidate, such as "--task=", if the option's name and its value are one word. */
   before: string;
-  /** The options on the line that choose the cluster. */
+  /** The options on the line that select the cluster. */
   options: Pick<CommonOptions, "store" | "server" | "profile" | "directory" | "schema">;
 }
 
-/** The kind of an argument called `name`, by its command or that command's family. */
+/** The kind of names of an argument called `name`, by the name of its command or of that command's family. */
 const families: Readonly<Record<string, Named>> = {
   tasks: "tasks",
   export: "tasks",
@@ -33,7 +33,7 @@ const families: Readonly<Record<string, Named>> = {
   nodes: "nodes",
   profiles: "profiles",
 };
-/** The kind of an option's value, by the option's long name. */
+/** The kind of names that an option takes, by its long name. */
 const values: Readonly<Record<string, Named>> = {
   "--task": "tasks",
   "--group": "groups",
@@ -41,7 +41,10 @@ const values: Readonly<Record<string, Named>> = {
 };
 const takesFile = /\b(?:FILE|PATH)\b/;
 
-/** Pure: works from commander's own tree, so that it covers every command and option. @param words the last word is the one being typed */
+/**
+ * Computes the completion from commander's own tree, so that it covers every command and option. Without side effects.
+ * @param words the last word is the one being typed
+ */
 export function completionOf(program: Command, words: readonly string[]): Completion {
   const typed = words.at(-1) ?? "";
   const found: Completion = {
@@ -106,11 +109,11 @@ const split = (word: string): [name: string, value: string | undefined] => {
 const begun = (candidates: Candidate[], beginning: string) =>
   candidates.filter(({ value }) => value.startsWith(beginning));
 
-/** The options of the innermost command first. */
+/** Returns the visible options, those of the innermost command first. */
 const optionsOf = (path: readonly Command[]): Option[] =>
   [...path].reverse().flatMap((command) => command.options.filter(({ hidden }) => !hidden));
 
-/** The first clause of a description, which is enough beside a name. */
+/** Returns the first clause of a description, to be shown beside a name. */
 const brief = (text: string) => (text.split(/\.(?:\s|$)|[:;]/)[0] ?? "").trim();
 
 function ofValue(found: Completion, { long, flags, argChoices }: Option, typed: string): Completion {
@@ -135,7 +138,7 @@ function keep({ options }: Completion, { long }: Option, value: string): void {
 }
 
 /**
- * The words of a line as a shell would split it. The last word may be unfinished: inside a quote that is not closed, or empty after a
+ * Splits a line into words as a shell does. The last word may be unfinished: inside a quotation mark that is not closed, or empty after a
  * space.
  */
 export function wordsOf(line: string): string[] {

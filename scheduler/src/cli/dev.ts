@@ -7,7 +7,7 @@ import { JsonView, LiveView, PlainView, type View } from "./screen/views.ts";
 import { coordinationText, placeText } from "./store-choice.ts";
 import { Upcoming } from "./tasks/upcoming.ts";
 
-/** Runs a scheduler and a worker in one process, and shows a view of their activity. */
+/** Runs a scheduler and a worker in one process, and shows a live view of the runs. */
 export async function dev(file: string | undefined, options: NodeOptions, terminal: Terminal): Promise<ExitCode> {
   const view = viewFor(options, terminal);
   const towers = await makeTowers(file, deciding(options, view.log, { scheduler: true, worker: true }), view.log);
@@ -57,7 +57,7 @@ export async function dev(file: string | undefined, options: NodeOptions, termin
 }
 
 function viewFor({ logLevel }: NodeOptions, terminal: Terminal): View {
-  // The view itself shows what Carillon logs at level info.
+  // At level info the view already shows what Carillon would log.
   const level = logLevel === "info" ? "warn" : logLevel;
   if (terminal.json) return new JsonView(level === "warn" ? "info" : level);
   if (process.stdout.isTTY && process.env.TERM !== "dumb") return new LiveView(terminal.style, level);

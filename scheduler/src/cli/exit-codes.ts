@@ -1,6 +1,6 @@
 import { type ErrorCode, isCarillonError } from "../base/errors.ts";
 
-/** docs/cli.md lists the codes, and a test compares the two. */
+/** The exit codes; docs/cli.md lists them, and a test compares that page with this table. */
 export const exitCodes = {
   ok: 0,
   failed: 1,
@@ -15,12 +15,12 @@ export const exitCodes = {
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
 
 /**
- * The exit code of `diff`, `apply --plan` and `migrate --plan` when there is something to do, as that of diff(1); wrong usage of the first
- * two is 1.
+ * The exit code of `diff`, `apply --plan` and `migrate --plan` if there are pending changes, as that of diff(1). Wrong usage of `diff` and
+ * `apply --plan` gives 1, because it could not be distinguished otherwise.
  */
 export const changesExit: ExitCode = 2;
 
-/** The exit code of `check`, which speaks to monitors, if it could not look at all, such as after wrong usage. */
+/** The exit code of `check`, which monitors call, if it could not check anything, for example because of wrong usage. */
 export const unknownExit: ExitCode = 3;
 
 const notFound = new Set<ErrorCode>([
@@ -79,7 +79,7 @@ const failed = new Set<ErrorCode>([
   "PACKAGE_NEEDED",
 ]);
 
-/** Error codes for a server that cannot be reached, or that refuses the caller. */
+/** Error codes of a server that is unreachable or refuses the caller. */
 const server = new Set<ErrorCode>([
   "SERVER_UNREACHABLE",
   "SERVER_BUSY",
@@ -95,11 +95,11 @@ const server = new Set<ErrorCode>([
   "QUOTA_EXCEEDED",
 ]);
 
-/** The exit code of a command that ended with an error. An error without a Carillon code is a bug. */
+/** Returns the exit code for an error with which a command ended. An error that is not a CarillonError is a bug. */
 export function exitCodeOf(error: unknown): ExitCode {
   if (!isCarillonError(error)) return exitCodes.bug;
   if (notFound.has(error.code)) return exitCodes.notFound;
   if (/^(STORE|EMBEDDED|COORDINATION)_/.test(error.code) || server.has(error.code)) return exitCodes.store;
-  // Every other code means that the input was wrong: an option, a file, a schedule, a payload.
+  // All other codes mean that the user's input is wrong: an option, a file, a schedule, a payload.
   return failed.has(error.code) ? exitCodes.failed : exitCodes.usage;
 }

@@ -4,13 +4,13 @@ import type { ExitCode } from "./exit-codes.ts";
 // biome-ignore lint/suspicious/noExplicitAny: of whatever a command takes.
 type Work = (...given: any[]) => Promise<ExitCode>;
 
-/** The function of a command, whose module is loaded at its first use, so that `--help` and completion load none. */
+/** Returns a command's function, whose module is loaded at the first call, so that `--help` and completion load no module. */
 export const late = <Name extends string, Module extends Record<Name, Work>>(
   load: () => Promise<Module>,
   name: Name,
 ): Module[Name] => ((...given) => load().then((module) => module[name](...given))) as Module[Name];
 
-/** Loads a module that needs an optional peer package. @throws PACKAGE_NEEDED if the package is not installed */
+/** Wraps the load of a module that needs an optional peer package. @throws PACKAGE_NEEDED if the package is not installed */
 export const withPackage =
   <Module>(name: string, load: () => Promise<Module>): (() => Promise<Module>) =>
   () =>

@@ -30,8 +30,8 @@ export interface LoginOptions extends CommonOptions {
 const longestName = 100;
 
 /**
- * Signs in at a server and stores a token for the user as a profile. A password is used once, to create the token, and stored nowhere; a
- * given token is stored as it is.
+ * Signs in at a server and stores an API token for the user as a profile. A password is used only to create the token, and is not stored; a
+ * token that is given is stored as it is.
  */
 export async function login(address: string, options: LoginOptions, terminal: Terminal): Promise<ExitCode> {
   const url = serverUrl(address, "the server", process.env);
@@ -42,7 +42,7 @@ export async function login(address: string, options: LoginOptions, terminal: Te
   const before = Object.hasOwn(profiles.profiles, name) ? profiles.profiles[name] : undefined;
   const profile = options.withToken ? await givenToken(url) : await madeToken(url, options);
   writeProfiles({ current: name, profiles: { ...profiles.profiles, [name]: profile } }, process.env);
-  // The replaced token is revoked, since no profile holds it any more; if that fails, it stays valid until it expires.
+  // Revoke the token that was replaced, because no profile contains it any more. If that fails, it stays valid until it expires.
   if (before && before.token !== profile.token)
     await revoke(before).catch((error) => tellUnrevoked(before, error, terminal));
   if (terminal.json) terminal.object({ profile: name, ...shown(profile), current: true });
@@ -74,12 +74,12 @@ async function madeToken(url: string, { user: given, expires, code }: LoginOptio
   try {
     await signIn(code);
   } catch (error) {
-    // A person can look at the device; a script gives the code with --code.
+    // Ask for the code only on a terminal; a script passes it with --code.
     if (!isCarillonError(error, "SECOND_FACTOR_NEEDED") || !process.stdin.isTTY) throw error;
     await signIn(await firstLine("code of the second factor"));
   }
   try {
-    // The name of the token must be unique: signing in twice on one machine makes two tokens.
+    // Random digits make the token's name unique, because a second sign-in on this machine creates another token.
     const host = hostname()
       .replace(/[^\w.-]/g, "-")
       .slice(0, longestName / 2);
@@ -93,12 +93,12 @@ async function madeToken(url: string, { user: given, expires, code }: LoginOptio
     });
     return { server: url, token: made.secret, user: made.user, tokenName: made.name, expires: made.expires };
   } finally {
-    // The sign-in is no longer needed; if signing out fails, the sign-in expires within a day.
+    // The sign-in is not needed any more. If signing out fails, the sign-in expires within a day.
     await api.signOut().catch((error: unknown) => void error);
   }
 }
 
-/** An HTTP client that keeps the cookie of a sign-in for as long as it takes to create a token. */
+/** Creates an HTTP client that keeps the sign-in's cookie in memory, like a browser; used only until the token has been created. */
 function browserLike(url: string): Client {
   let cookie = "";
   const withCookie: typeof fetch = async (input, init = {}) => {
@@ -112,7 +112,7 @@ function browserLike(url: string): Client {
   return client({ server: url, fetch: withCookie });
 }
 
-/** Revokes the profile's token at its server, if `login` created the token, and removes the profile. */
+/** Removes the profile, and then revokes its token at the server if `login` created the token. */
 export async function logout(options: CommonOptions, terminal: Terminal): Promise<ExitCode> {
   const profiles = readProfiles(process.env);
   const name = options.profile ?? profiles.current;
@@ -143,7 +143,7 @@ async function revoke({ server: url, token, tokenName }: Profile): Promise<boole
   try {
     await api.revokeToken({ token: tokenName, reason: "carillon logout" });
   } catch (error) {
-    // The token has already ended.
+    // The token was revoked or has expired already.
     if (!isCarillonError(error, "SIGN_IN_NEEDED")) throw error;
   }
   return true;
@@ -200,7 +200,7 @@ export async function listProfiles(options: CommonOptions, terminal: Terminal): 
   return exitCodes.ok;
 }
 
-/** @throws PROFILE_UNKNOWN */
+/** Makes a profile the current one. @throws PROFILE_UNKNOWN */
 export async function useProfile(name: string, terminal: Terminal): Promise<ExitCode> {
   const profiles = readProfiles(process.env);
   const { server } = profileCalled(profiles, name);
@@ -210,7 +210,7 @@ export async function useProfile(name: string, terminal: Terminal): Promise<Exit
   return exitCodes.ok;
 }
 
-/** Reads one line from the terminal or from a pipe. */
+/** Reads one line from the terminal, after a prompt, or from a pipe. @throws USAGE if the input ends without a line */
 async function firstLine(what: string, { hidden = false } = {}): Promise<string> {
   const { stdin, stderr } = process;
   if (!stdin.isTTY) {

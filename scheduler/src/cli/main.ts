@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/** This file uses only syntax that any Node can parse, so that a Node that is too old gives a message and not a syntax error. */
+/** This file uses only syntax that old versions of Node can parse, so that these print this message instead of a syntax error. */
 const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
 if (major < 20 || (major === 20 && minor < 19)) {
   process.stderr.write(
@@ -10,8 +10,8 @@ if (major < 20 || (major === 20 && minor < 19)) {
 const { main } = await import("./program.ts");
 const { exitAfterOutput } = await import("./readers.ts");
 const exit = await main(process.argv.slice(2));
-// Exits explicitly, because handles that a user's file left open (a pool, a timer) must not keep an ended command alive. The empty write
-// comes first because a stream reports an error only after its writes.
+// Exit explicitly, because handles that a user's file left open (a pool, a timer) would keep the finished command alive. The empty write
+// comes first, because a stream reports an error only after its pending writes.
 process.stdout.write("", () => setImmediate(() => process.exit(exitAfterOutput(exit))));
 
 export {};

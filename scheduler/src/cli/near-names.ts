@@ -13,19 +13,19 @@ const unknown: Partial<Record<ErrorCode, Named>> = {
   PROFILE_UNKNOWN: "profiles",
 };
 
-/** Adds the nearest existing name to the error, if a word of the command line is an unknown name. */
+/** If a word of the command line is an unknown name, adds the most similar existing name to the error. */
 export async function withNearName(error: unknown, words: readonly string[], options: CommonOptions): Promise<unknown> {
   const thing = isCarillonError(error) ? unknown[error.code] : undefined;
   if (!isCarillonError(error) || thing === undefined) return error;
   const word = words.find((one) => error.message.includes(one));
   if (word === undefined || error.message.includes("did you mean")) return error;
-  // Only names in the same namespace with the same first letter are compared.
+  // Only names in the same namespace and with the same first letter are compared.
   const beginning = word.slice(0, word.lastIndexOf("/") + 2);
   try {
     const near = meant(word, await namesOf(thing, beginning, options));
     const { code, hint, cause, path } = error;
     return new CarillonError(code, `${error.message}${near}`, { hint, cause, path });
   } catch {
-    return error; // the names cannot be read, so the original error is reported
+    return error; // The names cannot be read, so the original error is reported.
   }
 }

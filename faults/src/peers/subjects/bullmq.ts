@@ -1,7 +1,7 @@
 /**
- * BullMQ (https://docs.bullmq.io/guide/jobs/stalled, …/going-to-production): the check for stalled jobs finds a worker that does not renew
- * its lock; both intervals are shortened from 30 s to 5. A job may stall more than once before it fails for good, and its connection
- * retries for ever.
+ * BullMQ (https://docs.bullmq.io/guide/jobs/stalled, …/going-to-production). Its check for stalled jobs finds jobs whose worker no longer
+ * renews their lock; the lock's duration and the check's interval are shortened from 30 s to 5 s. A job may stall 25 times before it fails
+ * for good, and connections retry without limit.
  */
 import { concurrency, lockMs, peer, recurring, type Subject } from "../subject.ts";
 
@@ -22,7 +22,7 @@ interface BullMQ {
 
 const queueName = "slots";
 const again = { attempts: 25 };
-// The log is ignored, because it repeats errors of the connections that the harness cuts; the notes show the consequences.
+// Errors are ignored, because they only report the connections that the harness cuts; the log of executions shows the consequences.
 const unheard = () => undefined;
 
 function connectionOf(store: string): object {
@@ -41,7 +41,8 @@ export const subject: Subject = {
         opts: { jobId: key, delay: Math.max(0, dueMs - Date.now()), ...again },
       })),
     );
-    // A pattern: with `every`, its slots would begin at an arbitrary moment, and a missing slot could not be detected.
+    // A cron pattern has known slots. With `every`, the slots would begin at an arbitrary moment, so that missing slots could not be
+    // detected.
     await queue.upsertJobScheduler("every", { pattern: "* * * * * *" }, { name: "every", data: {}, opts: again });
     await queue.close();
   },
@@ -49,7 +50,7 @@ export const subject: Subject = {
     const { Worker } = (await peer("bullmq")) as BullMQ;
     const worker = new Worker(
       queueName,
-      // A scheduler's job is called after its time: repeat:every:1700000000000.
+      // The id of a scheduler's job contains the slot's time: repeat:every:1700000000000.
       ({ id, name, data }) =>
         handle(name === "every" ? recurring(Number(id.slice(id.lastIndexOf(":") + 1))) : data.key),
       {

@@ -1,6 +1,6 @@
 /**
- * Carillon: only the session's timeout is shortened, from 10 s to 4 s. With the grace of 1 s, a dead worker's runs go on after about the
- * lock time of the others. No slot is given up for being late, as with the others.
+ * Carillon with only its session timeout shortened, from 10 s to 4 s: with the grace of 1 s, the runs of a dead worker run again after
+ * about the lock time of the peers. No slot is dropped for being late, as with the peers.
  */
 
 import { silentLog } from "../../../../scheduler/src/base/log.ts";

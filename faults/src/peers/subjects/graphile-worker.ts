@@ -1,6 +1,6 @@
 /**
- * graphile-worker (https://worker.graphile.org/docs/error-handling): jobs of a worker that was killed "remain locked for at
- * least 4 hours", for which there is no setting; its Pro version has a heartbeat. Crontab lines catch up what they missed.
+ * graphile-worker (https://worker.graphile.org/docs/error-handling): jobs of a killed worker "remain locked for at least 4 hours", which
+ * cannot be configured; only its Pro version has a heartbeat. Its cron items catch up the slots that they missed.
  */
 import { concurrency, peer, recurring, type Subject } from "../subject.ts";
 
@@ -38,10 +38,10 @@ export const subject: Subject = {
   },
   async work({ store }, handle) {
     const { run, parseCronItems, Logger } = (await peer("graphile-worker")) as Worker;
-    // The log is ignored, because it repeats errors of the connections that the harness cuts; the notes show the consequences.
+    // Errors are ignored, because they only report the connections that the harness cuts; the log of executions shows the consequences.
     const logger = new Logger(() => () => undefined);
     const worker = {
-      // Without batched completions a failed completion is an unhandled rejection, which ends the process.
+      // A delay of 0 batches completions. Without batches a failed completion is an unhandled rejection, which ends the process.
       completeJobBatchDelay: 0,
       failJobBatchDelay: 0,
       connectionString: store,
@@ -55,7 +55,7 @@ export const subject: Subject = {
       { [task]: ({ key, _cron }) => handle(key ?? recurring(Date.parse(_cron?.ts ?? ""))) },
       parseCronItems(crons),
     );
-    // As its docs recommend: the process ends with the runner, once that has put back its jobs, and is restarted.
+    // As its docs recommend, the process exits when the runner ends, which has by then released its jobs; the supervisor restarts it.
     promise.then(
       () => process.exit(1),
       () => process.exit(1),

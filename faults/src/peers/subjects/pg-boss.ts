@@ -1,7 +1,7 @@
 /**
  * pg-boss (https://pgboss.io/api/queues): a job that has been active for longer than `expireInSeconds` (default 15 minutes) is retried at
- * the next check (default each minute); 5 s and each second here. Its heartbeat begins at 10 s, which is longer. A schedule that missed its
- * time is caught up.
+ * the next check (default each minute). Here the values are 5 s and 1 s. Its heartbeat is not used, because the minimum of 10 s is longer.
+ * A schedule that missed its time is caught up once.
  */
 import { createHash } from "node:crypto";
 import { concurrency, lockMs, peer, recurring, type Subject } from "../subject.ts";
@@ -34,7 +34,7 @@ async function bossOf(store: string): Promise<Boss> {
     cronWorkerIntervalSeconds: 1,
     cronMonitorIntervalSeconds: 1,
   });
-  // The log is ignored, because it repeats errors of the connections that the harness cuts; the notes show the consequences.
+  // Errors are ignored, because they only report the connections that the harness cuts; the log of executions shows the consequences.
   boss.on("error", () => undefined);
   await boss.start();
   return boss;
@@ -55,14 +55,14 @@ export const subject: Subject = {
     const boss = await bossOf(store);
     const options = { localConcurrency: concurrency, pollingIntervalSeconds: 0.5, notifyPollingIntervalSeconds: 0.5 };
     await boss.work(queueName, { ...options, includeMetadata: true }, async (jobs) => {
-      // Its job does not carry its slot's time; the job is made within that minute.
+      // A scheduled job does not contain its slot's time, but it is created within the slot's minute.
       for (const { data, createdOn } of jobs)
         await handle(data.key ?? recurring(Math.floor(createdOn.getTime() / minuteMs) * minuteMs));
     });
   },
 };
 
-/** Equal for equal keys, so that a key is added once. */
+/** Returns a UUID that is equal for equal keys, so that a key is added only once. */
 function uuidOf(key: string): string {
   const hex = createHash("sha256").update(key).digest("hex");
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`;

@@ -4,12 +4,12 @@ import type { SecretKeys } from "./secret-keys.ts";
 import type { SecretStore } from "./secret-store.ts";
 import { HandedSecrets, Secrets } from "./secrets.ts";
 
-/** A process's keys for secrets, and the values that it has handed out. */
+/** A process's keys for secrets, and the redactor that contains the secret values which the process has read. */
 export class OwnSecrets {
   readonly redactor = new Redactor();
   readonly keys: SecretKeys;
 
-  /** @throws OPTION_INVALID, FILE_INVALID */
+  /** @param given as for `readSecretKeys` @throws OPTION_INVALID, FILE_INVALID, SECRET_KEY_OPEN */
   constructor(given: string | string[] | undefined) {
     this.keys = readSecretKeys(given);
   }

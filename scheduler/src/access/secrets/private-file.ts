@@ -5,8 +5,8 @@ const groupReads = 0o040;
 const othersReach = 0o037;
 
 /**
- * True if users other than the owner and root may read or change the file. The file's group may read it if this process belongs to that
- * group: Kubernetes mounts secrets this way for `fsGroup`, and systemd shows a credential this way, with root's group, if an ACL gives one
+ * True if users other than the owner and root may read or change the file. The file's group may read it if this process belongs to the
+ * group, as with `fsGroup` in Kubernetes. Root's group may read it too, because a systemd credential has that group when an ACL gives one
  * user access.
  * @param groups the groups of this process
  */
@@ -14,7 +14,7 @@ export function isOpenToOthers({ mode, gid }: { mode: number; gid: number }, gro
   return (mode & othersReach) !== 0 || ((mode & groupReads) !== 0 && gid !== 0 && !groups.includes(gid));
 }
 
-/** As `isOpenToOthers`, for this process's groups; never true on Windows, which has no file modes. */
+/** As `isOpenToOthers`, with this process's groups; always false on Windows, which has no file modes. */
 export function isOpenHere(found: { mode: number; gid: number }): boolean {
   const groups = [process.getegid?.() ?? 0, ...(process.getgroups?.() ?? [])];
   return process.platform !== "win32" && isOpenToOthers(found, groups);
@@ -22,13 +22,13 @@ export function isOpenHere(found: { mode: number; gid: number }): boolean {
 
 export interface PrivateFile {
   path: string;
-  /** What the file contains, as the subject of a sentence: "keys for secrets". */
+  /** The file's content as the subject of a sentence in an error, such as "keys for secrets". */
   holds: string;
-  /** Advice if the file cannot be read. */
+  /** Advice for the user if the file cannot be read. */
   hint: string;
 }
 
-/** The text of a file that no other user may read. @throws SECRET_KEY_OPEN, FILE_INVALID */
+/** Returns the text of a file. @throws SECRET_KEY_OPEN if other users may read or change the file, FILE_INVALID if it cannot be read */
 export function readPrivate({ path, holds, hint }: PrivateFile): string {
   try {
     const file = openSync(path, "r");

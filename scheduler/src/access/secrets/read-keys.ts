@@ -6,7 +6,10 @@ const file = {
   hint: "Give the path of a file with one key a line; `carillon secrets key` makes one.",
 };
 
-/** Reads the keys that the option names, or else the environment. @throws OPTION_INVALID, FILE_INVALID, SECRET_KEY_OPEN */
+/**
+ * Reads the keys from the option, or if it is undefined from CARILLON_SECRET_KEYS. Each text is a key, or `file:PATH` of a file with keys.
+ * @throws OPTION_INVALID, FILE_INVALID, SECRET_KEY_OPEN
+ */
 export function readSecretKeys(given: string | string[] | undefined): SecretKeys {
   const texts = given === undefined ? (process.env.CARILLON_SECRET_KEYS ?? "").split(",") : [given].flat();
   return new SecretKeys(texts.flatMap(keysOf));

@@ -1,25 +1,28 @@
-/** Redacts secret values that were handed out from everything that is written. Pure, except for the values that it remembers. */
+/**
+ * Replaces secret values that handlers have read: in the log lines, results, errors and progress of runs, and in a process's own log.
+ * Without side effects, except that it remembers the values.
+ */
 import type { Json } from "../../base/json.ts";
 import { limits } from "../../base/limits.ts";
 import type { Log } from "../../base/log.ts";
 import type { Verdict } from "../../run/claim-store.ts";
 import type { LogLine } from "../../run/run-record.ts";
 
-/** A cut value with fewer letters than this cannot be distinguished from other text. */
+/** A secret that the end of a text cuts off is redacted only from this many letters on; fewer could be ordinary text. */
 const leastCut = 8;
 
 /**
- * The secret values that this process has handed out. Finds each value as a whole, in its JSON, base64 and URL forms, each of its lines,
- * and a value that the end of a text cuts off. If no value was handed out, it costs one check of a field.
+ * The secret values that handlers of this process have read. Finds each value as a whole, in its JSON, base64 and URL forms, each of its
+ * lines, and a value that the end of a text cuts off. Without any value a call costs one comparison.
  */
 export class Redactor {
-  /** For each value, its name and the forms in which it may appear. */
+  /** The name of each secret value, and the forms in which the value may appear. */
   readonly #known = new Map<string, { name: string; forms: string[] }>();
   #names = new Map<string, string>();
-  /** Built when it is first needed after a value was added. */
+  /** The search pattern; built at its first use after a value was added. */
   #made: RegExp | undefined;
 
-  /** Only the latest `limits.secretsRemembered` values are remembered. */
+  /** Remembers a value; only the last `limits.secretsRemembered` values added are remembered. */
   add(name: string, value: string): void {
     if (this.#known.has(value)) return;
     this.#known.set(value, { name, forms: formsOf(value) });
@@ -56,7 +59,7 @@ export class Redactor {
     return whole;
   }
 
-  /** Redacts texts, numbers and names within the value. */
+  /** Returns the JSON value with secrets redacted in its texts, numbers and property names. */
   value(value: Json): Json {
     if (!this.active) return value;
     if (typeof value === "string") return this.text(value);
@@ -66,7 +69,7 @@ export class Redactor {
     return Object.fromEntries(Object.entries(value).map(([name, part]) => [this.text(name), this.value(part)]));
   }
 
-  /** Redacts within the values of a JSON text, so that the text stays valid JSON. */
+  /** Redacts the values in a JSON text; the result is valid JSON. */
   json<Text extends string | null>(text: Text): Text {
     return text === null || !this.active ? text : (JSON.stringify(this.value(JSON.parse(text) as Json)) as Text);
   }
@@ -86,7 +89,7 @@ export class Redactor {
     return { ...verdict, result: this.json(verdict.result), error: this.json(verdict.error) };
   }
 
-  /** Wraps a process's own log, so that no secret of the run gets into it. */
+  /** Wraps a log so that all its lines are redacted. */
   log(log: Log): Log {
     const at = (level: keyof Log) => (fields: object, message: string) =>
       this.active ? log[level](this.#fields(fields), this.text(message)) : log[level](fields, message);

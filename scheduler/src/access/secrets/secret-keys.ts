@@ -1,4 +1,4 @@
-/** Envelope encryption: each value is sealed by a data key of its own, and the data key is wrapped by a key that the store never has. */
+/** Envelope encryption: each value is encrypted with its own data key, and the data key with a key that is never stored in the database. */
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
 import { CarillonError } from "../../base/errors.ts";
 
@@ -6,15 +6,15 @@ const keyBytes = 32;
 const ivBytes = 12;
 const tagBytes = 16;
 
-/** A secret's value as the store keeps it. */
+/** A secret's value as stored: the encrypted data key (`wrapped`) and the encrypted value (`sealed`). */
 export interface Sealed {
-  /** The id of the key that wrapped the data key. */
+  /** The id of the key that encrypted the data key. */
   keyId: string;
   wrapped: Buffer;
   sealed: Buffer;
 }
 
-/** The secret and version that a value belongs to. Sealing binds the value to both, so that one row's value cannot replace another's. */
+/** The name and version to which the encryption binds a value, so that one row's value cannot replace another's. */
 export interface SecretPlace {
   name: string;
   version: number;
@@ -28,13 +28,13 @@ interface Key {
 export const makeSecretKey = (): string => randomBytes(keyBytes).toString("base64");
 
 /**
- * This process's keys: the first key wraps new data keys, and all keys open. A hash identifies each key, because two keys could be given
+ * This process's keys. The first key encrypts new data keys; every key can decrypt. A key's id is its hash, because two keys could be given
  * the same name.
  */
 export class SecretKeys {
   #keys: readonly Key[];
 
-  /** @throws OPTION_INVALID; the error does not contain the text that was given */
+  /** @throws OPTION_INVALID if a text is not a key; the error does not contain the text */
   constructor(texts: readonly string[]) {
     this.#keys = texts.map((text, at) => {
       const bytes = Buffer.from(text, "base64");
@@ -49,7 +49,7 @@ export class SecretKeys {
     });
   }
 
-  /** The id of the key that wraps new data keys. @throws SECRET_KEY_MISSING */
+  /** The id of the key that encrypts new data keys. @throws SECRET_KEY_MISSING if there is no key */
   get present(): string {
     return this.#first().id;
   }
@@ -67,12 +67,12 @@ export class SecretKeys {
     return this.#keys.map(({ id }) => id).join() === other.#keys.map(({ id }) => id).join();
   }
 
-  /** Replaces the keys; every user of this object uses the new keys from now on. */
+  /** Replaces the keys for all users of this object. */
   exchange(others: SecretKeys): void {
     this.#keys = others.#keys;
   }
 
-  /** @throws SECRET_KEY_MISSING */
+  /** Encrypts a value. @throws SECRET_KEY_MISSING if there is no key */
   seal(value: string, place: SecretPlace): Sealed {
     const key = this.#first();
     const dataKey = randomBytes(keyBytes);
@@ -80,12 +80,12 @@ export class SecretKeys {
     return { keyId: key.id, wrapped: encrypt(key.bytes, dataKey, bound(key.id, place)), sealed };
   }
 
-  /** @throws SECRET_KEY_MISSING, SECRET_INVALID if the value was tampered with */
+  /** Decrypts a value. @throws SECRET_KEY_MISSING if this process lacks its key, SECRET_INVALID if the value was tampered with */
   open({ keyId, wrapped, sealed }: Sealed, place: SecretPlace): string {
     return decrypt(this.#dataKey(keyId, wrapped, place), sealed, bound("value", place), place).toString();
   }
 
-  /** Wraps the data key with the present key; the value itself is not read. @throws as `open` */
+  /** Encrypts the data key again with the first key; the value itself is not decrypted. @throws as `open` */
   rewrap({ keyId, wrapped }: Omit<Sealed, "sealed">, place: SecretPlace): Omit<Sealed, "sealed"> {
     const key = this.#first();
     const dataKey = this.#dataKey(keyId, wrapped, place);

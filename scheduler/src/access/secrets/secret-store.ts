@@ -8,7 +8,7 @@ export interface SecretRecord {
   version: number;
   /** The tasks whose runs may read it; null: all tasks of the namespace `default`. */
   tasks: string[] | null;
-  /** The key that wraps the present version. */
+  /** The id of the key that encrypts the data key of the present version. */
   keyId: string;
   author: string;
   reason: string;
@@ -21,15 +21,15 @@ export interface SecretVersion {
   author: string;
   reason: string;
   changedMs: number;
-  /** True if the value is still stored, as it is for the present version and the one before it. */
+  /** True if the value is still stored; this applies to the present version and the version before it. */
   kept: boolean;
 }
 
-/** The part of the store's port that keeps secrets, in sealed form. Each change has its audit entry in its transaction. */
+/** The part of the store's port that stores secrets, encrypted. Each change adds its audit entry in the same transaction. */
 export interface SecretStore {
   /**
-   * Stores the next version, and destroys the value of the version before the last. @param seal seals the value for the version number that
-   * it receives
+   * Stores the next version, and deletes the value of the version two before it.
+   * @param seal encrypts the value for the version number that it receives
    */
   set(
     name: string,
@@ -37,17 +37,17 @@ export interface SecretStore {
     tasks: string[] | null | undefined,
     change: Change,
   ): Promise<SecretRecord>;
-  /** Ordered by name. */
+  /** Returns up to `limit` secrets after the name `afterName`, ordered by name. */
   list(afterName: string, limit: number): Promise<SecretRecord[]>;
   /** @throws SECRET_UNKNOWN */
   find(name: string): Promise<SecretRecord>;
-  /** Newest first. */
+  /** Returns the secret's versions, newest first. */
   versions(name: string): Promise<SecretVersion[]>;
-  /** Removes the secret and destroys all its values. @throws SECRET_UNKNOWN */
+  /** Removes the secret and all its values. @throws SECRET_UNKNOWN */
   remove(name: string, change: Change): Promise<void>;
   /**
-   * Rewraps with the key `keyId` the data keys of up to `limit` versions that another key wraps.
-   * @returns how many were rewrapped, and how many are left
+   * Encrypts the data keys of up to `limit` versions again with the key `keyId`; versions that have this key already are skipped.
+   * @returns the number of versions changed, and the number left
    */
   rewrap(
     keyId: string,
@@ -56,7 +56,7 @@ export interface SecretStore {
     change: Change,
   ): Promise<{ rewrapped: number; left: number }>;
   /**
-   * Returns the sealed value for a claimed run. @param version default: the present version
+   * Returns the encrypted value for a claimed run. @param version null: the present version
    * @throws FENCE_STALE if the run no longer has this claim, SECRET_UNKNOWN, SECRET_FORBIDDEN
    */
   sealedFor(asking: AskingRun, name: string, version: number | null): Promise<Sealed & SecretPlace>;

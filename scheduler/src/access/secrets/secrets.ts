@@ -7,13 +7,13 @@ import { Redactor } from "./redactor.ts";
 import type { SecretKeys } from "./secret-keys.ts";
 import type { SecretRecord, SecretStore } from "./secret-store.ts";
 
-/** The source of secrets for a run's handler: the store, or a server. */
+/** Reads secrets for a run's handler: directly from the store, or through a server. */
 export interface SecretSource {
   /** @throws SECRET_UNKNOWN, SECRET_FORBIDDEN, SECRET_KEY_MISSING, FENCE_STALE */
   open(asking: AskingRun, name: string, version: number | null): Promise<string>;
 }
 
-/** The secrets that a worker hands to its runs. Redacts every value that it has handed out from everything that the runs write. */
+/** Reads secrets for the runs of a worker, and remembers each value, so that the runs' output is redacted. */
 export class HandedSecrets {
   readonly redactor: Redactor;
   readonly #source: SecretSource;
@@ -29,7 +29,7 @@ export class HandedSecrets {
     return value;
   }
 
-  /** Refuses a text that contains a secret's value, because text for other runs is stored unredacted. @throws SECRET_EXPOSED */
+  /** @throws SECRET_EXPOSED if the text contains a secret's value, because payloads for other runs are stored unredacted */
   refuseExposed(text: string | null, what: string): void {
     if (!this.redactor.exposes(text)) return;
     throw new CarillonError("SECRET_EXPOSED", `${what} has a secret's value in it`, {
@@ -38,7 +38,7 @@ export class HandedSecrets {
   }
 }
 
-/** @throws SECRET_INVALID */
+/** Checks a secret's name and value. @throws SECRET_INVALID */
 export function checkSecret(name: string, value: string): void {
   checkSecretName(name);
   const wrong = (what: string, hint: string) => new CarillonError("SECRET_INVALID", what, { hint });
@@ -52,7 +52,7 @@ export function checkSecret(name: string, value: string): void {
     throw wrong(`a secret's value is larger than ${limits.secretBytes} bytes`, "Keep the data elsewhere.");
 }
 
-/** Secrets for a process with access to the store and the keys. */
+/** Reads and writes secrets in a process that has access to the store and has the keys. */
 export class Secrets implements SecretSource {
   readonly #store: SecretStore;
   readonly #keys: SecretKeys;
@@ -62,13 +62,13 @@ export class Secrets implements SecretSource {
     this.#keys = keys;
   }
 
-  /** @param tasks undefined: unchanged @throws SECRET_INVALID, SECRET_KEY_MISSING */
+  /** Stores a new version of a secret. @param tasks undefined: unchanged @throws SECRET_INVALID, SECRET_KEY_MISSING */
   async set(name: string, value: string, tasks: string[] | null | undefined, change: Change): Promise<SecretRecord> {
     checkSecret(name, value);
     return this.#store.set(name, (version) => this.#keys.seal(value, { name, version }), tasks, change);
   }
 
-  /** @throws SECRET_KEY_MISSING */
+  /** Encrypts up to `limit` data keys again with the first key. @throws SECRET_KEY_MISSING */
   rewrap(change: Change, limit: number): Promise<{ rewrapped: number; left: number }> {
     const { present } = this.#keys;
     return this.#store.rewrap(present, (old, place) => this.#keys.rewrap(old, place), limit, change);

@@ -7,11 +7,11 @@ import { duration, id, maybeTime, name, page, paged, reason, route, text, time, 
 const role = z.enum(roles);
 const scope = z.enum(scopes as [Scope, ...Scope[]]);
 const userName = name(100);
-/** A password longer than bcrypt's 72 bytes is hashed as a whole; a password above this limit is refused. */
+/** The whole password is hashed, up to this length; scrypt does not truncate at 72 bytes, as bcrypt does. Longer passwords are refused. */
 export const password = z.string().min(1).max(limits.passwordLength);
 
 const namespace = name(namespaceLength);
-/** The role in every namespace is listed as the namespace `*`. */
+/** A user's roles; the role in every namespace is listed with the namespace `*`. */
 const grants = z.array(z.strictObject({ namespace: z.string(), role }));
 const temporary = z
   .boolean()

@@ -172,7 +172,7 @@ export const runRoutes = {
     summary: "Runs: what is under way or overdue by due time, then what ended, newest first",
     query: z.strictObject({
       ...paged,
-      // The cursor contains the live runs that earlier pages have shown.
+      // The cursor is long, because it contains the ids of the live runs that earlier pages have shown.
       cursor: text(7_500).optional().describe("`next` of the page before."),
       task: taskName.optional().describe("Only runs of this task, which may be one that was removed."),
       state: z

@@ -1,4 +1,4 @@
-/** A task's options in the contract, generated from their table. The library's check refuses options that cannot be combined. */
+/** The schemas of a task's options, generated from the table of options. The library checks which options can be combined. */
 import { z } from "zod";
 import { limits } from "../../base/limits.ts";
 import type { FieldShape, Shape } from "../../task/kinds/kinds.ts";
@@ -84,8 +84,8 @@ const schedule = z
   .meta({ id: "Schedule" });
 
 /**
- * The server reads a schedule as from a file: the library's check names what is wrong, whereas a union of schemas would only report that
- * none fits.
+ * The API accepts a schedule in the form of its answers, or in the form of task files. The library validates it, because its error says
+ * what is wrong, whereas a union of schemas would only report that no member matches.
  */
 const givenSchedule = z
   .union([schedule, text(limits.ruleTextLength), z.record(z.string(), json)])
@@ -93,7 +93,7 @@ const givenSchedule = z
     'As an answer has it, or in the words of a file: "0 2 * * *", "every Monday at 09:00", { cron: "0 2 * * *", zone: "Europe/Berlin" }, { every: "5m" }, { rrule: "FREQ=DAILY", start: "2027-01-01T09:00" }, { at: "2027-01-01T00:00:00Z" } or "manual".',
   );
 
-/** A schedule in the notation of task files, as `cron`, `every`, `rrule` and `at` take it. */
+/** A schedule in the notation of task files: a text, or the arguments of `cron`, `every`, `rrule` or `at`. */
 export type WordedSchedule =
   | string
   | (({ cron: string } | { every: string | number } | { rrule: string } | { at: string | number }) &
@@ -104,8 +104,8 @@ function schemaOf(shape: Shape): z.ZodType {
     case "duration":
       return duration;
     case "count":
-      // Documented here, and checked by the library: its error names the option, whereas a union of schemas would only report that none
-      // fits.
+      // The limits are only documented here. The library checks them, because its error names the option, whereas a union of schemas would
+      // only report that no member matches.
       return z.int().meta({ minimum: shape.least, maximum: shape.most });
     case "share":
       return z.number().meta({ minimum: 0, maximum: 1 });
@@ -149,10 +149,10 @@ const rows = optionRows.map(([option, { kind, nullable, description }]) => {
 
 export const optionSchema = (option: OptionName): z.ZodType => schemaOf(options[option].kind.shape);
 
-/** An edit may contain only some fields of a policy. */
+/** The type of a policy in an edit, which may contain only some of the policy's fields. */
 type Some<Option> = Option | (Option extends object ? Partial<Option> : never);
 
-/** The options in code (TaskOptions), where a schedule's fields that have defaults may be left out. */
+/** Task options (TaskOptions) as a request contains them: fields of a schedule that have defaults may be omitted. */
 export type GivenOptions = Omit<TaskOptions, "schedule" | "retry" | "misfire"> & {
   schedule?: z.input<typeof schedule> | WordedSchedule;
   retry?: Some<TaskOptions["retry"]>;

@@ -110,7 +110,7 @@ export async function setRule(
   });
 }
 
-/** @throws FILE_INVALID */
+/** Reads an alarm rule from a YAML file. @throws FILE_INVALID */
 function readRule(file: string): RuleContent {
   const [read] = yamlDocuments(textOfFile(file, `Give the path of a YAML file; see ${page}.`));
   if (read && "problem" in read)

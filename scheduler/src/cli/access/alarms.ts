@@ -18,7 +18,7 @@ const openObject = ({ openedMs, lastMs, runId, seen, silencedUntilMs, ...rest }:
   acknowledged: seen && { at: isoTime(seen.atMs), by: seen.by, why: seen.why },
 });
 
-/** Why the alarm sends no messages now: it was acknowledged, or it is silenced; "": it sends them. */
+/** Describes why the alarm sends no messages now: it was acknowledged or is silenced; "" if it sends messages. */
 function quietText({ seen, silencedUntilMs }: AlarmRecord): string {
   if (seen) return `known to ${plain(seen.by)}${seen.why === "" ? "" : ` (${plain(seen.why)})`}; `;
   return silencedUntilMs === null ? "" : `silenced until ${isoTime(silencedUntilMs)}; `;

@@ -1,9 +1,9 @@
-/** An exported audit as lines of JSON: see docs/audit.md. */
+/** Reads and writes an exported audit, whose lines are JSON: see docs/audit.md. */
 import { createReadStream } from "node:fs";
 import { type AuditChain, type ChainPlace, parsePlace, placeText } from "../../access/audit-chain.ts";
 import { CarillonError, messageOf } from "../../base/errors.ts";
 
-/** A row with its place in the chain; null: the row is from before the chain. */
+/** One audit row, with its number and hash in the chain; null if the row is older than the chain. */
 export interface ChainLine {
   place: ChainPlace | null;
   content: string;
@@ -20,7 +20,7 @@ export const firstLine = ({ anchor, olderRows, head }: AuditChain): string =>
     head: placeText(head),
   });
 
-/** The content is written exactly as it was hashed. */
+/** Formats a row as a line. The content is written as the text that was hashed. */
 export const rowLine = ({ place, content }: ChainLine): string =>
   place === null
     ? `{"content":${content}}`
@@ -30,12 +30,12 @@ export const lastLine = (head: ChainPlace): string => JSON.stringify({ end: true
 
 const rowShape = /^\{(?:"seq":(\d{1,15}),"hash":"([0-9a-f]{64})",)?"content":(\{.*\})\}$/s;
 
-/** Reads the file line by line, because it may be larger than memory. */
+/** Reads an exported audit line by line, because the file may be larger than memory. */
 export class AuditFile {
   readonly #path: string;
   readonly #lines: AsyncIterator<string>;
   #number = 0;
-  /** The chain's head from the last line; null until that line has been read. */
+  /** The chain's head from the file's last line; null until that line has been read. */
   end: ChainPlace | null = null;
 
   constructor(path: string) {
@@ -43,7 +43,7 @@ export class AuditFile {
     this.#lines = this.#read();
   }
 
-  /** @throws FILE_INVALID */
+  /** Reads the first line, which describes the chain. @throws FILE_INVALID */
   async chain(): Promise<AuditChain> {
     const text = await this.#next();
     const first = this.#parsed(text ?? "") as { carillon?: string; format?: number; anchor?: string; head?: string };
@@ -59,7 +59,7 @@ export class AuditFile {
     };
   }
 
-  /** @throws FILE_INVALID */
+  /** Reads the rows, and the last line. @throws FILE_INVALID */
   async *rows(): AsyncIterable<ChainLine> {
     for (let text = await this.#next(); text !== null; text = await this.#next()) {
       if (this.end) throw this.#invalid("goes on after its last line");
@@ -80,7 +80,7 @@ export class AuditFile {
     return value;
   }
 
-  /** Only LF ends a line, because texts may contain other line separators. */
+  /** Yields the lines. Only LF ends a line, because texts in the JSON may contain other line separators. */
   async *#read(): AsyncGenerator<string> {
     let rest = "";
     try {
@@ -100,7 +100,7 @@ export class AuditFile {
       const value: unknown = JSON.parse(text);
       if (typeof value === "object" && value !== null) return value;
     } catch {
-      // The error below reports this, with the line's number.
+      // The error below reports this with the line's number.
     }
     throw this.#invalid("is no line of JSON");
   }

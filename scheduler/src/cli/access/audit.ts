@@ -11,7 +11,7 @@ import { plain } from "../screen/text.ts";
 import { type CommonOptions, withStore } from "../store-choice.ts";
 import { AuditFile, type ChainLine, firstLine, lastLine, rowLine } from "./audit-file.ts";
 
-/** Younger rows are never pruned, in milliseconds. */
+/** Rows younger than this many ms are never pruned. */
 const leastAgeMs = 86_400_000;
 
 export interface VerifyOptions extends CommonOptions {
@@ -23,7 +23,7 @@ async function* linesOf({ audit }: Cluster): AsyncIterable<ChainLine> {
   for await (const { content, ...place } of audit.chained()) yield { place, content };
 }
 
-/** @param each called with each row in turn */
+/** Checks the rows against the chain. @param each called with each row in turn */
 async function checked(
   chain: AuditChain,
   lines: AsyncIterable<ChainLine>,
@@ -39,7 +39,7 @@ async function checked(
   return check.end();
 }
 
-/** @param file the path of an exported audit; undefined: checks the audit of the store or server */
+/** Verifies an audit. @param file the path of an exported audit; undefined: the audit of the store or server is verified */
 export async function verifyAudit(
   file: string | undefined,
   options: VerifyOptions,
@@ -59,7 +59,7 @@ export async function verifyAudit(
       const chain = await cluster.audit.chain();
       const found = await checked(chain, linesOf(cluster), head);
       const { anchor, olderRows } = found.fault ? await cluster.audit.chain() : chain;
-      // If rows were pruned during the check, the result is void: they would look as if they were missing.
+      // If rows were pruned during the check, repeat it, because the pruned rows would look like missing ones.
       if (anchor.seq === chain.anchor.seq && olderRows === chain.olderRows) return tell(found, terminal);
     }
   });
@@ -77,7 +77,7 @@ function tell({ head, rows, olderRows, fault }: ReturnType<ChainCheck["end"]>, t
   return fault ? exitCodes.problems : exitCodes.ok;
 }
 
-/** Checks the rows while writing them: a row that fails the check is still written, and reported. */
+/** Exports the audit to stdout and checks each row. A row that fails the check is exported too, and the failure is reported. */
 export function exportAudit(options: CommonOptions, terminal: Terminal): Promise<ExitCode> {
   const write = async (line: string) => {
     if (!process.stdout.write(`${line}\n`)) await once(process.stdout, "drain");

@@ -16,7 +16,7 @@ import { plain } from "../screen/text.ts";
 import { ageText } from "../screen/times.ts";
 import type { CommonOptions } from "../store-choice.ts";
 
-/** Each limit is a number or "none"; an omitted limit counts as none. */
+/** Each limit is a number or "none"; an omitted limit means "none". */
 interface SetOptions extends CommonOptions, Partial<Record<keyof QuotaLimits, string>> {
   reason?: string;
 }

@@ -24,7 +24,7 @@ export interface SetOptions extends CommonOptions {
   reason?: string;
 }
 
-/** The value is read only from standard input, because other processes can see arguments and variables. */
+/** Stores a secret. The value is read only from standard input, because other processes can see arguments and environment variables. */
 export async function setSecret(name: string, options: SetOptions, terminal: Terminal): Promise<ExitCode> {
   if (options.anyTask && options.task)
     throw new CarillonError("USAGE", "--any-task and --task were given, and a secret is for any task or for some", {
@@ -54,8 +54,9 @@ export async function setSecret(name: string, options: SetOptions, terminal: Ter
 }
 
 /**
- * With direct access to the store this process itself needs the secret keys, so the command fails before it looks for a store. Through a
- * server, the server's keys are used.
+ * With direct access to the store this process itself needs the secret keys; if they are missing, the command fails here, before it
+ * connects. Through a server, the server's keys are used.
+ * @throws SECRET_KEY_MISSING and the errors of `readSecretKeys`
  */
 function requireKeys(options: CommonOptions): void {
   if (chosenReach(options).kind === "store") readSecretKeys(undefined).present;
@@ -70,7 +71,7 @@ async function readAll(stream: NodeJS.ReadStream): Promise<string> {
     if (bytes > limits.secretBytes + 2) break;
   }
   const whole = Buffer.concat(chunks);
-  // A value that is too long was cut, maybe within a character; it is refused below as too long, not as invalid UTF-8.
+  // A value that is too long was cut, possibly within a character; the check of its length below reports it, not this check of UTF-8.
   if (bytes <= limits.secretBytes + 2 && !isUtf8(whole))
     throw new CarillonError("SECRET_INVALID", "the value is not UTF-8, and a secret is a text", {
       hint: "Encode it, for example: base64 < FILE | carillon secrets set NAME.",
@@ -116,7 +117,7 @@ export function removeSecret(name: string, options: SetOptions, terminal: Termin
   });
 }
 
-/** Repeats until no secret is wrapped by an old key. */
+/** Encrypts with the present key all data keys that an older key has encrypted; repeats until none is left. */
 export function rewrapSecrets(options: SetOptions, terminal: Terminal): Promise<ExitCode> {
   requireKeys(options);
   return withCluster(options, async ({ cluster, signal }) => {
@@ -133,7 +134,7 @@ export function rewrapSecrets(options: SetOptions, terminal: Terminal): Promise<
   });
 }
 
-/** Prints a new secret key and stores it nowhere. */
+/** Prints a new secret key; it is not stored. */
 export async function makeKey(terminal: Terminal): Promise<ExitCode> {
   const key = makeSecretKey();
   if (terminal.json) terminal.object({ key });

@@ -18,16 +18,16 @@ import { plain } from "../screen/text.ts";
 import type { CommonOptions } from "../store-choice.ts";
 
 export interface TestOptions extends CommonOptions {
-  /** The file of alarms; default: the `alarms` of this machine's configuration. */
+  /** Path of the file with the alarm settings; default: the `alarms` of this machine's configuration. */
   alarms?: string;
-  /** Prints what a failure would be sent as, and sends nothing. */
+  /** True: print the message that a failure would cause, and send nothing. */
   preview?: boolean;
 }
 
-/** The longest time that a service may take, as for all messages. */
+/** The longest time in ms that a service may take; the same as for other messages. */
 const patienceMs = 40_000;
 
-/** Sends a test message from this process, or prints a sample; neither a store nor a server is needed. */
+/** Sends a test message from this process, or prints a sample message. Needs neither a store nor a server. */
 export async function testChannel(name: string, options: TestOptions, terminal: Terminal): Promise<ExitCode> {
   const settings = settingsGiven(options, terminal);
   const channel = channelIn(settings, name);
@@ -60,7 +60,7 @@ function preview(name: string, channel: ChannelOptions, settings: AlarmSettings,
   return exitCodes.ok;
 }
 
-/** @throws OPTION_INVALID, FILE_INVALID, ZONE_UNKNOWN, DURATION_INVALID */
+/** Reads the alarm settings from the file or the configuration. @throws OPTION_INVALID, FILE_INVALID, ZONE_UNKNOWN, DURATION_INVALID */
 function settingsGiven(options: TestOptions, terminal: Terminal): AlarmSettings {
   const tell = (open: CarillonError) => terminal.failure(open);
   const read = (given: unknown, name: string) =>
@@ -76,7 +76,7 @@ function settingsGiven(options: TestOptions, terminal: Terminal): AlarmSettings 
   });
 }
 
-/** @throws ALARM_UNKNOWN */
+/** Returns the channel with this name. @throws ALARM_UNKNOWN */
 function channelIn({ channels }: AlarmSettings, name: string): ChannelOptions {
   const found = Object.hasOwn(channels, name) ? channels[name] : undefined;
   if (found) return found;

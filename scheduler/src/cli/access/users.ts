@@ -24,7 +24,7 @@ const userObject = ({ name, role, grants, createdMs, createdBy, disabledMs, seco
   secondFactor: iso(secondFactorMs),
 });
 
-/** Prints the password alone on standard output, so that it can be piped on. */
+/** Prints the password alone on standard output, so that it can be piped to another program. With --json it is a field of the user. */
 function tell(user: ListedUser, password: string, terminal: Terminal): void {
   if (terminal.json) terminal.object({ ...userObject(user), password });
   else {
@@ -55,7 +55,7 @@ export async function createUser(
   );
 }
 
-/** Sets a new password, for which access to the store is enough: the old password is not needed. Also unlocks a user who was locked out. */
+/** Sets a generated password; access to the store is enough, the old password is not needed. Also unlocks a user who was locked out. */
 export async function setPassword(name: string, options: CommonOptions, terminal: Terminal): Promise<ExitCode> {
   const password = madePassword();
   return withCluster(options, async ({ cluster }) => {

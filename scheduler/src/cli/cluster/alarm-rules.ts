@@ -8,7 +8,9 @@ import { why } from "./calls.ts";
 
 type Rules = Pick<ClusterAlarms, "rules" | "rule" | "setRule" | "removeRule">;
 
-/** The store does not know the settings of nodes, so the rules that these give are shown by a server alone. */
+/**
+ * Alarm rules through a store. Only stored rules are listed: the rules of nodes' settings are not in the store, only a server lists them.
+ */
 export const storeRules = (alarms: AlarmStore, change: (reason: string) => Change): Rules => ({
   rules: async () => ({ given: [], stored: await alarms.rules() }),
   rule: (name) => alarms.rule(name),
@@ -27,7 +29,7 @@ function ruleRecord(rule: Answer<"getAlarmRule">): StoredRule {
 }
 
 export function serverRules(api: Client): Rules {
-  /** The API takes the same form, and checks it. */
+  /** Only converts the type: the API accepts the same form, and validates it. */
   const asGiven = (content: RuleContent) =>
     content as Omit<Parameters<Client["createAlarmRule"]>[0], "name" | "reason">;
   return {

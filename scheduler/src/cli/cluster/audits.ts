@@ -1,4 +1,4 @@
-/** The audit's rows, page by page, through a store and through a server. */
+/** Reads the audit's rows page by page, through a store or through a server. */
 import { parsePlace } from "../../access/audit-chain.ts";
 import type { Client } from "../../api/client.ts";
 import type { Store } from "../../store/store.ts";
@@ -6,7 +6,7 @@ import type { ClusterAudit } from "../nodes/cluster.ts";
 
 const rowsAtOnce = 1_000;
 
-/** All rows; each page continues after the last row of the page before. */
+/** Yields all rows; `read` returns the page after its argument, and an empty page ends the list. */
 async function* walked<Row>(read: (last: Row | undefined) => Promise<Row[]>): AsyncIterable<Row> {
   for (let last: Row | undefined; ; ) {
     const rows = await read(last);

@@ -38,10 +38,10 @@ import {
 } from "./records.ts";
 import { serverRuns } from "./server-runs.ts";
 
-/** A placeholder for the session of a leader that the user may not see. */
+/** Stands for the session of a leader that the user has no right to see. */
 const unseenSession = 0;
 
-/** A cluster through one of its servers. @throws SERVER_UNREACHABLE, SIGN_IN_NEEDED */
+/** Creates the access to a cluster through one of its servers. @throws SERVER_UNREACHABLE, SIGN_IN_NEEDED */
 export async function clusterByServer(choice: ServerChoice): Promise<Cluster> {
   const over = new AbortController();
   const offsetMs = await clockOffset(patientClient(choice, over.signal, firstAnswerMs));
@@ -102,7 +102,7 @@ export async function clusterByServer(choice: ServerChoice): Promise<Cluster> {
     },
     drains: {
       async list() {
-        // A user with access to only one namespace sees no nodes.
+        // The API shows nodes only to users with a role in every namespace.
         const drained = await unlessDenied(
           pages((page) => api.listDrained(page)),
           [],
@@ -117,7 +117,7 @@ export async function clusterByServer(choice: ServerChoice): Promise<Cluster> {
     secrets: serverSecrets(api),
     alarms: serverAlarms(api),
     async members() {
-      // A user with access to only one namespace sees the workers that serve it.
+      // The API shows a user with access to one namespace no nodes, but the workers that serve this namespace.
       const [nodes, workers, { term, leader }] = await Promise.all([
         unlessDenied(
           pages((page) => api.listNodes(page)),
@@ -149,14 +149,14 @@ const holdsOf = <Given extends Pick<Answer<"drainNode">, "runs">>({ runs, ...res
   runs: runs.map(({ run, task, started }) => ({ run, task, startedMs: started === null ? null : Date.parse(started) })),
 });
 
-/** The call also proves that the server answers and accepts the token. */
+/** Returns the server's clock minus this machine's, in ms. The call also fails early if the server is unreachable or refuses the token. */
 async function clockOffset(api: Client): Promise<number> {
   const began = Date.now();
   try {
     const { now } = await api.getCluster();
     return Date.parse(now) - (began + Date.now()) / 2;
   } catch (error) {
-    // A token without access to the cluster's state may still do other things; ages are then computed by this machine's clock.
+    // A token without access to the cluster's state may still have other rights; then ages are computed with this machine's clock.
     if (isCarillonError(error, "ACCESS_DENIED")) return 0;
     throw error;
   }
@@ -179,7 +179,7 @@ export function serverTasks(api: Client): ClusterTasks {
   };
   const record = async (name: string) => recordOf(await api.getTask({ task: name }));
   return {
-    // The server makes these items with the same function as the store's implementation, so they already have the right form.
+    // The server creates these items with the same function that `clusterByStore` calls, so they already have the right form.
     list: async (of) =>
       (await pages((page) => api.listTasks({ ...page, ...(of === undefined ? {} : { of }) }))) as Awaited<
         ReturnType<ClusterTasks["list"]>
@@ -277,7 +277,7 @@ function serverOperations(api: Client): ClusterOperations {
     find: async (operation) => operationRecord(await api.getOperation({ operation })),
     list: async (limit) => (await pages((page) => api.listOperations(page), limit)).map(operationRecord),
     stop: async (operation) => (await api.stopOperation({ operation })).state,
-    // The leader carries out operations, so a client takes no steps.
+    // The leader executes operations, so a client executes no steps.
     step: async () => ({ stepped: null, nextMs: null }),
   };
 }
@@ -313,7 +313,7 @@ function serverCalendars(api: Client): ClusterCalendars {
 
 function serverAccess(api: Client): ClusterAccess {
   const user = ({ name, role, grants, created, createdBy, disabled, secondFactor }: Answer<"createUser">) => ({
-    // The answer lists the role for all namespaces among the grants, as `*`; a user record has it in `role`.
+    // The answer lists the role in every namespace as a grant for `*`, but a user record has it in `role`.
     name,
     role,
     grants: grants.filter(({ namespace }) => namespace !== "*"),

@@ -39,12 +39,12 @@ import { relativesShown } from "../runs/run-relatives.ts";
 import { storeRules } from "./alarm-rules.ts";
 import { storeAudit } from "./audits.ts";
 
-/** The most users, and the most secrets, that a list shows. */
+/** A list shows at most this number of users, or of secrets. */
 const listedMost = 10_000;
 
 type MakeChange = (reason: string) => { author: string; reason: string; nowMs: number };
 
-/** A cluster through its store: this process itself executes what commands do, and waits for recalls. */
+/** Creates the access to a cluster through its store. This process itself executes the commands, and waits for recalled claims. */
 export function clusterByStore(tower: Carillon, store: Store, nowMs: () => number, place: string): Cluster {
   const author = operator();
   const change: MakeChange = (reason) => ({ author, reason, nowMs: nowMs() });
@@ -94,7 +94,7 @@ export function clusterByStore(tower: Carillon, store: Store, nowMs: () => numbe
     secrets: storeSecrets(store, change),
     alarms: storeAlarms(store, change, nowMs),
     members: () => store.sessions.members(),
-    // At least one term is read, because it holds the time at which the present leader took over.
+    // Read at least one term, because it contains the time at which the present leader was elected.
     terms: (limit) => store.sessions.terms(Math.max(1, limit)),
     coordination: async () => (await store.sessions.cluster()).coordination,
     close: () => tower.stop(),
@@ -111,7 +111,7 @@ function storeTasks(tower: Carillon, store: Store, nowMs: () => number): Cluster
         tasks = await store.tasks.list();
         schedules = await store.tasks.scheduleCounts(tasks.map(({ name }) => name));
       } else {
-        // A schedule has no schedules of its own, so no counts are read.
+        // Named schedules have no schedules of their own, so their number is not queried.
         for await (const schedule of everyScheduleOf(store.tasks, of)) tasks.push(schedule);
       }
       const counters = await store.tasks.counters(tasks.map(({ taskId }) => taskId));
@@ -122,7 +122,7 @@ function storeTasks(tower: Carillon, store: Store, nowMs: () => number): Cluster
       if (names === undefined) return store.tasks.list();
       const found = await store.tasks.byNames(names);
       const missing = names.find((name) => !found.some((record) => record.name === name));
-      // Asks for one missing name, which throws the same TASK_UNKNOWN as for any other missing task.
+      // `byName` throws TASK_UNKNOWN for the first missing name.
       if (missing !== undefined) await store.tasks.byName(missing);
       return found;
     },
@@ -174,14 +174,14 @@ function storeBundles(store: Store, nowMs: () => number): ClusterBundles {
   };
 }
 
-/** A run may appear in the store up to this long after its end, so each read goes back by this much. */
+/** An ended run may become visible in the store up to this many ms later, so each query begins this much before the last known end. */
 const lookBackMs = 5_000;
 const lookEveryMs = 300;
 const endsPerLook = 5_000;
 
 function storeRuns(tower: Carillon, store: Store, nowMs: () => number): ClusterRuns {
   const author = operator();
-  /** Returns undefined while the store is away. */
+  /** Returns the latest ended runs since `sinceMs`; undefined while the store is unreachable. */
   const look = async (task: string | undefined, sinceMs: number): Promise<RunRecord[] | undefined> => {
     try {
       return await store.runs.list({

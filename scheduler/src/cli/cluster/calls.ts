@@ -1,4 +1,4 @@
-/** The client with which a command calls a server: with bounded waits, pages, and changes that are made only once. */
+/** The client with which commands call a server: waits are limited, pages are joined, and repeated requests cannot make a change twice. */
 import { randomUUID } from "node:crypto";
 import { type CallOptions, type Client, client } from "../../api/client.ts";
 import { isKept, type RouteShape } from "../../api/contract/route.ts";
@@ -12,20 +12,20 @@ export interface ServerChoice {
 }
 
 /**
- * The time limit for a server that does not answer at all. `answerMs` is longer, because an action may wait until the runs that it recalls
+ * The time limit in ms for the first answer of a server. `answerMs` is longer, because an action may wait until the runs that it recalls
  * can no longer start.
  */
 export const firstAnswerMs = 5_000;
 const answerMs = 60_000;
-/** The delays before a change whose answer was lost is repeated with its idempotency key, so that it is made only once. */
+/** A change whose answer was lost is repeated after these delays in ms, with the same idempotency key, so that it is not made twice. */
 export const againAfterMs = [200, 1_000];
 export const pageSize = 200;
 const atOnce = 8;
 
-/** A server sends something on a stream at least every 15 s. */
+/** A stream without data for this many ms counts as broken, because a server sends something at least every 15 s. */
 const silentMs = 40_000;
 
-/** A client for commands: every wait is bounded, a token is sent only to its own server, and a change is made only once. */
+/** Creates a client for commands: every wait has a limit, a token is sent only to its own server, and no change is made twice. */
 export function patientClient({ url, token }: ServerChoice, signal: AbortSignal, timeoutMs = answerMs): Client {
   const within: typeof fetch = async (input, init = {}) => {
     const given = [signal, ...(init.signal ? [init.signal] : [])];
@@ -36,7 +36,7 @@ export function patientClient({ url, token }: ServerChoice, signal: AbortSignal,
   return doneOnce(client({ server: url, ...(token === undefined ? {} : { token }), fetch: within }));
 }
 
-/** Ends a stream with an error after `silentMs` without data, because a connection may break without either side noticing. */
+/** Opens a stream that fails after `silentMs` without data, because a connection may break without either side noticing. */
 async function watched(
   input: Parameters<typeof fetch>[0],
   init: RequestInit,
@@ -71,7 +71,7 @@ async function watched(
   }
 }
 
-/** The items of all pages; stops reading once there are `most` items. */
+/** Returns the items of all pages, but at most `most`. */
 export async function pages<Item>(
   ask: (page: { limit: number; cursor?: string }) => Promise<{ items: Item[]; next: string | null }>,
   most = Number.POSITIVE_INFINITY,
@@ -87,7 +87,7 @@ export async function pages<Item>(
   return found.slice(0, most);
 }
 
-/** Leaves out data of the whole cluster for a user with access to only one namespace. */
+/** Returns `otherwise` if the server denies access, so that a list omits what the user may not see. */
 export async function unlessDenied<Answer>(asking: Promise<Answer>, otherwise: Answer): Promise<Answer> {
   try {
     return await asking;
@@ -97,7 +97,7 @@ export async function unlessDenied<Answer>(asking: Promise<Answer>, otherwise: A
   }
 }
 
-/** Calls `ask` for each item, a few at a time. */
+/** Calls `ask` for each item, up to eight at a time, and returns the results in order. */
 export async function each<Given, Made>(given: readonly Given[], ask: (one: Given) => Promise<Made>): Promise<Made[]> {
   const made: Made[] = [];
   for (let at = 0; at < given.length; at += atOnce)
@@ -108,8 +108,8 @@ export async function each<Given, Made>(given: readonly Given[], ask: (one: Give
 type Ask = (given?: object, options?: CallOptions) => Promise<unknown>;
 
 /**
- * A client whose changes are made only once: if an answer does not arrive completely, it repeats the request with the same key. If no
- * answer arrives, or a read fails after a change, the error says so and names the command that shows the result.
+ * Wraps a client so that it repeats a change whose answer was lost, with the same idempotency key. If all tries fail, or a read fails after
+ * a change, the error says what may have been done and names the command that shows the result.
  */
 function doneOnce(api: Client): Client {
   let changed: RouteShape | undefined;
@@ -132,7 +132,7 @@ function doneOnce(api: Client): Client {
 }
 
 async function askAgain(ask: Ask, shape: RouteShape, given: object | undefined, options: CallOptions) {
-  // The server does not store an answer that contains a secret, so a repetition could not return it.
+  // An answer with a secret is not stored by the server, so it cannot be repeated; such a change is tried only once.
   const waits = shape.secret ? [] : againAfterMs;
   for (let tries = 0; ; tries++) {
     try {
@@ -146,11 +146,11 @@ async function askAgain(ask: Ask, shape: RouteShape, given: object | undefined, 
   }
 }
 
-/** True for an error that leaves open whether the request was carried out. */
+/** True for an error after which it is unknown whether the server executed the request. */
 const isLost = (error: unknown): error is CarillonError =>
   isCarillonError(error, "SERVER_UNREACHABLE") || isCarillonError(error, "IDEMPOTENCY_BUSY");
 
-/** For each first part of a route's path, the command that shows the result of a change. */
+/** The command that shows the result of a change, by the path segment after /v1. */
 const looks: Readonly<Record<string, string>> = {
   nodes: "carillon nodes list",
   tasks: "carillon tasks show NAME, and for a run carillon runs list",
@@ -181,7 +181,9 @@ function lookAt({ path, secret }: RouteShape): string {
 const withLook = (cause: CarillonError, what: string, hint: string): CarillonError =>
   new CarillonError(cause.code, `${cause.message}; ${what}`, { cause, hint, path: cause.path });
 
-/** The error for a change whose answer was lost: the change may have been made. @param look the command that shows the result */
+/**
+ * Converts the error of a change whose answer was lost: the new message says that it may have been made. @param look the advice to check
+ */
 export const mayBeDone = (error: unknown, look: string): unknown =>
   isLost(error) ? withLook(error, "it may have been done all the same", look) : error;
 

@@ -18,10 +18,10 @@ import type { Cluster, ClusterAccess } from "../nodes/cluster.ts";
 const keyNameLength = 100;
 const userNameLength = 100;
 
-/** True for a name that cannot be in a URL path, or that is too long to exist: no request is made for it. */
+/** True for a name that cannot be part of a URL path, or is too long to exist; no request is sent for such a name. */
 const isNowhere = (name: string, longest: number): boolean => /^\.{0,2}$/.test(name) || name.length > longest;
 
-/** @throws TASK_INVALID */
+/** @throws TASK_INVALID for a name that cannot exist */
 function checkFindable(what: string, name: string, longest: number): void {
   if (isNowhere(name, longest)) checkName(what, name, longest);
 }
@@ -38,7 +38,7 @@ const checkCalendar = (name: string): void => {
   if (isNowhere(name, limits.calendarNameLength)) checkCalendarName(name);
 };
 
-/** @throws OPTION_INVALID */
+/** Checks the length of a text in characters. @throws OPTION_INVALID */
 export function checkText(what: string, text: string, least: number, most: number): void {
   if (text.length >= least && text.length <= most) return;
   throw new CarillonError("OPTION_INVALID", `${what} has ${text.length} characters`, {
@@ -47,7 +47,7 @@ export function checkText(what: string, text: string, least: number, most: numbe
   });
 }
 
-/** @throws TASK_INVALID, OPTION_INVALID */
+/** Checks the filter of an operation. @throws TASK_INVALID, OPTION_INVALID */
 function checkFilter({ task, group, matching, fingerprint, labels }: OperationFilter): void {
   checkTask(task);
   if (group !== undefined) checkGroup(group);
@@ -84,8 +84,8 @@ function checkedCalendars(calendars: Cluster["calendars"]): Cluster["calendars"]
 }
 
 /**
- * Wraps a cluster so that each request is checked before it is made. A wrong request is thus refused with the same message by the store and
- * by a server.
+ * Wraps a cluster so that each request is checked before it is sent. An invalid request thus gives the same message whether the command
+ * uses a store or a server.
  */
 export function checked(cluster: Cluster): Cluster {
   const { tasks, runs, operations, dead, calendars, groups, drains, access, secrets, alarms } = cluster;

@@ -20,7 +20,7 @@ import type { RunCard } from "../nodes/cluster.ts";
 
 type Item<Page extends { items: unknown[] }> = Page["items"][number];
 
-/** Epoch milliseconds of a time in an answer. */
+/** Converts a time in an answer to epoch ms; null stays null. */
 export const ms = (time: string | null): number | null => (time === null ? null : Date.parse(time));
 
 export function taskRecord(task: Answer<"getTask">, calendar: Calendar | undefined): TaskRecord {
@@ -29,7 +29,7 @@ export function taskRecord(task: Answer<"getTask">, calendar: Calendar | undefin
     name: task.name,
     version: task.version,
     definition: task.definition as unknown as TaskDefinition,
-    // The API does not return the group's number, and no command needs it: the definition has the group's name.
+    // The API does not return the group's number; no command needs it, because the definition contains the group's name.
     groupId: 0,
     paused: task.paused && {
       atMs: Date.parse(task.paused.at),
@@ -67,7 +67,7 @@ export const versionRecord = ({ changed, definition, ...rest }: Item<Answer<"lis
   changedMs: Date.parse(changed),
 });
 
-/** @param whole the fields that a list leaves out */
+/** @param whole the fields that lists omit */
 export function runRecord(
   run: Item<Answer<"listRuns">>,
   whole: { payload: unknown; progress: unknown; result: unknown } = { payload: null, progress: null, result: null },
@@ -185,7 +185,7 @@ export const memberRecord = (member: ApiMember): Member => {
     capacity,
     tasks,
     settings: settings as Member["settings"] & object,
-    // The API does not return the beat count, and no command reads it.
+    // The API does not return the number of heartbeats; no command reads it.
     beat: 0,
     witnessed: member.reliesOn === "service",
     startedMs: Date.parse(member.started),
@@ -266,7 +266,7 @@ export const appliedRecord = (
   { steps }: ApplyPlan,
 ): Applied => {
   const bare = { changes: [], drift: [], keepsEdits: false };
-  // The step is part of the plan that was shown; otherwise the server would have refused to apply it.
+  // The step is normally in the plan that was shown, because the server refuses to apply another plan; else build a step from the answer.
   const step = steps.find((one) => one.task === task) ?? { task, kind, version, ...bare };
   const known =
     error && new CarillonError(error.code as ErrorCode, error.message, { hint: error.hint, path: error.path });

@@ -9,11 +9,11 @@ import type { ClusterRuns, EndListener } from "../nodes/cluster.ts";
 import { each, pages, why } from "./calls.ts";
 import { logLine, runCard, runRecord } from "./records.ts";
 
-/** The delays before a broken stream is opened again. */
+/** The delays in ms before an interrupted stream is opened again; the last one repeats. */
 const againMs = [100, 500, 1_000, 2_000];
-/** The most ended runs that one read returns, to catch up on ends that no event reported. */
+/** A read of the ended runs that no event reported returns at most this number. */
 const caughtUpMost = 5_000;
-/** A run may appear in the store up to this long after its end. */
+/** An ended run may become visible in the store up to this many ms later. */
 const endBackMs = 5_000;
 const rememberedMost = 20_000;
 
@@ -63,17 +63,17 @@ interface Following {
 }
 
 /**
- * Reports each end once. A stream's first event, `resync`, means that earlier ends were not reported, so they are read from the server.
- * Ends that the stream only counts, and ends during an interruption of the stream, are read likewise.
+ * Reports each ended run once. A stream's first event, `resync`, means that earlier ends were not reported, so they are read from the
+ * server. Ends that the stream only counts (`more`), and ends while the stream was interrupted, are read in the same way.
  */
 async function followEnds(api: Client, list: ClusterRuns["list"], following: Following): Promise<void> {
   const { task, known, listener, signal } = following;
   const ofTask = task === undefined ? {} : { task };
   const seen = new Set(known.map(({ runId }) => runId));
   const filter: RunFilter & { states: (typeof outcomes)[number][] } = { ...ofTask, limit: 1, states: [...outcomes] };
-  // By the server's clock: the end of the last known run, or else the latest end of all runs.
+  // On the server's clock: the end of the last known run, or else the latest end of all runs.
   let latestMs = known.at(-1)?.endedMs ?? (await list(filter))[0]?.endedMs ?? 0;
-  // Runs that had ended by then are marked as seen, so that they are not reported.
+  // Runs that ended up to that time are marked as seen, so that they are not reported.
   const before = await list({ ...filter, limit: caughtUpMost, sinceMs: Math.max(0, latestMs - endBackMs) });
   for (const { runId, endedMs } of before) if ((endedMs ?? 0) <= latestMs) seen.add(runId);
   const tell = (run: Parameters<EndListener["ended"]>[0]) => {

@@ -20,7 +20,7 @@ const showUser = late(() => import("../access/users.ts"), "showUser");
 const removeUser = late(() => import("../access/users.ts"), "removeUser");
 const setPassword = late(() => import("../access/users.ts"), "setPassword");
 
-/** Commands for worker keys and users, for worker groups and their limits, and for quotas. */
+/** Adds the commands for worker keys and users, for groups of workers and their limits, and for quotas. */
 export function addAccess({
   add,
   family,

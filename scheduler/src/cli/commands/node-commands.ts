@@ -9,8 +9,8 @@ import type { Terminal } from "../screen/terminal.ts";
 import { coordinationText, placeText } from "../store-choice.ts";
 
 /**
- * Runs a scheduler node without handlers, or a worker that does not plan. Both are for production, so they write a log instead of a live
- * view.
+ * Runs a scheduler node without handlers ("server"), or a worker that does not plan. Both are for production, so they write a log instead
+ * of a live view.
  */
 export async function serve(
   role: "server" | "worker",
@@ -44,7 +44,7 @@ export async function serve(
   return exit;
 }
 
-/** Logs a run's event. A busy worker ends thousands of runs a second, so at level info only runs that went wrong appear. */
+/** Logs a run's event. At level info only runs with a problem appear, because a busy worker ends thousands of runs a second. */
 export function tell(log: Log, { kind, runId, task, attempt, outcome, error, startedMs, endedMs }: RunNotice): void {
   const fields = { run: runId, task, attempt };
   const tookMs = endedMs === null ? undefined : Math.round(endedMs - startedMs);

@@ -25,7 +25,7 @@ const whole = (text: string) => {
   if (!/^[1-9]\d{0,6}$/.test(text)) throw new InvalidArgumentError("Give a whole number from 1 to 9999999.");
   return Number(text);
 };
-/** The number of a run or an operation; numbers begin with 1. */
+/** Matches the number of a run or an operation, which begins with 1. */
 const counted = /^0*[1-9]\d{0,14}$/;
 const operationNumber = (text: string): number => {
   if (counted.test(text)) return Number(text);
@@ -47,7 +47,7 @@ export const tasksOptions = (command: Command): Command =>
     .option("--matching <PATTERN>", "those whose names match, such as 'eu-*'")
     .option("--group <NAME>", "those of this group");
 
-/** Adds the options for starting an operation. */
+/** Adds the options of commands that start an operation on many items. */
 export const acting = (command: Command): Command =>
   command
     .option("--all", "everything, where nothing else is said")
@@ -83,7 +83,7 @@ export function bulkOptions(command: Command, what: "tasks" | "runs"): Command {
   );
 }
 
-/** Decides between names and a filter, which exclude each other. @returns true for a filter */
+/** Returns false if the items are selected by names, true if by a filter. @throws USAGE if names and filter options are given */
 export function byFilter(names: unknown[], options: BulkOptions): boolean {
   const { task, matching, group, label, state, since, until, all, dryRun, wait } = options;
   const filtered = [task, matching, group, label, state, since, until, all].some((option) => option !== undefined);
@@ -95,7 +95,7 @@ export function byFilter(names: unknown[], options: BulkOptions): boolean {
   return names.length === 0;
 }
 
-/** Acts on named items at once; if the line has a filter instead of names, starts an operation. */
+/** Returns a command that acts on the named items at once, or starts an operation if there is a filter instead of names. */
 export const namedOr =
   (kind: OperationKind, terminal: Terminal, work: (names: string[], options: BulkOptions) => Promise<ExitCode>) =>
   ([given]: string[], options: BulkOptions): Promise<ExitCode> => {
@@ -103,7 +103,7 @@ export const namedOr =
     return byFilter(names, options) ? beginOperation(kind, options, terminal) : work(names, options);
   };
 
-/** Options of both commands that read the days of a calendar. */
+/** Adds the options of the two commands that read the days of a calendar. */
 const daysOptions = (command: Command, preset: { weekend: string; zone: string }): Command =>
   command
     .option("--strict", "refuse a file with a part that is not carried out; without this it is reported")

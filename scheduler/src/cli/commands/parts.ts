@@ -3,10 +3,10 @@ import type { ExitCode } from "../exit-codes.ts";
 import type { Terminal } from "../screen/terminal.ts";
 import type { CommonOptions } from "../store-choice.ts";
 
-/** The parts of the program that a module needs to add its commands. */
+/** The parts of the program that a module uses to add its commands. */
 export interface CommandParts {
   program: Command;
-  /** @param how isDefault: the command of its family that runs when none is named */
+  /** Adds a command. @param how isDefault: the command runs when its family is called without a command */
   add: (parent: Command, usage: string, summary: string, example: string, how?: { isDefault?: boolean }) => Command;
   family: (name: string, summary: string) => Command;
   doing: <Options extends CommonOptions>(
@@ -18,7 +18,7 @@ export interface CommandParts {
 
 export const collect = (value: string, before: string[] = []) => [...before, value];
 
-/** Refuses an empty text: an unset variable in a script would choose another cluster than the intended one. */
+/** Refuses an empty text, because an unset variable in a script would otherwise silently choose another cluster. */
 export const notEmpty = (text: string): string => {
   if (text !== "") return text;
   throw new InvalidArgumentError("It is empty: say which, or leave the option out.");

@@ -50,7 +50,7 @@ const nodeOptions = (command: Command, { scheduler, worker }: { scheduler: boole
   );
 };
 
-/** The processes that take part in a cluster. */
+/** Adds the commands that run the processes of a cluster. */
 export function addProcesses({ program, add, doing, terminal }: CommandParts): void {
   nodeOptions(
     add(program, "dev [file]", "Plan and run the tasks of a file here, and watch them fire.", "carillon dev tasks.ts"),

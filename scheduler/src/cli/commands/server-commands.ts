@@ -14,7 +14,7 @@ const serveMcp = late(
 );
 const useProfile = late(() => import("../login.ts"), "useProfile");
 
-/** Commands for the servers that the user has signed in to. */
+/** Adds the commands for the servers at which the user has signed in. */
 export function addProfiles({
   add,
   family,
@@ -74,7 +74,7 @@ export function addProfiles({
     "carillon mcp --profile prod --read-only",
   )
     .option("--read-only", "leave out the tools that act")
-    // Runs before the configuration file is read, because that file may be a program that prints something.
+    // Reserve standard output before the configuration file is loaded, because that file may be a program that prints something.
     .hook("preAction", async () => void (await import("../mcp/standard-output.ts")).takeStandardOutput())
     .action(doing((_, options: Parameters<typeof serveMcp>[0]) => serveMcp(options, terminal)));
   program

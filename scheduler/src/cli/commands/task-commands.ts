@@ -19,7 +19,7 @@ const unscheduleTask = late(() => import("../tasks/schedule-task.ts"), "unschedu
 const revertTask = late(() => import("../tasks/edit-task.ts"), "revertTask");
 const backfillTask = late(() => import("../runs/operations.ts"), "backfillTask");
 
-// Not read from the library: importing it would make every command start later.
+// The values are repeated here, because importing them from the library would make every command start later.
 const ifKeyTakens: IfKeyTaken[] = ["keep", "replace", "again"];
 
 export function addTasks({ add, family, doing, terminal }: CommandParts): void {

@@ -33,13 +33,13 @@ import { profileCalled, readProfiles, serverUrl } from "./profiles.ts";
 
 interface Told {
   setting: string;
-  /** The value as it may be shown; null: no source sets the setting, and `preset` applies. */
+  /** The value, redacted if it is secret; null: no source sets the setting, and `preset` applies. */
   value: unknown;
   preset: string;
   from: string | null;
 }
 
-/** Shows each setting with its source, and all problems. Contacts no store and no server. */
+/** Shows each setting with its source, and all problems. Connects to no store and no server. */
 export async function checkConfig(options: CommonOptions & { config?: string }, terminal: Terminal): Promise<ExitCode> {
   const problems: CarillonError[] = [];
   const attempt = <T>(work: () => T): T | undefined => {
@@ -77,7 +77,7 @@ export async function checkConfig(options: CommonOptions & { config?: string }, 
   return problems.length === 0 ? exitCodes.ok : exitCodes.problems;
 }
 
-/** The value from the nearest source. This command accepts few flags, so flags cover few settings. */
+/** Returns the value from the source with the highest precedence: flag, variable, file. Only the flags of this command are considered. */
 function said(setting: Setting, options: CommonOptions, file: ConfigFile | undefined) {
   const { key, flag } = setting;
   const flags = {
@@ -99,7 +99,7 @@ function redacted({ key, secret }: Setting, value: unknown): unknown {
   if (secret === "all") return "(set, and not shown)";
   if (secret === "url")
     return /^(?:store|listenUrl)$/.test(key) ? urlPlace(String(value)) : servicePlace(String(value));
-  // The value may hold a password, or an address with a secret in it.
+  // The value may contain a password, or a URL with a secret in it.
   if (key in pages && typeof value === "object") return "(set, and not shown)";
   return value;
 }
@@ -108,18 +108,18 @@ const optionOf = (name: string, given: unknown, tell: (open: CarillonError) => v
   [name]: typeof given === "string" ? readOptionFile(name, given, tell) : given,
 });
 
-/** Checks settings without a store: a process in production needs one, but its absence is no error in these settings. */
+/** Checks settings with a placeholder for the store, so that a missing store is not reported as an error of another setting. */
 const settingsAlone = (options: CarillonOptions) => settingsOf({ store: embeddedStore, ...options });
 
-/** The first start gives this password to the user `admin`. */
+/** Checks the password that the first start will give to the user `admin`. */
 function checkAdminPassword(given: string): void {
   checkPassword(firstUser, passwordIn(given));
 }
 
-/** For each setting, another setting that its check needs. */
+/** For each setting, another setting that is needed to check it. */
 const besides: Readonly<Record<string, string>> = { listen: "behindProxy", horizon: "sessionTimeout" };
 
-/** Invalid values, found by the same checks that a process makes when it starts. */
+/** Returns errors for invalid values, found by the same checks that a process makes when it starts. */
 async function wrongValues(
   told: readonly { setting: string; raw: unknown; from: string | null }[],
 ): Promise<CarillonError[]> {
@@ -136,7 +136,8 @@ async function wrongValues(
     },
     webhooks: (given: unknown) => checkEventAddresses(settingsAlone(optionOf("webhooks", given, tell)).webhooks),
     provider: (given: unknown) => settingsAlone(optionOf("provider", given, tell)),
-    // A variable may contain several keys, separated by commas.
+    // A value from a variable may contain several keys separated by commas, which `readSecretKeys` splits only when it reads the variable
+    // itself.
     secretKeys: (given: string, from) => readSecretKeys(from?.startsWith("CARILLON_") ? undefined : given),
     adminPassword: checkAdminPassword,
     breachedPasswords: (path: string) => new BreachedPasswords(path).check(),
@@ -171,7 +172,7 @@ async function wrongValues(
   return [...wrong, ...open];
 }
 
-/** True if the other setting's value is valid; an invalid one is reported on its own. */
+/** True if the other setting's value is valid; an invalid one is reported separately. */
 const fits = (name: string, value: unknown): boolean => {
   try {
     settingsAlone({ [name]: value });
@@ -181,7 +182,7 @@ const fits = (name: string, value: unknown): boolean => {
   }
 };
 
-/** True if the value has the setting's type; a value of a wrong type was already reported with the file. */
+/** True if the value has the setting's type; a value of a wrong type has already been reported with the file's problems. */
 function isOfKind(name: string, value: unknown): boolean {
   try {
     checkKind(settings.find(({ key }) => key === name) as Setting, value, "");
@@ -192,7 +193,7 @@ function isOfKind(name: string, value: unknown): boolean {
   }
 }
 
-/** An unknown variable with the prefix is probably a misspelling of a known one. */
+/** Returns an error for each unknown variable that starts with CARILLON_, because it is probably misspelt. */
 function strangeVariables(): CarillonError[] {
   const known = [...settings.flatMap(({ variables }) => variables), ...otherVariables];
   return Object.keys(process.env)

@@ -5,20 +5,20 @@ import { shownPath } from "../files/shown-path.ts";
 import { checkKind, inFile, settings } from "./config-settings.ts";
 import { openSecrets, secretsInSettings } from "./open-secrets.ts";
 
-/** The contents of a project's own file: carillon.config.yaml and the like. */
+/** The contents of a project's configuration file, such as carillon.config.yaml. */
 export interface ConfigFile {
-  /** The path as shown to people. */
+  /** The path as shown to users. */
   path: string;
   values: Record<string, unknown>;
-  /** SECRET_KEY_OPEN if the file contains a secret in plain text and other users of this machine may read it. */
+  /** A SECRET_KEY_OPEN error if the file contains a secret in plain text and other users of this machine may read it. */
   open?: CarillonError;
 }
 
 export const configNames = ["yaml", "yml", "json", "ts", "mts", "js", "mjs"].map((end) => `carillon.config.${end}`);
 
 /**
- * Reads the named file, else the one in this folder; undefined: there is none. The whole file is checked, including settings that this
- * command does not use, so that an error in them does not appear later by surprise.
+ * Reads the named file, else the one in the current folder; undefined if there is none. The whole file is checked, including settings that
+ * the present command does not use, so that errors in them are reported at once.
  * @throws CONFIG_INVALID
  */
 export async function readConfig(
@@ -31,7 +31,7 @@ export async function readConfig(
   return file;
 }
 
-/** As `readConfig`, but unchecked, for a caller that reports every problem in the file. @throws CONFIG_INVALID */
+/** As `readConfig` but without checks, for a caller that itself reports every problem in the file. @throws CONFIG_INVALID */
 export async function readRaw(named: string | undefined): Promise<ConfigFile | undefined> {
   const there = named ? [named] : configNames.filter((name) => existsSync(name));
   const [path] = there;
@@ -74,7 +74,7 @@ async function load(path: string): Promise<unknown> {
   return read?.content ?? {};
 }
 
-/** All problems of a file, except values of the right type that are invalid. */
+/** Returns all problems of a file except invalid values of the right type. */
 export function problemsIn({ path, values }: ConfigFile): CarillonError[] {
   const problems: CarillonError[] = [];
   const known = settings.map(({ key }) => key);

@@ -1,20 +1,20 @@
 import { CarillonError, isCarillonError, messageOf } from "../../base/errors.ts";
 import type { CarillonOptions } from "../../settings/settings.ts";
 
-/** The type of a setting's value: in a file the value has this type, and in a variable it is parsed from text. */
+/** The type of a setting's value. A file contains a value of this type; a variable's text is parsed to it. */
 type Kind = "text" | "number" | "switch" | "texts" | "pairs" | "options";
 
 export interface Setting {
-  /** The key in a file, and the name of the option of carillon(); a dot leads into an object. */
+  /** The key in a file, which is also the name of the option of carillon(); a dot separates an object and its field. */
   key: string;
   kind: Kind;
-  /** The flag that overrides the setting. */
+  /** The flag that overrides the setting; null: there is none. */
   flag: string | null;
-  /** The variables of the setting; the first one that is set wins. */
+  /** The names of the setting's environment variables; the first one that is set is used. */
   variables: readonly string[];
-  /** The value that applies if no source sets one. */
+  /** A description of the value that applies if no source sets one. */
   preset: string;
-  /** How the value is shown: as a URL without its password, or only that it is set. */
+  /** "url": the value is shown without its password. "all": only that it is set is shown. Undefined: the value is shown. */
   secret?: "url" | "all";
 }
 
@@ -89,7 +89,7 @@ export const settings: readonly Setting[] = [
   setting("logLevel", "text", "info"),
 ];
 
-/** Variables that are no settings of a file: secrets, the file's path, and the variables that a worker sets for a command task. */
+/** Variables that are not settings of the file: secrets, the file's path, and the variables that a worker sets for a command task. */
 export const otherVariables = [
   "CARILLON_TOKEN",
   "CARILLON_WORKER_KEY",
@@ -107,7 +107,7 @@ type Values = Readonly<Record<string, unknown>>;
 
 const shown = (value: unknown): string => JSON.stringify(value).slice(0, 100);
 
-/** The value of a setting in a file; undefined: the file does not set it. */
+/** Returns a setting's value in a file; undefined: the file does not set it. */
 export function inFile(values: Values, key: string): unknown {
   const [first = "", second] = key.split(".");
   const value = Object.hasOwn(values, first) ? values[first] : undefined;
@@ -116,7 +116,7 @@ export function inFile(values: Values, key: string): unknown {
   return (value as Values)[second];
 }
 
-/** The setting's value from the environment. @throws CONFIG_INVALID */
+/** Returns a setting's value from the environment, and the variable's name. @throws CONFIG_INVALID */
 export function inEnvironment(
   setting: Setting,
   environment: Environment,
@@ -160,11 +160,11 @@ function readText(
   }
 }
 
-/** True if a variable that belongs to no setting is switched on. @throws CONFIG_INVALID */
+/** True if a variable that belongs to no setting is set to a true value. @throws CONFIG_INVALID */
 export const isOn = (name: string, environment: Environment): boolean =>
   readText({ key: "it", kind: "switch" }, name, environment[name] || "0") === true;
 
-/** @throws CONFIG_INVALID for a value of another kind than the setting's */
+/** @throws CONFIG_INVALID if the value does not have the setting's type */
 export function checkKind({ key, kind, secret }: Setting, value: unknown, from: string): void {
   const isTexts = (given: unknown) => Array.isArray(given) && given.every((one) => typeof one === "string");
   const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
@@ -183,18 +183,22 @@ export function checkKind({ key, kind, secret }: Setting, value: unknown, from: 
     });
 }
 
-/** The docs pages that describe the options `alarms`, `webhooks` and `provider`, each of which may have a file of its own. */
+/** The docs pages of the options `alarms`, `webhooks` and `provider`, each of which may be in a file of its own. */
 export const pages: Readonly<Record<string, string>> = {
   alarms: "docs/alarms.md",
   webhooks: "docs/webhooks.md",
   provider: "docs/sign-in.md",
 };
 
-/** True for settings whose value is a duration, which may also be a number of milliseconds. */
+/** True for settings that are durations, whose value may also be a number of ms. */
 const preset = (key: string) =>
   /^(?:retention|signInLasts|signInIdle|horizon|claimAhead|sessionTimeout|standstill|drain|releaseGrace)$/.test(key);
 
-/** The options of a Carillon from environment and file; a node's file of tasks and its flags override them. @throws CONFIG_INVALID */
+/**
+ * Returns the options of a Carillon instance from environment and file; the options in a node's file of tasks, and its flags, override
+ * them.
+ * @throws CONFIG_INVALID
+ */
 export function optionsBeneath(
   file: { path: string; values: Values } | undefined,
   environment: Environment,
@@ -203,10 +207,10 @@ export function optionsBeneath(
   const options: Record<string, Record<string, unknown>> = {};
   for (const one of settings) {
     const { key, kind } = one;
-    // The choice of a cluster is made elsewhere, and the log level is no option of a Carillon.
+    // These settings select the cluster, which other code does; and the log level is not an option of a Carillon instance.
     if (/^(?:server|profile|store|coordination|address|logLevel)$/.test(key)) continue;
     const said = inEnvironment(one, environment);
-    // The variable may contain several keys, separated by commas: they are parsed when the store is opened.
+    // Not passed on, because the variable may contain several keys separated by commas; it is parsed when the store is opened.
     if (key === "secretKeys" && said) continue;
     const value = said?.value ?? (file && inFile(file.values, key));
     if (value === undefined) continue;

@@ -4,7 +4,7 @@ import { standardErrorLog } from "../../base/log.ts";
 import { styleOf } from "../screen/style.ts";
 import { jsonLines, lineLog } from "./node-log.ts";
 
-/** Any text from outside: names of tasks, errors of handlers, answers of servers. */
+/** Generates text as it may come from outside: names of tasks, errors of handlers, answers of servers. */
 const text = fc.oneof(
   fc.string({ unit: "binary" }),
   fc.string({ unit: fc.constantFrom(...'ab{}"\n\r\u001b\u0085\u009b\u2028\u2029'), minLength: 1 }),
@@ -12,7 +12,7 @@ const text = fc.oneof(
 const fields = fc.dictionary(text, fc.oneof(text, fc.record({ of: text })), { maxKeys: 3 });
 const given = fc.record({ message: text, fields, error: text, hint: text });
 
-/** Characters that would start another line, or control a terminal. */
+/** Matches characters that would begin another line or control a terminal. */
 const foreign = /[\p{Cc}\u2028\u2029]/u;
 
 describe("what is logged makes one line, whatever it says", () => {

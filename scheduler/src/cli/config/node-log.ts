@@ -7,13 +7,13 @@ import { clockText, localZone } from "../screen/times.ts";
 import { type LogLevel, logLevels } from "./log-levels.ts";
 
 /**
- * Logs one JSON object per line on standard output. Each line is written before the call returns, so that a crash loses none. From then on
- * only the log writes to standard output: output of handlers goes to standard error.
+ * Creates a log that writes one JSON object per line to standard output. Each line is written before the call returns, so that a crash
+ * loses none. From then on only the log writes to standard output; other output, such as that of handlers, is redirected to standard error.
  */
 export function jsonLog(level: LogLevel): Log {
   process.stdout.write = process.stderr.write.bind(process.stderr) as typeof process.stdout.write;
   const output = pino.destination({ fd: 1, sync: true });
-  // As pino does for a pipe: a closed terminal ends the log, but not the node.
+  // When the terminal or pipe is closed, stop logging, but do not end the node. pino itself does so only for a pipe.
   output.on("error", (error) => {
     if (!isUnread(error, process.stdout.isTTY)) throw error;
     output.write = () => true;
@@ -32,7 +32,7 @@ export function jsonLines(level: LogLevel, output: pino.DestinationStream): Log 
   return pino(options, output);
 }
 
-/** A line for people: `14:03:20.001  warn   the store is away  code=STORE_UNREACHABLE`. */
+/** Creates a log of readable lines: `14:03:20.001  warn   the store is away  code=STORE_UNREACHABLE`. */
 export function lineLog(least: LogLevel, style: Style, write: (line: string) => void): Log {
   const zone = localZone();
   const at = (level: LogLevel) => (fields: object, message: string) => {

@@ -18,14 +18,14 @@ const isWritten = (value: unknown): boolean =>
 
 const holdsPassword = (url: unknown): boolean => typeof url === "string" && hasPassword(url);
 
-/** A chat service's webhook has an unguessable path, and the URL alone is enough to post there. */
+/** True if the URL contains a secret: the webhook of a chat service has an unguessable path, and the URL alone is enough to post there. */
 const holdsKey = (webhook: unknown): boolean => {
   if (typeof webhook !== "string" || !URL.canParse(webhook)) return false;
   const { protocol, pathname, search } = new URL(webhook);
   return /^https?:$/.test(protocol) && (pathname !== "/" || search !== "");
 };
 
-/** The names of secrets in plain text among the options `alarms`, `webhooks` or `provider`, which may have a file of their own. */
+/** Returns the names of secrets in plain text in the option `alarms`, `webhooks` or `provider`, which may have a file of its own. */
 export function secretsInOptions(name: string, given: unknown): string[] {
   if (!isObject(given)) return [];
   if (name === "provider") return isWritten(given.clientSecret) ? ["clientSecret"] : [];
@@ -53,7 +53,8 @@ export function secretsInOptions(name: string, given: unknown): string[] {
 }
 
 /**
- * The names of settings whose values in the file are secrets in plain text. @param values before "env:NAME" texts are replaced by variables
+ * Returns the names of settings whose values in the file are secrets in plain text.
+ * @param values the file's values before texts such as "env:NAME" are replaced by variables
  */
 export const secretsInSettings = (values: Values): string[] =>
   settings.flatMap(({ key, secret, kind }) => {
@@ -63,7 +64,8 @@ export const secretsInSettings = (values: Values): string[] =>
   });
 
 /**
- * @param found the names of secrets in the file @returns SECRET_KEY_OPEN if there are any and other users of this machine may read the file
+ * @param found the names of secrets in plain text in the file
+ * @returns a SECRET_KEY_OPEN error if there are any and other users of this machine may read the file
  */
 export function openSecrets(path: string, shown: string, found: readonly string[]): CarillonError | undefined {
   if (found.length === 0 || !isOpenHere(statSync(path))) return undefined;

@@ -6,9 +6,10 @@ import { pages } from "./config-settings.ts";
 import { openSecrets, secretsInOptions } from "./open-secrets.ts";
 
 /**
- * Reads an option of a node from a YAML file. A text "env:NAME" is replaced by that variable, so that secrets need not be in the file.
- * @param name the option: alarms or provider
- * @param tell called with SECRET_KEY_OPEN if the file contains a secret in plain text and other users may read it
+ * Reads an option of a node from a YAML file. A text "env:NAME" is replaced by the value of that variable, so that secrets need not be in
+ * the file.
+ * @param name the option, such as "alarms" or "provider"
+ * @param tell called with a SECRET_KEY_OPEN error if the file contains a secret in plain text and other users may read it
  * @throws FILE_INVALID, OPTION_INVALID
  */
 export function readOptionFile<Options>(name: string, file: string, tell: (open: CarillonError) => void): Options {

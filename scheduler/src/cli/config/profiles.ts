@@ -6,35 +6,35 @@ import { CarillonError, messageOf } from "../../base/errors.ts";
 import { isThisMachine } from "../../settings/this-machine.ts";
 import { isOn } from "./config-settings.ts";
 
-/** A server that the user has signed in to. */
+/** A server at which the user has signed in. */
 export interface Profile {
   server: string;
   token: string;
-  /** The user that the token belongs to, the token's name on the server, and when it expires. */
+  /** The name of the token's user; `tokenName` is the token's name on the server, `expires` the time at which it expires. */
   user: string;
   tokenName: string | null;
   expires: string | null;
 }
 
 export interface Profiles {
-  /** The profile that is used when no nearer source names a cluster. */
+  /** The name of the profile that is used if neither a flag nor a variable nor the configuration names a cluster; null: none. */
   current: string | null;
   profiles: Record<string, Profile>;
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The path by the XDG base directories; on Windows in the user's application data folder. */
+/** Returns the path of the profiles file, below the XDG configuration folder; on Windows below the user's application data. */
 export function profilesPath(environment: Environment): string {
   const { XDG_CONFIG_HOME: given, APPDATA: roaming } = environment;
-  // The XDG specification requires that a relative path is ignored.
+  // The XDG specification says that a relative path must be ignored.
   const base = given?.startsWith("/") ? given : process.platform === "win32" && roaming ? roaming : undefined;
   return join(base ?? join(environment.HOME || homedir(), ".config"), "carillon", "profiles.json");
 }
 
 const othersMayRead = 0o077;
 
-/** @throws CONFIG_INVALID if the file cannot be read, is no file of profiles, or may be read by other users */
+/** Reads the profiles. @throws CONFIG_INVALID if the file cannot be read or parsed, or other users may read it */
 export function readProfiles(environment: Environment): Profiles {
   const path = profilesPath(environment);
   if (!existsSync(path)) return { current: null, profiles: {} };
@@ -69,14 +69,14 @@ const isProfiles = (read: unknown): read is Profiles => {
   );
 };
 
-/** Writes the file whole or not at all: a process killed during the write leaves the former file. */
+/** Writes the file atomically: if the process is killed during the write, the former file remains. */
 export function writeProfiles(profiles: Profiles, environment: Environment): void {
   const path = profilesPath(environment);
   const beside = `${path}.${process.pid}`;
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
     writeFileSync(beside, `${JSON.stringify(profiles, null, 2)}\n`, { mode: 0o600 });
-    // Sets the mode explicitly, because the umask may narrow that of a new file, and an existing file keeps its own.
+    // Set the mode explicitly: the umask can change that of a new file, and a file that already exists keeps its own.
     chmodSync(beside, 0o600);
     renameSync(beside, path);
   } catch (cause) {
@@ -87,7 +87,7 @@ export function writeProfiles(profiles: Profiles, environment: Environment): voi
   }
 }
 
-/** @throws PROFILE_UNKNOWN */
+/** Returns the profile with this name. @throws PROFILE_UNKNOWN */
 export function profileCalled({ profiles }: Profiles, name: string): Profile {
   const found = Object.hasOwn(profiles, name) ? profiles[name] : undefined;
   if (found) return found;
@@ -101,8 +101,8 @@ export function profileCalled({ profiles }: Profiles, name: string): Profile {
 }
 
 /**
- * @returns the address without a slash at its end @throws USAGE for a text that is not an address, and for an address that would
- * send a token unencrypted
+ * Checks a server's URL. @returns the URL without a slash at its end
+ * @throws USAGE for a text that is not a URL, and for a URL with which a token would be sent unencrypted
  */
 export function serverUrl(text: string, where: string, environment: Environment): string {
   const wrong = (what: string, hint: string) => new CarillonError("USAGE", `${where} ${what}`, { hint });

@@ -27,7 +27,7 @@ export interface ApplyOptions extends CommonOptions {
   yes?: boolean;
 }
 
-/** Shows the plan and carries it out. A plan with a refused step is not started. */
+/** Shows the plan and executes it. If a step is refused, no step is executed. */
 export async function applyFiles(files: string[], options: ApplyOptions, terminal: Terminal): Promise<ExitCode> {
   const { prune = false, adopt = false, overwriteEdits = false } = options;
   const { bundle, named, definitions, problems } = await readTaskFiles(files, options.bundle);
@@ -54,7 +54,7 @@ export async function applyFiles(files: string[], options: ApplyOptions, termina
       if (refused.length > 0) return exitCodes.failed;
       return options.plan && acting(plan).length > 0 ? changesExit : exitCodes.ok;
     }
-    // Without a terminal no question is asked: the command line itself is the confirmation.
+    // The question is asked only on a terminal; in a script the command itself counts as confirmation.
     if (!options.yes && isWatched()) {
       if (terminal.json)
         throw new CarillonError(

@@ -1,4 +1,4 @@
-/** carillon import … --compare: the next times of each source and of the task made from it, side by side. */
+/** Implements `carillon import … --compare`: shows the next times of each source and of the task made from it side by side. */
 import { CarillonError } from "../../base/errors.ts";
 import { type ComparedTime, type Comparison, compareTask } from "../../importers/compare/compare.ts";
 import type { ImportedTask, Remark } from "../../importers/findings.ts";
@@ -12,7 +12,7 @@ import { importedText, tellRemarks, type WrittenWhere } from "./import-report.ts
 
 const comparedTimes = 20;
 
-/** Prints the times of source and task side by side instead of the file, which `--output` still writes. Exit code 1: the times differ. */
+/** Prints the times side by side instead of the file of tasks, which `--output` still writes. Exit code 1 if times differ. */
 export function compareImported(
   kind: string,
   { tasks, remarks }: { tasks: readonly ImportedTask[]; remarks: readonly Remark[] },

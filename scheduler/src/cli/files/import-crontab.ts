@@ -33,13 +33,13 @@ interface Found {
   file: string;
   task: ImportedTask;
   definition: TaskDefinition;
-  /** The time fields of the crontab line, unchanged. */
+  /** The time fields of the crontab line, as written. */
   times: SourceTimes;
 }
 
 interface Remark {
   file: string;
-  /** null: the remark concerns the whole file. */
+  /** The line's number; null: the remark concerns the whole file. */
   line: number | null;
   code: string;
   message: string;
@@ -129,8 +129,8 @@ function read(files: string[], { system, user, zone, shell = false, prefix, grou
 }
 
 /**
- * The time fields of one line, with the zone of the CRON_TZ above it. The comparison evaluates the fields by cron's own rules, not by
- * Carillon's.
+ * Returns the time fields of one line, and the zone of the last CRON_TZ above it. The comparison evaluates these fields by cron's own
+ * rules, not by Carillon's.
  */
 function timesOfLine(text: string, line: number, usual: string): SourceTimes {
   const lines = text.split(/\r?\n/);
@@ -156,7 +156,7 @@ function textOf(file: string): string {
 type Outcome = "new" | "changed" | "unchanged" | "would be imported" | "not imported";
 
 interface Saved {
-  /** The tasks that were saved, in order; the tasks after an error or Ctrl-C are missing. */
+  /** The tasks that were saved, in order; tasks after an error or Ctrl-C are not included. */
   saved: (Found & { outcome: Outcome })[];
   leftOver: Remark[];
   exit: ExitCode;
@@ -164,8 +164,8 @@ interface Saved {
 }
 
 /**
- * Saves the tasks. Edits by hand since the last import are kept. If a line was deleted, or now gives another name, its former task still
- * fires; it is only reported, because the operator must decide about it.
+ * Saves the tasks. Changes that users have made since the last import are kept. If a line was deleted, or now has another name, its former
+ * task continues to fire and is only reported, because the operator must decide about it.
  */
 async function save(found: Found[], files: string[], options: ImportOptions): Promise<Saved> {
   const saved: Saved["saved"] = [];

@@ -1,4 +1,4 @@
-/** The report of an import: the file of tasks on standard output, and on standard error the result for each source. */
+/** The output of an import: the file of tasks on standard output, and the result for each source on standard error. */
 import { writeYaml } from "../../apply/write.ts";
 import type { ImportedTask, Remark } from "../../importers/findings.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
@@ -15,8 +15,8 @@ export const importedText = (kind: string, tasks: readonly ImportedTask[], bundl
   writeYaml(tasks, bundle ?? null, `Imported from ${kind}. Look at what it says, then: carillon apply FILE`);
 
 /**
- * Writes the file to standard output or to the path of `--output`, and the report to standard error. Exit code 1: something was not
- * imported.
+ * Writes the file of tasks to standard output or to the path of `--output`, and the report to standard error. Exit code 1 if something was
+ * not imported.
  */
 export function writeImported(
   kind: string,
@@ -38,7 +38,7 @@ export function writeImported(
   return exit;
 }
 
-/** Prints remarks on standard error. A remark that several sources share is printed once, with their names. */
+/** Prints the remarks to standard error. If several sources have the same remark, it is printed once with all their names. */
 export function tellRemarks(taskCount: number, remarks: readonly Remark[], terminal: Terminal): void {
   const { errorStyle: style } = terminal;
   const paint = { problem: style.bad, lost: style.warning, note: style.dim };
@@ -50,7 +50,7 @@ export function tellRemarks(taskCount: number, remarks: readonly Remark[], termi
       const rest = sources.length > namesMost ? ` and ${sources.length - namesMost} more` : "";
       const source = `${sources.slice(0, namesMost).join(", ")}${rest}`;
       say(`${paint[level](`${words[level]}:`)} ${source === "" ? "" : `${plain(source)}: `}${plain(message)}`);
-      // A hint that consecutive remarks share is printed once, after the last of them.
+      // If consecutive remarks have the same hint, it is printed once, after the last of them.
       if (hint !== "" && hint !== those[at + 1]?.hint) say(`  ${style.dim("hint:")} ${plain(hint)}`);
     }
   }
@@ -60,7 +60,7 @@ export function tellRemarks(taskCount: number, remarks: readonly Remark[], termi
 
 const namesMost = 5;
 
-/** Combines remarks with the same message and hint, in the order of their first occurrence. */
+/** Groups remarks with the same message and hint, in the order of their first occurrence. */
 function alike(remarks: readonly Remark[]): { message: string; hint: string; sources: string[] }[] {
   const groups = new Map<string, { message: string; hint: string; sources: string[] }>();
   for (const { source, message, hint } of remarks) {

@@ -33,8 +33,8 @@ const utc = () => "UTC";
 const local = () => localZone().name;
 
 /**
- * The importer of each source, and the zone of a cron that names none: UTC if the source computes in UTC, else this machine's zone, which
- * should be the source's.
+ * The importer of each source, and the zone for crons that name none: UTC if the source uses UTC, else this machine's zone, on the
+ * assumption that the source runs in the same zone.
  */
 const importers: Record<keyof typeof imports, { from: Importer; zone: () => string }> = {
   quartz: { from: importQuartz, zone: local },
@@ -65,7 +65,7 @@ export interface ImportFileOptions extends CommonOptions {
   compare?: boolean;
 }
 
-/** Uses no store: the user reviews and corrects the result, then applies it. */
+/** Converts an export of another scheduler to a file of tasks. Uses no store: the user reviews and corrects the file, then applies it. */
 export async function importTasks(
   kind: keyof typeof imports,
   files: string[],

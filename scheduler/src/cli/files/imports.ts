@@ -1,4 +1,4 @@
-/** The schedulers whose tasks can be imported, for help texts. */
+/** The schedulers from which tasks can be imported, with their help texts. */
 export const imports = {
   quartz: {
     what: "Turn Quartz's XML scheduling data (and quartz.properties) or a dump of its tables into a file of tasks.",

@@ -1,4 +1,4 @@
-/** Hints for a module that could not be loaded: Node and jiti report the symptom, often without the cause. */
+/** Hints for a module that could not be loaded, because the errors of Node and jiti often do not name the cause. */
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, extname, isAbsolute, relative } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -7,16 +7,16 @@ import { meant } from "../../base/nearest.ts";
 
 export interface NotLoaded {
   error: unknown;
-  /** The text of `error`. */
+  /** The message of `error`. */
   message: string;
-  /** The module's absolute path, and the path as users see it. */
+  /** The module's absolute path; `shown` is the path as users see it. */
   file: string;
   shown: string;
   /** The names that "carillon" exports. */
   exported: readonly string[];
 }
 
-/** The first function that returns a hint decides. */
+/** Functions that recognise a cause; the first one that returns a hint is used. */
 const causes: readonly ((notLoaded: NotLoaded) => string | undefined)[] = [
   ofExtension,
   ofModuleKind,
@@ -25,7 +25,7 @@ const causes: readonly ((notLoaded: NotLoaded) => string | undefined)[] = [
   ofImportedFile,
 ];
 
-/** One line of advice, with the place in the file if the error's stack contains it. */
+/** Returns one line of advice, with the line in the file if the error's stack contains it. */
 export function loadHint(notLoaded: NotLoaded): string {
   const place = placeOf(notLoaded);
   for (const cause of causes) {
@@ -52,11 +52,11 @@ function ofTypes({ error, message, file, shown }: NotLoaded): string | undefined
   return `It has TypeScript's syntax: name it ${shown.replace(/js$/, "ts")}.`;
 }
 
-/** jiti's syntax errors have no name of their own, only the prefix `ParseError: `. */
+/** True for a syntax error; jiti's have no special name, only the prefix `ParseError: ` in the message. */
 const isSyntaxError = (error: unknown) =>
   error instanceof Error && (error.name === "SyntaxError" || error.message.startsWith("ParseError: "));
 
-/** Tests whether jiti can parse the file only as TypeScript: it turns source that it cannot parse into code that reports the error. */
+/** True if jiti can parse the file as TypeScript but not as JavaScript. jiti turns unparsable source into code that reports the error. */
 function isTypeScript(file: string): boolean {
   const { transform } = createJiti(import.meta.url, { fsCache: false });
   const source = readFileSync(file, "utf8");
@@ -97,7 +97,7 @@ function ofImportedFile({ error, message, file }: NotLoaded): string | undefined
   return `Write the file's whole name: import … from "${from.startsWith(".") ? from : `./${from}`}".`;
 }
 
-/** The first place in the file itself that appears in the error's stack. */
+/** Returns the first line of the file itself that appears in the error's stack; undefined if there is none. */
 function placeOf({ error, file, shown }: NotLoaded): string | undefined {
   const stack = error instanceof Error ? (error.stack ?? "") : "";
   for (const [, url, line] of stack.matchAll(/((?:file:\/\/)?\/[^\s()]*?):(\d+)(?::\d+)?/g)) {

@@ -10,7 +10,7 @@ import { loadTasksModule } from "./task-file.ts";
 
 export interface TasksRead {
   bundle: string;
-  /** True if an option or a file names the bundle. */
+  /** True if an option or a file names the bundle; false: `bundle` is the default. */
   named: boolean;
   definitions: TaskDefinition[];
   problems: FileProblem[];
@@ -61,7 +61,7 @@ async function readOne(file: string): Promise<ReadFile> {
   }
 }
 
-/** "-" is standard input. @throws FILE_INVALID */
+/** Returns the text of a file; "-" means standard input. @throws FILE_INVALID */
 export function textOfFile(file: string, hint: string): string {
   try {
     const size = file === "-" ? 0 : statSync(file).size;

@@ -1,6 +1,6 @@
 import { relative, resolve } from "node:path";
 
-/** A path as users see it: relative if it lies below the current folder, else absolute. */
+/** Returns a path as it is shown to users: relative if it is below the current folder, else absolute. */
 export function shownPath(path: string): string {
   const from = relative("", resolve(path));
   return from.startsWith("..") ? resolve(path) : from || ".";

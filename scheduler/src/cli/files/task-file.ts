@@ -18,9 +18,10 @@ import { shownPath } from "./shown-path.ts";
 const wanted = "Export what carillon() gives, for example: export const tower = carillon();";
 
 /**
- * The Carillons that a module exports; `decide` computes the options of each from those in the file. The file's import of "carillon" always
- * resolves to this package, wherever the file lies, so that the command line and the library are the same version and the same copy.
- * @throws FILE_INVALID, and errors from the file's own calls of Carillon
+ * Loads a module and returns the Carillon instances that it exports. `decide` computes the options of each from those that the file passes.
+ * The file's import of "carillon" always resolves to this package, wherever the file is, so that the command line and the library have the
+ * same version and share one copy.
+ * @throws FILE_INVALID, and errors of the file's own calls of Carillon
  */
 export async function loadFile(path: string, decide: (given: CarillonOptions) => CarillonOptions): Promise<Carillon[]> {
   const { shown, loaded } = await loadModule(path, (work) => carillonPreset.during(decide, work));
@@ -39,7 +40,9 @@ export async function loadFile(path: string, decide: (given: CarillonOptions) =>
   throw invalid(`${shown} exports no Carillon${exportsText(loaded)}`, hint);
 }
 
-/** The workers that a file for `worker --server` exports. @throws FILE_INVALID, and errors from the file's own calls */
+/**
+ * Loads a module for `worker --server` and returns the workers that it exports. @throws FILE_INVALID, and errors of the file's own calls
+ */
 export async function loadWorkers(
   path: string,
   decide: (given: RemoteWorkerOptions) => RemoteWorkerOptions,
@@ -53,7 +56,7 @@ export async function loadWorkers(
   );
 }
 
-/** The tasks that a module exports: `tasks` and perhaps `bundle`, or both in its default export. @throws FILE_INVALID */
+/** Returns a module's exports `tasks` and, if given, `bundle`, or its default export if that contains them. @throws FILE_INVALID */
 export async function loadTasksModule(path: string): Promise<unknown> {
   const { shown, loaded } = await loadModule(path, (work) => work());
   const { tasks, bundle, default: whole } = loaded;
@@ -70,7 +73,7 @@ export async function loadTasksModule(path: string): Promise<unknown> {
   );
 }
 
-/** The default export of a module, such as a configuration. @throws FILE_INVALID */
+/** Returns the default export of a module, such as a configuration. @throws FILE_INVALID if there is none */
 export async function loadDefault(path: string): Promise<unknown> {
   const { shown, loaded } = await loadModule(path, (work) => work());
   if (loaded.default !== undefined) return loaded.default;
@@ -133,16 +136,16 @@ async function importModule(file: string): Promise<Record<string, unknown>> {
 type Context = { conditions?: readonly string[] };
 type Resolve = (specifier: string, context: Context, next: (specifier: string, context: object) => unknown) => unknown;
 
-/** Resolves "carillon" as if this file had imported it, because the package can refer to itself by its own name. */
+/** A loader hook that resolves "carillon" as if this file had imported it; the package can import itself by its own name. */
 const resolveHere: Resolve = (specifier, context, next) => {
   if (!/^carillon(\/|$)/.test(specifier)) return next(specifier, context);
-  // For a CommonJS module, Node ignores the given context and resolves from the importing module.
+  // For `require`, Node ignores the parent URL in the context and resolves from the importing module, so the URL is resolved here.
   if (context.conditions?.includes("require"))
     return { url: import.meta.resolve(specifier), format: "module", shortCircuit: true };
   return next(specifier, { ...context, parentURL: import.meta.url });
 };
 
-/** Hides Node's warnings about TypeScript support and about a file without a package: both are intended here. */
+/** Imports a module and hides Node's warnings about TypeScript and about a missing package.json, because both are intended here. */
 async function importQuietly(url: string): Promise<Record<string, unknown>> {
   const { emitWarning } = process;
   process.emitWarning = ((warning: string | Error, ...rest: unknown[]) => {

@@ -1,7 +1,7 @@
 /**
- * Tools that act. If the client can ask a person, the person confirms. Otherwise the first call shows what would be done and returns a
- * confirmation, and a second call with the same arguments and that confirmation acts. In both cases the state must still be the one that
- * was shown.
+ * MCP tools that change something. If the client can ask its user, the user confirms. Otherwise the first call returns a preview and a
+ * confirmation, and a second call with the same arguments and this confirmation makes the change. In both cases the state must still be the
+ * one that the preview showed.
  */
 import { z } from "zod";
 import type { CallOptions, Client } from "../../api/client.ts";
@@ -15,14 +15,14 @@ import { previewOfEdit } from "./look-ahead-tools.ts";
 import { asking, declined } from "./person.ts";
 import { answerOf, inputOf, type Tool } from "./tool.ts";
 
-/** What an act would do if it were carried out now. */
+/** The effect that a call would have now. */
 interface Preview {
-  /** A description that contains no text written by users. */
+  /** A description of the effect, without any text written by users. */
   would: string;
   shown: Record<string, unknown>;
-  /** The part of `shown` that the confirmation is bound to, without times that change by themselves. */
+  /** The part of `shown` to which the confirmation is bound; it omits times that change by themselves. */
   state: Record<string, unknown>;
-  /** The version that the change is based on, for a route that takes If-Match. */
+  /** The version on which the change is based, for a route that requires If-Match. */
   ifVersion?: number;
 }
 
@@ -33,7 +33,7 @@ interface Act<Id extends RouteId> {
   more?: string;
   annotations: { destructiveHint: boolean; idempotentHint: boolean };
   listedInput?: z.ZodObject;
-  /** @throws RUN_STATE and other codes if the preview finds that the API would refuse the act */
+  /** Returns the effect of a call. @throws RUN_STATE and other codes if the API would refuse the call */
   preview(given: Given<Id>, api: Client): Promise<Preview>;
   done(answer: Answer<Id>): string;
 }
@@ -65,7 +65,7 @@ function act<Id extends Exclude<RouteId, StreamId>>(given: Act<Id>): Tool {
     }),
     annotations: { readOnlyHint: false, openWorldHint: false, ...annotations },
     async call({ confirm, ...args }, { api, confirmations, person }) {
-      // If the client can ask a person, only that person's reply counts as confirmation.
+      // If the client can ask its user, only the user's reply counts as confirmation.
       const token = person ? person.token : (confirm as string | undefined);
       const check = token === undefined ? undefined : confirmations.use(token, name, args);
       if (check && person?.agrees === false) throw declined();
@@ -88,7 +88,7 @@ function act<Id extends Exclude<RouteId, StreamId>>(given: Act<Id>): Tool {
 
 const hasEnded = ({ state }: Answer<"getRun">): boolean => (outcomes as readonly string[]).includes(state);
 
-/** A task as shown before an act, and the part of it that must not change before the act. */
+/** Returns a task for a preview, and the part of it that must not change between the preview and the call. */
 async function taskNow(api: Client, task: string) {
   const { name, version, words, next, paused } = await api.getTask({ task });
   return { shown: { name, version, words, next, paused }, state: { version, paused } };

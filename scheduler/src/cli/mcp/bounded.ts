@@ -1,12 +1,12 @@
 import { pathTo } from "../../base/errors.ts";
 import { limits } from "../../base/limits.ts";
 
-/** Fields whose value is a user's JSON of any shape. */
+/** Names of fields that contain JSON of any shape, written by users. */
 const values = new Set(["payload", "progress", "result", "fields", "was", "is"]);
-/** Positions in lists are never cut, because a caller sends them back. */
+/** Top-level fields that contain positions in lists; they are never cut, because a caller sends them back. */
 const whole = new Set(["next", "tail"]);
 
-/** The least factor for the limits: texts then keep some 300 characters, so a name is never cut. */
+/** The smallest factor for the limits; texts may then still have 250 characters, so names (at most 200) are never cut. */
 const leastShare = 1 / 8;
 
 export interface Bounded {
@@ -16,8 +16,9 @@ export interface Bounded {
 }
 
 /**
- * The answer, at most limits.mcpAnswerCharacters long as JSON. Long texts, users' JSON values and lists are cut, all with the same factor
- * to their own limits. Items of a page are never left out, because the position of the next page is after the last of them.
+ * Shortens an answer, by cutting long texts, users' JSON values and lists, until it has at most limits.mcpAnswerCharacters as JSON. One
+ * factor applies to the limits of all three; it is halved until the answer fits, or `leastShare` is reached. Items of a page are never
+ * omitted, because the next page starts after the last of them.
  */
 export function bounded(answer: object): Bounded {
   for (let share = 1; ; share /= 2) {
@@ -30,7 +31,7 @@ export function bounded(answer: object): Bounded {
 
 interface Place {
   path: string;
-  /** The field that holds the value; "": an item of a list. */
+  /** The name of the field that contains the value; "" for an item of a list. */
   name: string;
   share: number;
   cut: string[];

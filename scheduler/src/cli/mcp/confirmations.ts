@@ -9,21 +9,21 @@ export interface Confirmation {
 
 interface Kept {
   act: string;
-  /** The state that the caller was shown, as sorted JSON. */
+  /** The state that was shown to the caller, as sorted JSON. */
   state: string;
   expiresMs: number;
 }
 
 /**
- * Confirmations of acts, each bound to one tool, its exact arguments and the state that was shown. Any use of a confirmation removes it,
- * even a refused use. They are kept only in memory and end with the process.
+ * Confirmations of calls, each bound to one tool, its exact arguments, and the state that the preview showed. Every attempt to use a
+ * confirmation removes it, even one that is refused. They are held only in memory, so they end with the process.
  */
 export class Confirmations {
   readonly #kept = new Map<string, Kept>();
   readonly #nowMs: () => number;
   readonly #newToken: () => string;
 
-  /** @param newToken returns a text that cannot be guessed */
+  /** @param newToken returns a random text that cannot be guessed */
   constructor(nowMs: () => number, newToken: () => string) {
     this.#nowMs = nowMs;
     this.#newToken = newToken;
@@ -33,15 +33,15 @@ export class Confirmations {
     const expiresMs = this.#nowMs() + limits.confirmationMs;
     const token = this.#newToken();
     this.#kept.set(token, { act: actOf(tool, given), state: sortedJson(state), expiresMs });
-    // A Map iterates in the order of insertion, so its first confirmation is the oldest.
+    // A Map iterates in the order of insertion, so its first entry is the oldest.
     const [oldest] = this.#kept.keys();
     if (this.#kept.size > limits.confirmations && oldest !== undefined) this.#kept.delete(oldest);
     return { token, expiresMs };
   }
 
   /**
-   * @returns a function that throws if its argument is not the state that was shown
-   * @throws CONFIRMATION_REFUSED
+   * Uses a confirmation. @returns a function that throws CONFIRMATION_REFUSED if its argument is not the state that was shown
+   * @throws CONFIRMATION_REFUSED if the confirmation is unknown, expired, or bound to another call
    */
   use(token: string, tool: string, given: object): (state: unknown) => void {
     const kept = this.#kept.get(token);

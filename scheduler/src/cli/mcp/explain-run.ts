@@ -1,6 +1,6 @@
 /**
- * The reasons why a run waits, is late, failed or was skipped, derived from what the API returns about the run, its task, the workers and
- * the group. Pure. Each reason has a code for programs, and the figures that prove it.
+ * Derives the reasons why a run waits, is late, failed or was skipped from what the API returns about the run, its task, the workers and
+ * the group. Without side effects. Each reason has a code for programs, and the data that prove it.
  */
 
 import type { Answer } from "../../api/contract.ts";
@@ -15,21 +15,21 @@ type Worker = Item<Answer<"listWorkers">>;
 
 export interface Facts {
   run: Run;
-  /** null: the task was removed. */
+  /** The run's task; null: it was removed. */
   task: Answer<"getTask"> | null;
-  /** null: there is no leader. */
+  /** The name of the leading node; null: there is no leader. */
   leader: string | null;
   /** The workers of the task's group; null: the caller may not see them. */
   workers: readonly Worker[] | null;
   group: Item<Answer<"listGroups">> | null;
-  /** The time by the store's clock, in epoch milliseconds. */
+  /** The store's time in epoch ms. */
   nowMs: number;
 }
 
 export interface Reason {
   code: string;
   words: string;
-  /** The figures that prove the reason. */
+  /** The data that prove the reason. */
   shown: Record<string, unknown>;
 }
 
@@ -37,7 +37,7 @@ const reason = (code: string, words: string, shown: Record<string, unknown> = {}
 const span = (ms: number) => formatDuration(Math.max(0, Math.round(ms)));
 const msOf = (time: string | null): number | null => (time === null ? null : Date.parse(time));
 
-/** Delays up to this length are normal and no reason. */
+/** Delays of up to this many ms are normal, and are not reported as reasons. */
 const usualMs = 1_000;
 
 export function reasonsOf(facts: Facts): Reason[] {
@@ -98,7 +98,7 @@ function heldReasons(facts: Facts): Reason[] {
   return found;
 }
 
-/** With a limit per worker, runs wait for a worker while they are held, and while they are ready without an addressee. */
+/** The reason that a run waits because of a limit per worker; applies to held runs, and to ready runs that are addressed to no worker. */
 function workerLimitReasons(facts: Facts): Reason[] {
   const { limit } = definitionOf(facts) ?? {};
   if (limit?.perWorker == null) return [];
@@ -141,7 +141,7 @@ function readyReasons(facts: Facts): Reason[] {
   return found;
 }
 
-/** The first condition, from the widest to the narrowest, that no worker of the group meets. */
+/** Returns the first condition, from the most general to the most specific, that no worker of the group meets. */
 function workerReason(facts: Facts, workers: readonly Worker[]): Reason | undefined {
   const { run, task } = facts;
   const { group = null, labels = {} } = task ?? {};
@@ -232,7 +232,7 @@ function endReasons(facts: Facts): Reason[] {
   return found;
 }
 
-/** The delays between due time and start; only those longer than usual. */
+/** Returns the delays between due time and start that are longer than usual. */
 function delays({ run }: Facts): Reason[] {
   const dueMs = Date.parse(run.due);
   const [createdMs, claimedMs, startedMs] = [Date.parse(run.created), msOf(run.claimed), msOf(run.started)];

@@ -51,7 +51,7 @@ async function factsOf(api: Client, runId: number): Promise<Facts> {
   const run = await api.getRun({ run: runId });
   const [task, cluster] = await Promise.all([taskOf(api, run.task), api.getCluster()]);
   const group = task?.group;
-  // For an ended run the run's own data is enough, so workers and groups are not read.
+  // An ended run is explained by its own data, so workers and groups are not read.
   const [workers, groups] =
     run.ended !== null || group === undefined
       ? [[], []]
@@ -72,7 +72,7 @@ async function factsOf(api: Client, runId: number): Promise<Facts> {
   };
 }
 
-/** null: the task was removed, while its runs are still in the history. */
+/** Returns the task; null if it was removed, because its runs remain in the history. */
 async function taskOf(api: Client, task: string): Promise<Facts["task"]> {
   try {
     return await api.getTask({ task });

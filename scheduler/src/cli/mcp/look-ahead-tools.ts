@@ -1,4 +1,4 @@
-/** Tools that compute future slots from definitions that the API returns: of a schedule, of tasks, and of an edited task. */
+/** MCP tools that compute future slots from definitions that the API returns: of a schedule, of tasks, and of an edited task. */
 import { z } from "zod";
 import type { Client } from "../../api/client.ts";
 import { name, taskName, text, time } from "../../api/contract/route.ts";
@@ -21,7 +21,7 @@ import { inputOf, readingTool, type Tool } from "./tool.ts";
 
 const json = z.unknown();
 const dayMs = 86_400_000;
-/** How many slots are shown before and after an edit. */
+/** The number of slots that are shown for the definition before an edit, and for the definition after it. */
 const comparedSlots = 10;
 
 const nowOf = async (api: Client): Promise<number> => Date.parse((await api.getCluster()).now);
@@ -98,8 +98,8 @@ export const editPreview = z.strictObject({
 });
 
 /**
- * Shows the changes that an edit would make.
- * @throws TASK_UNKNOWN, CALENDAR_UNKNOWN, and the errors of the options' own check
+ * Computes the changes that an edit would make, without making them.
+ * @throws TASK_UNKNOWN, CALENDAR_UNKNOWN, and the errors of invalid options
  */
 export async function previewOfEdit(
   api: Client,
@@ -132,7 +132,7 @@ export async function previewOfEdit(
 
 function slotsOf(record: TaskRecord, nowMs: number): z.output<typeof slots> {
   const { schedule } = record.definition;
-  // The slots of a fixed delay depend on when its runs end, so they cannot be computed.
+  // The slots of a fixed delay depend on when its runs end, and a task that is paused without an end has none.
   if ((schedule.type === "every" && schedule.mode === "delay") || (record.paused && record.paused.untilMs === null))
     return [];
   return plannedSlots(record, nowMs, comparedSlots).map((slotMs) => {

@@ -1,4 +1,4 @@
-/** Asks the person who uses the client to agree to an act, by elicitation, if the client supports that. */
+/** Asks the user of the MCP client to agree to a call, by elicitation, if the client supports elicitation. */
 import {
   CLIENT_CAPABILITIES_META_KEY,
   type ClientCapabilities,
@@ -9,7 +9,7 @@ import {
 import { CarillonError } from "../../base/errors.ts";
 
 export interface Person {
-  /** The token of the confirmation that the person was asked about; undefined: the person has not been asked yet. */
+  /** The token of the confirmation about which the user was asked; undefined: the user has not been asked yet. */
   token: string | undefined;
   agrees: boolean;
 }
@@ -17,21 +17,21 @@ export interface Person {
 const question = "confirm";
 const shownCharacters = 2_000;
 
-/** @returns undefined if the client cannot ask its user */
+/** Returns the user's reply, if any. @returns undefined if the client cannot ask its user */
 export function personAt(
   { envelope, inputResponses, requestState }: ServerContext["mcpReq"],
   atStart: ClientCapabilities | undefined,
 ): Person | undefined {
-  // Newer clients send their capabilities in each request, others once, at the start.
+  // Newer clients send their capabilities with each request, older ones once at the start.
   const inRequest = (envelope as Record<string, ClientCapabilities> | undefined)?.[CLIENT_CAPABILITIES_META_KEY];
   const { elicitation } = inRequest ?? atStart ?? {};
-  // A client that names no mode of elicitation supports the form mode.
+  // A client that lists no mode of elicitation supports the form mode.
   if (!elicitation || (elicitation.url !== undefined && elicitation.form === undefined)) return undefined;
   const reply = inputResponses?.[question] as { action?: unknown } | undefined;
   return { token: reply === undefined ? undefined : requestState<string>(), agrees: reply?.action === "accept" };
 }
 
-/** @param given the arguments, which are shown to the person unchanged */
+/** Creates the question for the user. @param given the arguments of the call, which are shown to the user (cut if they are long) */
 export function asking(name: string, given: object, would: string, token: string): InputRequiredResult {
   const text = JSON.stringify(given);
   const shown =

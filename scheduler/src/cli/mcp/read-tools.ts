@@ -1,4 +1,4 @@
-/** Tools that read: one for each route of the API that a tool needs, and one that reads the whole cluster. */
+/** MCP tools that only read: one for each route of the API that is offered as a tool, and one that summarises the cluster. */
 import { z } from "zod";
 import type { Client } from "../../api/client.ts";
 import type { Answer, RouteId, StreamId } from "../../api/contract.ts";
@@ -11,7 +11,7 @@ interface RouteTool<Id extends RouteId> {
   name: string;
   title: string;
   routeId: Id;
-  /** Text that the tool's description adds to the route's summary. */
+  /** Text that is added to the route's summary in the tool's description. */
   more?: string;
   input?: z.ZodObject;
   says: (answer: Answer<Id>) => string;

@@ -1,4 +1,4 @@
-/** `carillon mcp`: a server of the Model Context Protocol over the HTTP API, with the rights of the caller's token. */
+/** `carillon mcp`: a server of the Model Context Protocol that calls the HTTP API with the user's token and rights. */
 import { randomBytes } from "node:crypto";
 import { type CallToolResult, type InputRequiredResult, McpServer } from "@modelcontextprotocol/server";
 import { StdioServerTransport, serveStdio } from "@modelcontextprotocol/server/stdio";
@@ -24,7 +24,7 @@ export interface McpOptions extends CommonOptions {
   readOnly?: boolean;
 }
 
-/** Shorter than the time for which clients usually wait for a tool, in milliseconds. */
+/** The time limit in ms for an answer of the API, shorter than the time for which clients usually wait for a tool. */
 const answerMs = 20_000;
 
 const instructions = `Carillon is a distributed task scheduler: tasks have schedules, whose slots become runs.
@@ -39,7 +39,7 @@ export const toolsFor = ({ readOnly = false }: Pick<McpOptions, "readOnly">): re
   ...(readOnly ? [] : actTools),
 ];
 
-/** @throws USAGE if no server is named; SIGN_IN_NEEDED if there is no token for it */
+/** Serves MCP until the client disconnects. @throws USAGE if no server is named, SIGN_IN_NEEDED if there is no token for it */
 export async function serveMcp(options: McpOptions, terminal: Terminal): Promise<ExitCode> {
   const server = serverChosen(options);
   const confirmations = new Confirmations(Date.now, () => randomBytes(18).toString("base64url"));

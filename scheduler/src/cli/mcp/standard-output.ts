@@ -1,7 +1,7 @@
 import { Writable } from "node:stream";
 
 /**
- * Reserves standard output for a protocol: from now on everything else that is written to it goes to standard error, including what a
+ * Reserves standard output for the protocol: everything else that is written to it afterwards goes to standard error, including what a
  * configuration file prints while it is loaded.
  * @returns the stream for the protocol
  */
@@ -13,7 +13,7 @@ function taken(): Writable {
 
 let protocol: Writable | undefined;
 
-/** Called before any module of the command is loaded; later calls return the same stream. */
+/** Reserves standard output; must be called before any module of the command is loaded. Later calls return the same stream. */
 export function takeStandardOutput(): Writable {
   protocol ??= taken();
   return protocol;

@@ -6,13 +6,13 @@ import type { ClusterFacts } from "../../store/postgres/runs/inspect.ts";
 import { type Check, good, list, problem, remark, silent } from "./checks.ts";
 import { usedCoordination } from "./nodes.ts";
 
-/** What doctor found when it connected to the coordination service that this machine is configured for. */
+/** The result of connecting `doctor` to the coordination service that this machine's configuration names. */
 export type CoordinationLook = { place: string } & (
   | { found: { clusterId: string; serviceId: string } | undefined; openToAll: boolean }
   | { error: CarillonError }
 );
 
-/** Checks that all nodes are configured for one and the same cluster. */
+/** Checks that all nodes are configured for the same cluster. */
 export function checkAgreement(facts: ClusterFacts, look: CoordinationLook | undefined): Check[] {
   return [coordination(facts, look), ...access(look), names(facts), addresses(facts), ...settings(facts)];
 }
@@ -46,7 +46,7 @@ function coordination(facts: ClusterFacts, look: CoordinationLook | undefined): 
   );
 }
 
-/** Warns about a coordination service without a password, unless only this machine reaches it or this machine does not use it. */
+/** Warns about a coordination service without a password, unless only this machine can reach it or this machine does not use it. */
 function access(look: CoordinationLook | undefined): Check[] {
   if (!look || "error" in look || !look.openToAll) return [];
   const found = `${look.place} asks for no password: whoever reaches it can have healthy processes taken for dead`;
@@ -77,7 +77,7 @@ function addresses({ sharedAddresses, members, nowMs }: ClusterFacts): Check {
 
 function settings({ members, nowMs }: ClusterFacts): Check[] {
   const live = members.filter((member) => !silent(member, nowMs));
-  // Each node is compared with the nodes whose sessions are older, as at its start; one finding of each kind is enough.
+  // As at its start, each node is compared with the nodes whose sessions are older; one finding for each setting is enough.
   const found = live.flatMap((other, at) => live.slice(0, at).flatMap((elder) => disagreements(elder, other)));
   if (found.length === 0) return [good("settings", live.length > 1 ? "the nodes' go together" : "nothing to compare")];
   const kinds = new Map(found.map((one) => [one.setting, one]));

@@ -2,7 +2,7 @@ import { alarmAdvice, alarmPlaces } from "../../settings/alarms/alarm-places.ts"
 import type { ClusterFacts } from "../../store/postgres/runs/inspect.ts";
 import { type Check, good, list, problem, remark, silent } from "./checks.ts";
 
-/** Checks whether anybody would be told of an alarm. Without a live process there is nothing to say. */
+/** Checks whether some process would send messages about alarms. Returns nothing if no process is live. */
 export function checkAlarms({ members, nowMs }: Pick<ClusterFacts, "members" | "nowMs">): Check[] {
   const live = members.filter((one) => !silent(one, nowMs));
   if (live.length === 0) return [];

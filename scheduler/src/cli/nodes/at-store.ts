@@ -5,15 +5,15 @@ import { type CommonOptions, chosenUrl, defaultDirectory, lookingOptions, placeT
 export interface StorePlace {
   url: string;
   schema: string;
-  /** The store's name in messages. */
+  /** The store's description for messages. */
   text: string;
-  /** undefined: the store is a PostgreSQL server that is not embedded. */
+  /** The embedded store; undefined: the store is another PostgreSQL server. */
   embedded: EmbeddedStore | undefined;
 }
 
 /**
- * Runs `work` at the chosen store without making a Carillon. An embedded store is opened, and released afterwards.
- * @param create true: creates a missing embedded store; default: according to the settings
+ * Runs `work` with the chosen store, without a Carillon instance. An embedded store is opened first, and released afterwards.
+ * @param create true: create a missing embedded store; default: the settings decide
  */
 export async function atStore<T>(
   options: CommonOptions,

@@ -73,7 +73,7 @@ const server = (over: Partial<ServerFacts> = {}): ServerFacts => ({
   ...over,
 });
 
-/** The findings that are not good, by their subject. */
+/** Returns the findings that are not good, by their subject. */
 const wrong = (over: Partial<ClusterFacts>) =>
   Object.fromEntries(
     checkCluster(healthy(over))

@@ -5,34 +5,36 @@ import { ageText, spanText } from "../screen/times.ts";
 import { routeText } from "../tasks/policy-text.ts";
 import { groupWorkers, workersOf } from "../tasks/tasks.ts";
 
-/** One finding of doctor. A `problem` changes the exit code, a `remark` does not. */
+/** One finding of the command `doctor`. A `problem` changes the exit code, a `remark` does not. */
 export interface Check {
   what: string;
   verdict: "good" | "remark" | "problem";
   found: string;
-  /** The advice to the operator; empty for a good finding. */
+  /** The advice to the operator; "" for a good finding. */
   advice: string;
 }
 
 const oldestNode = [20, 19] as const;
 const oldestServer = 150_000;
 const clockRemarkMs = 500;
-/** A smaller uncertainty of a measured clock offset (half a round trip) is not worth mentioning. */
+/** The uncertainty of a measured clock offset (half a round trip) is mentioned only from this many ms on. */
 const clockUncertainMs = 50;
 /**
- * The limit for the age of a snapshot, in milliseconds. Up to this age the rows of ended runs that each claim has to walk are few enough.
+ * A snapshot that is older than this many ms causes a remark. Up to this age the dead rows of ended runs, which each claim has to pass, are
+ * few.
  */
 const snapshotRemarkMs = 180_000;
-/** The limit for a snapshot of unknown age. */
+/** The limit for a snapshot of unknown age, in transactions since it was taken. */
 const snapshotRemarkTransactions = 100_000;
 const partitionsProblemMs = 86_400_000;
-/** Nodes make partitions 7 days ahead, not counting today; if nodes may not make them, warnings begin below this span. */
+/** Nodes create partitions 7 days ahead, not counting today. If they have no right to, a remark appears when fewer days are left. */
 const partitionsRemarkMs = 7 * 86_400_000;
-/** An older recovery is history and changes no verdict. */
+/** A recovery that is older than this many ms causes no remark. */
 const recoveryRemarkMs = 7 * 86_400_000;
 const mebibyte = 1_048_576;
 /**
- * The write-ahead log of an embedded store may take 512 MiB, and PostgreSQL may need a whole segment of it, 16 MiB, for a single statement.
+ * Limits for the free disk space of an embedded store. Its write-ahead log may take 512 MiB, and a single statement may need a new segment
+ * of 16 MiB.
  */
 const freeRemarkBytes = 1024 * mebibyte;
 const freeProblemBytes = 64 * mebibyte;
@@ -63,13 +65,13 @@ export function checkNode(nodeVersion: string): Check {
     : problem("Node.js", `${nodeVersion} is too old`, `Install Node.js ${oldestNode.join(".")} or newer.`);
 }
 
-/** Warns if the store is on another machine and its URL does not demand TLS. */
+/** Warns if the store is on another machine and its URL does not require TLS. */
 export function checkWay(url: string, environment: NodeJS.ProcessEnv): Check[] {
   const hosts = plainHosts(url, environment);
   return hosts.length === 0 ? [] : [remark("store", plainWords(hosts), plainAdvice)];
 }
 
-/** Checks the PostgreSQL server and the schema, before any of Carillon's tables is read. */
+/** Checks the PostgreSQL server and the version of the schema; called before any of Carillon's tables is read. */
 export function checkServer(server: ServerFacts, place: string, schema: string): Check[] {
   const { version, versionNumber, readOnly, roundTripMs, migration, migrationKnown, serves } = server;
   const checks = [
@@ -121,7 +123,7 @@ export function checkServer(server: ServerFacts, place: string, schema: string):
   return checks;
 }
 
-/** Compares the store's clock, if it was stepped, and this machine's clock with cluster time. */
+/** Compares cluster time with this machine's clock, and with the store's clock if that clock was stepped. */
 function clocks({ roundTripMs, clockOffsetMs, clockShiftMs, clockSinceMs }: ServerFacts): Check[] {
   const uncertainMs = roundTripMs / 2;
   const [stepped, offsetMs] = [clockShiftMs !== 0, clockOffsetMs + clockShiftMs];
@@ -165,7 +167,7 @@ const snapshotKinds = {
   standby: "a standby",
 };
 
-/** An old snapshot keeps all rows that have died since, and claims and searches for due runs have to walk them all. */
+/** Warns about an old snapshot: it keeps all rows that have died since, and claims and queries for due runs have to pass all of them. */
 function snapshots({ snapshots: held }: ServerFacts): Check {
   const isOld = ({ ms, transactions }: (typeof held)[number]) =>
     ms === null ? transactions >= snapshotRemarkTransactions : ms >= snapshotRemarkMs;
@@ -193,7 +195,7 @@ function disk({ disk: found }: ServerFacts): Check[] {
   ];
 }
 
-/** The location of an embedded store, for psql and pg_dump while a process holds it, and the free space on its disk. */
+/** Reports the URL of an embedded store, for psql and pg_dump while a process has it open, and the free space on its disk. */
 export function checkEmbedded({ url, data, freeBytes }: { url: string; data: string; freeBytes: number }): Check[] {
   const free = `${Math.floor(freeBytes / mebibyte)} MiB are free on the disk of ${data}`;
   const advice = "Free space there, or move the store to another disk: end its processes, move its folder.";
@@ -315,8 +317,8 @@ function versions({ members: all }: ClusterFacts): Check {
 }
 
 /**
- * Compares the releases of the programs that define tasks. Programs of one release may define different tasks; two builds with the same
- * label may too.
+ * Compares the releases of the programs that define tasks. Programs of the same release may define different tasks, as may two builds with
+ * the same label.
  */
 function releases({ members: all }: ClusterFacts): Check {
   const names = [...new Set(all.flatMap(({ settings }) => settings?.release ?? []))];
@@ -432,7 +434,7 @@ function unplanned({ unplanned: found, leadership, members: all, nowMs }: Cluste
   return problem("unplanned slots", list(words), advice);
 }
 
-/** If a zone's rules have changed, its tasks follow the old rules until they are planned again. */
+/** Warns if a time zone's rules have changed, because the tasks of the zone follow the old rules until they are planned again. */
 function timeZones({ zones: { count, newest }, zonesBehind }: ClusterFacts): Check {
   if (zonesBehind.length > 0)
     return remark(
@@ -445,7 +447,7 @@ function timeZones({ zones: { count, newest }, zonesBehind }: ClusterFacts): Che
   return good("time zones", `the rules of ${count} are in the store${by}`);
 }
 
-/** If cluster time went back, the slots that were planned before are in the future, and the leader plans nothing until then. */
+/** Warns if cluster time went back: slots planned before are in the future, and the leader plans no further slots until then. */
 function clusterTime({ timeBack, nowMs }: ClusterFacts): Check {
   if (!timeBack) return good("cluster time", "it is past all that was seen of it");
   const { reachedMs, sinceMs, replanned } = timeBack;
@@ -459,7 +461,7 @@ function clusterTime({ timeBack, nowMs }: ClusterFacts): Check {
   );
 }
 
-/** The result of the store's last fail-over or restore. */
+/** Reports the store's last fail-over or restore. */
 function recovery({ recovery: last, nowMs }: ClusterFacts): Check {
   if (last === undefined) return good("recovery", "none: the store never went back");
   const { beganMs, endedMs, backMs, runs, verdicts, missing, inDoubt } = last;

@@ -5,7 +5,7 @@ import type { Terminal } from "../screen/terminal.ts";
 import { spanText } from "../screen/times.ts";
 import { type CommonOptions, withStore } from "../store-choice.ts";
 
-/** Accepts the store's clock after a step: from now on it is cluster time. */
+/** Accepts the store's clock after it was stepped, so that it is cluster time from now on. */
 export function adoptClock(options: CommonOptions & { reason?: string }, terminal: Terminal): Promise<ExitCode> {
   requireStore(options, "clock adopt");
   return withStore(options, async ({ tower, nowMs }) => {
@@ -22,7 +22,7 @@ export function adoptClock(options: CommonOptions & { reason?: string }, termina
   });
 }
 
-/** If cluster time is behind its former maximum: plans tasks from now on, instead of from that maximum. */
+/** If cluster time is behind the highest value that it has had, plans tasks from the present time instead of from that value. */
 export function replanClock(options: CommonOptions & { reason?: string }, terminal: Terminal): Promise<ExitCode> {
   requireStore(options, "clock replan");
   return withStore(options, async ({ tower, nowMs }) => {

@@ -25,7 +25,7 @@ import type { GroupRecord } from "../../task/group-store.ts";
 import type { TaskDefinition, TaskOptions } from "../../task/task.ts";
 import type { Counters, ReleaseOfTask, TaskRecord, VersionRecord } from "../../task/task-record.ts";
 
-/** The options of a run that is started by hand. `at` in epoch milliseconds. */
+/** The options of a run that a user starts. `at` is in epoch ms. */
 export interface ManualOptions
   extends Pick<EnqueueOptions, "labels" | "in" | "key" | "ifKeyTaken" | "uniqueFor" | "priority"> {
   at?: number;
@@ -34,13 +34,13 @@ export interface ManualOptions
 /**
  * The calls that commands make to a cluster: through its store (cluster/by-store.ts), or through a server's HTTP API
  * (cluster/by-server.ts). Both return the store's own records, so that a command prints the same in both cases. The author of a change is
- * this machine's user, or the token's user. Calls that only the store supports are refused with STORE_NEEDED.
+ * this machine's user, or the token's user. Calls that only a store supports throw STORE_NEEDED through a server.
  */
 export interface Cluster {
   readonly by: "store" | "server";
-  /** For people: "PostgreSQL at db.example:5432/app", "the server at https://carillon.example". */
+  /** Description for messages: "PostgreSQL at db.example:5432/app", "the server at https://carillon.example". */
   readonly place: string;
-  /** The store's clock in epoch milliseconds, as precisely as this process can estimate it. */
+  /** Returns the store's clock in epoch ms, as exactly as this process can estimate it. */
   readonly nowMs: () => number;
   readonly tasks: ClusterTasks;
   readonly bundles: ClusterBundles;
@@ -56,9 +56,9 @@ export interface Cluster {
   readonly quotas: ClusterQuotas;
   readonly audit: ClusterAudit;
   members(): Promise<{ members: Member[]; leadership: Leadership }>;
-  /** The latest terms, newest first. */
+  /** Returns the latest terms, newest first. */
   terms(limit: number): Promise<Term[]>;
-  /** The id of the cluster's coordination service; `store`: there is none; null: no node has started yet. */
+  /** Returns the id of the cluster's coordination service; "store": the store coordinates; null: no node has started yet. */
   coordination(): Promise<string | null>;
   close(): Promise<void>;
 }
@@ -67,54 +67,56 @@ export type ListedTask = ReturnType<typeof taskObject>;
 
 export interface EndListener {
   ended(run: RunRecord): void;
-  /** The cluster cannot be reached; `follow` keeps trying. */
+  /** Called when the cluster has become unreachable, while `follow` keeps trying; `back` is called when it is reachable again. */
   away(): void;
   back(): void;
-  /** More runs ended at once than `follow` reports. */
+  /** Called when more runs ended at once than `follow` reports, so that some are omitted. */
   left(): void;
 }
 
 export interface TaskCard {
   record: TaskRecord;
   counters: Counters;
-  /** How many schedules the task has. */
+  /** The number of the task's named schedules. */
   schedules: number;
   followers: Follower[];
-  /** The releases of the code that defines the task, the newest first. */
+  /** The releases of the programs that define the task, newest first. */
   releases: ReleaseOfTask[];
 }
 
 export interface ClusterTasks {
-  /** @param of lists only the schedules of this task */
+  /** Returns all tasks, or only the named schedules of the task `of`. */
   list(of?: string): Promise<ListedTask[]>;
-  /** The records of these tasks with their definitions; default: of all tasks. @throws TASK_UNKNOWN */
+  /** Returns the records of these tasks with their definitions; default: of all tasks. @throws TASK_UNKNOWN */
   records(names?: string[]): Promise<TaskRecord[]>;
   /** @throws TASK_UNKNOWN */
   find(name: string): Promise<TaskCard>;
-  /** The versions, newest first. */
+  /** Returns the task's versions, newest first. */
   versions(name: string): Promise<VersionRecord[]>;
-  /** Sets the task's definition as code would: parts that were edited by hand keep their edits. */
+  /** Sets the task's definition in the way a program does: parts that users have edited keep their edits. */
   define(definition: TaskDefinition, reason: string): Promise<{ version: number; changed: boolean }>;
-  /** @throws TASK_STALE unless the task is at this version */
+  /**
+   * Changes options of the task; `revert` undoes edits of some parts. @throws TASK_STALE (both) unless the task is at the record's version
+   */
   edit(record: TaskRecord, options: TaskOptions, change: EditChange): Promise<{ record: TaskRecord; changed: boolean }>;
   revert(record: TaskRecord, parts: TaskPart[], change: EditChange): Promise<{ record: TaskRecord; changed: boolean }>;
-  /** @returns its runs that continue, and how many waiting runs are held until the task is resumed, or are skipped */
+  /** Pauses the task. @returns its runs that continue, and the number of waiting runs that are held until the resume, or are skipped */
   pause(
     name: string,
     reason: string,
     untilMs: number | null,
   ): Promise<{ running: number[]; held: number; skipped: number }>;
-  /** @returns the next slot in epoch milliseconds; null: there is none */
+  /** Resumes the task. @returns the next slot in epoch ms; null: there is none */
   resume(name: string, reason: string): Promise<number | null>;
-  /** @returns the run's number */
-  /** `created` is false if a run has the key, or stands for it; then this is that run. */
+  /** Enqueues a run. @returns the run's id */
+  /** `created` is false if a run with the same key exists, or counts as such a run; then `run` is the id of that run. */
   run(name: string, payload: unknown, options: ManualOptions): Promise<{ run: number; created: boolean }>;
-  /** Also removes the task's schedules. @throws TASK_UNKNOWN */
+  /** Removes the task and its named schedules. @throws TASK_UNKNOWN */
   remove(name: string, reason: string): Promise<void>;
 }
 
 export interface ClusterBundles {
-  /** The changes that would make the bundle's tasks equal to `wanted`. */
+  /** Plans the changes that make the bundle's tasks equal to `wanted`. */
   plan(wanted: readonly TaskDefinition[], options: PlanOptions): Promise<Planned>;
 }
 
@@ -122,8 +124,8 @@ export interface Planned {
   plan: ApplyPlan;
   id: string;
   /**
-   * Carries out the plan, one transaction per task. @param author is used only by implementations that can choose an author
-   * @throws TASK_STALE through a server, if the plan has changed meanwhile
+   * Executes the plan, one transaction per task. @param author only through a store; a server records the token's user
+   * @throws TASK_STALE through a server if the plan has changed in the meantime
    */
   apply(reason: string, author?: string): Promise<Applied[]>;
 }
@@ -144,21 +146,23 @@ export interface RunCard {
 
 export interface ClusterRuns {
   /**
-   * Live runs, then ended ones, the latest first.
-   * @param whole true: includes payload, progress and result, for which a server is called once per run
+   * Returns unfinished runs, then ended runs, the latest first.
+   * @param whole true: with payload, progress and result, for which a server is called once per run
    */
   list(filter: RunFilter & { states: RunRecord["state"][] }, whole?: boolean): Promise<RunRecord[]>;
   /** @throws RUN_UNKNOWN */
   find(runId: number): Promise<RunRecord>;
-  /** The run with all its details. @throws RUN_UNKNOWN */
+  /** Returns the run with all its details. @throws RUN_UNKNOWN */
   card(runId: number): Promise<RunCard>;
-  /** The oldest lines first, up to `limit`. */
+  /** Returns up to `limit` log lines, the oldest first. */
   logs(runId: number, limit: number): Promise<LogLine[]>;
   cancel(runId: number, reason: string | undefined): Promise<"cancelled" | "stopping">;
-  /** Repeats an ended run as a new run. @throws RUN_UNKNOWN, RUN_STATE, TASK_UNKNOWN */
+  /** Starts a new run with the input of an ended run. @throws RUN_UNKNOWN, RUN_STATE, TASK_UNKNOWN */
   rerun(runId: number, reason: string): Promise<Enqueued>;
   decide(runId: number, how: "retry" | "fail", reason: string): Promise<void>;
-  /** Reports each run that ends from now on, until `signal` aborts. Continues after an outage of the cluster, and reports outages. */
+  /**
+   * Calls the listener for each run that ends from now on, until `signal` aborts. Reports outages of the cluster, and continues after them.
+   */
   follow(
     task: string | undefined,
     known: readonly RunRecord[],
@@ -171,13 +175,13 @@ export type Bulk = Pick<OperationRequest, "kind" | "filter" | "range" | "pauseUn
 
 export interface ClusterOperations {
   preview(bulk: Bulk, show: number): Promise<{ total: number; first: string[] }>;
-  /** Repeatable: only one operation is started per token. */
+  /** Starts an operation. @param token only one operation is started per token, so the call can be repeated @returns its id */
   begin(bulk: Bulk, token: string): Promise<number>;
   find(operationId: number): Promise<OperationRecord>;
-  /** The operations, newest first. */
+  /** Returns operations, newest first. */
   list(limit: number): Promise<OperationRecord[]>;
   stop(operationId: number): Promise<OperationState>;
-  /** Executes one step of the operation if this process can; otherwise the nodes execute it. */
+  /** Executes one step of the operation if this process has access to the store; through a server the leader executes the steps. */
   step(operationId: number): Promise<{ stepped: number | null; nextMs: number | null }>;
 }
 
@@ -193,7 +197,7 @@ export interface ClusterCalendars {
     reason: string,
     mayShrink: boolean,
   ): Promise<{ calendar: Calendar; changed: boolean; tasks: string[] }>;
-  /** Compares this content with the stored version and stores nothing. @throws CALENDAR_UNKNOWN, CALENDAR_INVALID */
+  /** Compares this content with the stored version, and stores nothing. @throws CALENDAR_UNKNOWN, CALENDAR_INVALID */
   compare(name: string, content: CalendarContent): Promise<ReturnType<typeof comparisonObject>>;
   find(name: string, version?: number): Promise<CalendarRecord>;
   list(): Promise<CalendarRecord[]>;
@@ -206,7 +210,7 @@ export interface ClusterGroups {
 }
 
 export interface ClusterQuotas {
-  /** `used` is null if no server counts the use. */
+  /** Returns all quotas; `used` is null through a store, because only servers count the use. */
   list(): Promise<(Quota & { used: QuotaLimits | null })[]>;
   set(kind: QuotaKind, name: string, given: QuotaLimits, reason: string): Promise<{ changed: boolean }>;
 }
@@ -231,61 +235,67 @@ export interface ClusterAccess {
   /** @throws USER_UNKNOWN */
   user(name: string): Promise<ListedUser>;
   createUser(user: GivenUser, reason: string): Promise<ListedUser>;
-  /** Also unlocks the user. */
+  /** Sets a new password and unlocks the user. */
   setPassword(name: string, password: string): Promise<ListedUser>;
   removeUser(name: string, reason: string): Promise<ListedUser>;
-  /** The user's sign-ins that have not ended, newest first. @throws USER_UNKNOWN */
+  /** Returns the user's sign-ins that have not ended, newest first. @throws USER_UNKNOWN */
   signIns(name: string): Promise<ListedSignIn[]>;
-  /** @param signInId null: all sign-ins @returns how many were ended @throws USER_UNKNOWN, SIGN_IN_UNKNOWN */
+  /** Ends sign-ins. @param signInId null: all of the user @returns the number that were ended @throws USER_UNKNOWN, SIGN_IN_UNKNOWN */
   endSignIns(name: string, signInId: number | null, reason: string): Promise<number>;
-  /** @throws USER_UNKNOWN, SECOND_FACTOR_UNKNOWN */
+  /** Removes the user's second factor. @throws USER_UNKNOWN, SECOND_FACTOR_UNKNOWN */
   resetSecondFactor(name: string, reason: string): Promise<void>;
-  /** The tokens, newest first. */
+  /** Returns the tokens of all users, newest first. */
   tokens(): Promise<ListedToken[]>;
-  /** @returns `text` is the secret with which a program authenticates @throws USER_UNKNOWN, TOKEN_NAME_TAKEN, OPTION_INVALID */
+  /**
+   * Creates a token. @returns `text` is the secret with which a program authenticates @throws USER_UNKNOWN, TOKEN_NAME_TAKEN,
+   * OPTION_INVALID
+   */
   createToken(user: string, token: AskedToken, reason: string): Promise<{ token: ListedToken; text: string }>;
   /** @throws TOKEN_UNKNOWN */
   revokeToken(user: string, name: string, reason: string): Promise<void>;
   keys(): Promise<ListedKey[]>;
-  /** The newest key of this name. @throws KEY_NAME_UNKNOWN */
+  /** Returns the newest key with this name. @throws KEY_NAME_UNKNOWN */
   key(name: string): Promise<ListedKey>;
-  /** @returns `text` is the key with which workers authenticate */
+  /** Creates a worker key. @returns `text` is the secret with which workers authenticate */
   createKey(name: string, groups: string[], expiresInMs: number | undefined): Promise<{ key: ListedKey; text: string }>;
   revokeKey(name: string): Promise<ListedKey>;
 }
 
 export interface ClusterAudit {
   chain(): Promise<AuditChain>;
-  /** All rows of the chain, in its order. */
+  /** Yields all rows of the chain, in order. */
   chained(): AsyncIterable<ChainRow>;
-  /** The contents of rows from before the chain. */
+  /** Yields the contents of the rows that are older than the chain. */
   older(): AsyncIterable<string>;
 }
 
-/** The secrets' metadata; their values cannot be read. */
+/** Access to secrets; their values can be set but not read. */
 export interface ClusterSecrets {
   list(): Promise<SecretRecord[]>;
-  /** @param tasks undefined: unchanged */
+  /** Stores a new version of a secret. @param tasks undefined: unchanged */
   set(name: string, value: string, tasks: string[] | null | undefined, reason: string): Promise<SecretRecord>;
   remove(name: string, reason: string): Promise<void>;
-  /** Rewraps some of the secrets. @returns the id of the present key, how many secrets were rewrapped now, and how many are left */
+  /**
+   * Encrypts some of the data keys again with the present key. @returns the id of the present key, the number of versions changed now, and
+   * the number left
+   */
   rewrap(reason: string): Promise<{ key: string; rewrapped: number; left: number }>;
 }
 
 export interface ClusterAlarms {
-  /** The open alarms, and the last messages about them. */
+  /** Returns the open alarms, and the last messages about them. */
   look(messages: number): Promise<{ open: AlarmRecord[]; messages: OutboxRow[] }>;
-  /** @param task null: all open alarms of the rule @returns how many were acknowledged */
+  /** Acknowledges open alarms. @param task null: all open alarms of the rule @returns the number of acknowledged alarms */
   acknowledge(rule: string, task: string | null, reason: string): Promise<number>;
-  /** The silences in force, newest first. */
+  /** Returns the silences in force, newest first. */
   silences(): Promise<Silence[]>;
   silence(rule: string | null, task: string | null, span: string, reason: string): Promise<Silence>;
   unsilence(silenceId: number, reason: string): Promise<void>;
-  /** The stored rules; `given`: those of the settings of the server that answers, which only these settings change. */
+  /** Returns the stored rules; and in `given` the rules of the answering server's settings, which can be changed only in these settings. */
   rules(): Promise<{ given: Answer<"listAlarmRules">["rules"]; stored: StoredRule[] }>;
   /** @throws ALARM_UNKNOWN */
   rule(name: string): Promise<StoredRule>;
-  /** Stores a new rule, or the next version of the rule of this name. @throws ALARM_RULE_STALE, OPTION_INVALID */
+  /** Stores a new rule, or the next version of the rule with this name. @throws ALARM_RULE_STALE, OPTION_INVALID */
   setRule(name: string, content: RuleContent, reason: string): Promise<StoredRule>;
   /** @throws ALARM_UNKNOWN */
   removeRule(name: string, reason: string): Promise<void>;
