@@ -1,6 +1,6 @@
 /**
- * BullMQ: the JSON of `queue.getJobSchedulers()`, or of the older `queue.getRepeatableJobs()`. An array has the entries of one queue; an
- * object has an array for each queue's name.
+ * Imports BullMQ's schedulers from the JSON of `queue.getJobSchedulers()` or of the older `queue.getRepeatableJobs()`. An array contains
+ * the entries of one queue; an object contains one such array for each queue name.
  */
 import { eitherDay } from "./either-day.ts";
 import {
@@ -16,7 +16,7 @@ import {
   within,
 } from "./findings.ts";
 
-/** The form of generated keys of older schedulers, which contain the schedule or a hash. */
+/** Matches the keys that older versions of BullMQ generated from the schedule or a hash. Such keys are not used as task names. */
 const madeUp = /^[\da-f]{32}$|::|^[^:]*:[^:]*:\d*:/;
 
 export function importBullmq(files: readonly SourceFile[], options: ImportOptions): Findings {
@@ -92,7 +92,7 @@ function addScheduler(row: Row, queue: string, options: ImportOptions, findings:
       slotPayload: data === null ? undefined : data,
       retry: retryOf(opts, source, findings),
     },
-    // The end date itself is still a possible fire time.
+    // BullMQ may still fire exactly at the end date, while `untilMs` is exclusive, so 1 ms is added.
     {
       fromMs,
       untilMs: isDone ? options.nowMs : endMs === undefined ? undefined : endMs + 1,
@@ -137,11 +137,11 @@ function retryOf(opts: unknown, source: string, findings: Findings): unknown {
   };
 }
 
-/** Epoch milliseconds, from a number or from a date as text. */
+/** Converts a number or a date text to epoch milliseconds; returns undefined for anything else. */
 function momentOf(value: unknown): number | undefined {
   const ms = numberOf(value) ?? Date.parse(textOf(value));
   return Number.isNaN(ms) || Math.abs(ms) > 8.64e15 ? undefined : ms;
 }
 
-/** Epoch milliseconds as ISO 8601. A value beyond the range of dates stays a number, which the schedule refuses. */
+/** Converts epoch milliseconds to ISO 8601. A value that no date can hold is returned as digits, which the schedule's parser refuses. */
 const timeOf = (ms: number): string => (Math.abs(ms) <= 8.64e15 ? new Date(ms).toISOString() : String(ms));

@@ -1,4 +1,4 @@
-/** docs/importing-fields.md, generated from the tables of the importers; a test checks that it is up to date. */
+/** Generates docs/importing-fields.md from the field tables of the importers. A test checks that the page is up to date. */
 import type { FieldTable } from "./fields.ts";
 import { graphileFields } from "./graphile.ts";
 import { eventbridgeFields, targetFields } from "./hosted/eventbridge.ts";
@@ -14,7 +14,7 @@ import { powerFields } from "./servers/powerjob.ts";
 import { rundeckFields } from "./servers/rundeck.ts";
 import { serviceFields, timerFields } from "./systemd/timers.ts";
 
-/** Each table of fields, by its heading on the page. */
+/** The field tables, each under its heading on the page. */
 export const fieldTables: ReadonlyMap<string, FieldTable> = new Map([
   ["`solid-queue`: an entry of recurring.yml", solidQueueFields],
   ["`sidekiq-cron`: an entry of schedule.yml", sidekiqFields],

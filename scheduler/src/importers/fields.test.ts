@@ -46,7 +46,7 @@ const models = [
   { model: "django_celery_beat.clockedschedule", pk: 3, fields: { clocked_time: "2030-01-01T00:00:00Z" } },
 ];
 
-/** For each table a sample that has all its fields, with values other than the defaults. */
+/** For each table, a sample row that has all its fields with values other than their defaults. */
 const cases: [string, FieldTable, (row: Row) => Findings, string][] = [
   [
     "solid-queue",

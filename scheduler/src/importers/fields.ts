@@ -1,7 +1,8 @@
 /**
- * The fields of a source and what becomes of them, one per line: name | fate | meaning | hint. An importer reads `carried` fields; `lost`
- * fields are reported if they have a value; `unused` fields do not affect a task's schedule or work. A field that is missing from the table
- * is reported as lost, so that fields of a newer source are not lost silently. docs/importing-fields.md shows these tables.
+ * Tables that list the fields of a source format, one field per line: name | fate | meaning | hint. The importer converts `carried` fields;
+ * a `lost` field is reported if it has a value; an `unused` field does not affect the task's schedule or work. A field that the table does
+ * not list is reported as lost if it has a value, so that fields of a newer version of the source are not dropped silently.
+ * docs/importing-fields.md shows these tables.
  */
 import type { Findings, Row } from "./findings.ts";
 
@@ -28,7 +29,10 @@ export function fieldTable(text: string): FieldTable {
   return new Map(rows.map((row) => [row.name, row]));
 }
 
-/** @param place the object that the fields belong to, such as "Target" */
+/**
+ * Reports every field of `row` that is not imported although it has a value.
+ * @param place the object that contains the fields, such as "Target"; "" for the entry itself
+ */
 export function tellFields(row: Row, table: FieldTable, source: string, findings: Findings, place = ""): void {
   for (const [name, value] of Object.entries(row)) {
     const known = table.get(name);
@@ -40,7 +44,7 @@ export function tellFields(row: Row, table: FieldTable, source: string, findings
   }
 }
 
-/** True for values that mean "not set": absent, empty, zero and off. A lost field is reported only if it is set. */
+/** True for values that mean "not set": absent, empty, zero and false. Only fields that are set are reported as lost. */
 export function saysNothing(value: unknown): boolean {
   if (value === undefined || value === null || value === false || value === 0) return true;
   if (typeof value === "string") return ["", "0", "{}", "[]", "false"].includes(value.trim());
@@ -54,7 +58,7 @@ function shown(value: unknown): string {
   return text.length <= shownLength ? text : `${text.slice(0, shownLength - 1)}…`;
 }
 
-/** Reports once that the programs themselves were not imported, and where each is named. */
+/** Adds one note for all tasks: the programs were not imported, and the comment above each task names its program. */
 export function tellHandlers(count: number, what: string, findings: Findings): void {
   if (count > 0)
     findings.note(

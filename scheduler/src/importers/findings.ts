@@ -1,6 +1,6 @@
 /**
- * The result of importing another scheduler's export: tasks in the format of a task file, and remarks. Nothing is left out silently: a
- * detail that a task cannot express gives a remark, and an entry that cannot become a task gives a problem.
+ * The result of importing another scheduler's export: tasks in the format of a task file, and remarks. Every omission is reported: a detail
+ * that a task cannot express gives a remark of the kind `lost`, and an entry that cannot become a task gives a `problem`.
  */
 import { isCarillonError } from "../base/errors.ts";
 import { limits } from "../base/limits.ts";
@@ -15,28 +15,28 @@ export interface SourceFile {
 }
 
 export interface ImportOptions {
-  /** The zone of crons that name none, which should be the old scheduler's zone. */
+  /** The time zone of cron expressions without a zone. It should be the old scheduler's zone. */
   zone: string;
-  /** The worker group of the tasks; default: the source's, or "default". */
+  /** The worker group of the tasks; default: the group in the source, or "default". */
   group?: string | undefined;
-  /** Epoch milliseconds; a task that has ended by then is imported without its schedule. */
+  /** The current time in epoch ms. A task whose last slot is before this time is imported without its schedule. */
   nowMs: number;
 }
 
-/** Facts about a task in the source that are not options of a task. */
+/** Facts about a task in the source that the options of a Carillon task do not include. */
 export interface Beside {
   comment?: string;
   /** The task was suspended in the source. */
   suspended?: boolean;
-  /** Epoch milliseconds of the first possible slot. */
+  /** The earliest time of a slot, in epoch milliseconds. */
   fromMs?: number | undefined;
-  /** Epoch milliseconds from which on the task has no more slots. */
+  /** All slots are before this time (epoch ms). */
   untilMs?: number | undefined;
-  /** The fire times in the source's own notation; undefined: the times cannot be compared. */
+  /** The fire times in the source's own notation; undefined if they cannot be compared with the task's. */
   times?: SourceTimes | undefined;
 }
 
-/** The source's own times, which --compare lists beside the task's. */
+/** The source's own times, which the option --compare lists beside the task's times. */
 export interface ToldTimes {
   times: SourceTimes;
   suspended: boolean;
@@ -52,16 +52,18 @@ export interface ImportedTask {
 }
 
 export interface Remark {
-  /** problem: the entry was not imported. lost: a detail was not imported. note: imported, but should be checked. */
+  /**
+   * `problem`: the entry was not imported. `lost`: a detail of it was not imported. `note`: it was imported, but the user should check it.
+   */
   kind: "problem" | "lost" | "note";
-  /** The entry's name in the source; "": the file as a whole. */
+  /** The entry's name in the source; "" if the remark concerns the whole file. */
   source: string;
   message: string;
   hint: string;
 }
 
 const remarkLength = 1_000;
-/** A remark may quote the source, which may have any length. */
+/** Shortens a text to `remarkLength` characters, because a remark may quote a text of any length from the source. */
 const clipped = (text: string): string => (text.length <= remarkLength ? text : `${text.slice(0, remarkLength - 1)}…`);
 
 export class Findings {
@@ -79,7 +81,11 @@ export class Findings {
   lost = (source: string, message: string, hint = ""): void => this.#remark("lost", source, message, hint);
   note = (source: string, message: string, hint = ""): void => this.#remark("note", source, message, hint);
 
-  /** @param options as a file writes them; undefined options are left out @returns the task's name; undefined: it cannot be a task */
+  /**
+   * Adds a task.
+   * @param options the options as a task file writes them; options that are undefined are left out
+   * @returns the task's name; undefined if the options are invalid, which is then reported as a problem
+   */
   add(
     source: string,
     wanted: string,
@@ -99,7 +105,7 @@ export class Findings {
       const isBounded = Object.keys(bounds).length > 0;
       const definition = isBounded ? readWritten(name, { ...said, schedule: withBounds(said.schedule, bounds) }) : bare;
       const written = writtenTask(definition);
-      // A task that was suspended or over must not start to run because of the import.
+      // A task that was suspended in the source, or that has no slot left, is imported without its schedule, so that it starts no runs.
       const stands = (suspended || over) && written.schedule !== undefined;
       const { schedule, ...rest } = written;
       const why = suspended
@@ -131,7 +137,7 @@ export class Findings {
     }
   }
 
-  /** The schedule's start, if it is in the future, and its end. */
+  /** Returns the schedule's start, if it is in the future, and its end; adds a note for each. */
   #bounds(source: string, fromMs = 0, untilMs = Number.POSITIVE_INFINITY): { from?: string; until?: string } {
     const bounds: { from?: string; until?: string } = {};
     if (fromMs > this.#nowMs) bounds.from = new Date(fromMs).toISOString();
@@ -148,7 +154,7 @@ export class Findings {
       .slice(0, limits.taskNameLength - 10);
     const base = plain === "" ? "task" : plain;
     let name = base;
-    // Continues where the last search for a free number ended, because thousands of tasks may have the same name.
+    // The search for a free number continues where the last search for the same name ended, because thousands of tasks may share a name.
     let count = this.#counts.get(base) ?? 2;
     for (; this.#names.has(name); count++) name = `${base}-${count}`;
     this.#counts.set(base, count);
@@ -160,11 +166,11 @@ export class Findings {
   }
 }
 
-/** Adds start and end to a schedule; a schedule given as text is a cron. */
+/** Adds start and end to a schedule. A schedule given as text is a cron expression. */
 const withBounds = (schedule: unknown, bounds: object) =>
   typeof schedule === "string" ? { cron: schedule, ...bounds } : { ...(schedule as object), ...bounds };
 
-/** True if a slot is left before `untilMs`. A task without a schedule is never over. */
+/** True if the schedule has a slot after `afterMs` and before `untilMs`, or if the task has no schedule. */
 function hasSlot(schedule: ScheduleSpec, afterMs: number, untilMs = Number.POSITIVE_INFINITY): boolean {
   if (schedule.type === "manual") return true;
   const [slot] = nextSlots(schedule, afterMs, 1);
@@ -175,7 +181,7 @@ export type Row = Record<string, unknown>;
 export const isRow = (value: unknown): value is Row =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** The value at a path such as "spec.template.metadata" of nested objects. */
+/** Returns the value at a path such as "spec.template.metadata" in nested objects; undefined if there is none. */
 export function within(value: unknown, path: string): unknown {
   let at = value;
   for (const name of path.split(".")) {
@@ -185,23 +191,23 @@ export function within(value: unknown, path: string): unknown {
   return at;
 }
 
-/** A text or a number as text; "" for any other value. */
+/** Converts a string or a number to text; returns "" for any other value. */
 export const textOf = (value: unknown): string =>
   typeof value === "string" ? value.trim() : typeof value === "number" ? String(value) : "";
 
-/** A number, or a text that an export wrote for a number. */
+/** Converts a number, or a decimal number written as text, to a number; returns undefined for any other value. */
 export function numberOf(value: unknown): number | undefined {
   if (typeof value === "number") return Number.isFinite(value) ? value : undefined;
   return typeof value === "string" && /^-?\d+(?:\.\d+)?$/.test(value.trim()) ? Number(value) : undefined;
 }
 
-/** A column, by its name in the database or by its camel-case name in the API. */
+/** Returns the value of a column, found by its database name or by the camel-case form of that name, which APIs use. */
 export const column = (row: Row, name: string): unknown =>
   row[name] ?? row[name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())];
 
 export const rowsOf = (value: unknown): Row[] => (Array.isArray(value) ? value.filter(isRow) : []);
 
-/** Parses JSON; undefined: a problem was reported. Also reads one object per line, as `psql` and `jq -c` write. */
+/** Parses a file as JSON, or else as one JSON value per line, as `psql` and `jq -c` write. Returns undefined after reporting a problem. */
 export function readJson({ path, text }: SourceFile, findings: Findings): unknown {
   try {
     return JSON.parse(text);
@@ -210,7 +216,7 @@ export function readJson({ path, text }: SourceFile, findings: Findings): unknow
     try {
       if (lines.length > 1) return lines.map((line) => JSON.parse(line) as unknown);
     } catch {
-      // The lines are not JSON either; the problem below describes the text as one document.
+      // The lines are not JSON either, so the problem below gives the parser's error for the whole text.
     }
     findings.problem("", `${path} is not JSON: ${(cause as Error).message}`, "Export the rows as one JSON array.");
     return undefined;

@@ -1,4 +1,4 @@
-/** graphile-worker: its crontab file, whose times are in UTC. */
+/** Imports graphile-worker's crontab file, whose times are in UTC. */
 import { yamlDocuments } from "../apply/yaml-documents.ts";
 import { eitherDay } from "./either-day.ts";
 import { fieldTable, tellFields, tellHandlers } from "./fields.ts";
@@ -14,7 +14,7 @@ jobKey | lost | at most one item of a key waits | Set overlap: queue.
 jobKeyMode | lost | what a later item of a key does | Set overlap: queue.
 `);
 
-/** graphile-worker pauses e to the power of n seconds after attempt n, with n at most ten. */
+/** graphile-worker waits e^n seconds after attempt n, where n is at most ten. These retry options approximate that. */
 const pauses = { backoff: "exponential", delay: "3s", maxDelay: "6h" };
 
 export function importGraphile(files: readonly SourceFile[], options: ImportOptions): Findings {
@@ -71,7 +71,10 @@ export function importGraphile(files: readonly SourceFile[], options: ImportOpti
 
 const usualTries = 25;
 
-/** The JSON5 payload of a line; the YAML parser reads its common forms. null: a problem was reported. */
+/**
+ * Parses the JSON5 payload of a line with the YAML parser, which accepts the common forms of JSON5.
+ * @returns null if a problem was reported; undefined if the text is empty
+ */
 function payloadOf(text: string, source: string, findings: Findings): unknown {
   if (text === "") return undefined;
   const [read] = yamlDocuments(text);

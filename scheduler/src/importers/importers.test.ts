@@ -259,7 +259,7 @@ describe("a star with a step in a day field, beside another day field", () => {
     const text = JSON.stringify([{ key: "a", pattern: "0 0 0 */2 * 1", tz: "UTC" }]);
     const written = tasksOf(importBullmq([{ path: "a.json", text }], utc)).a;
     const slots = nextSlots(readWritten("a", written).schedule, Date.UTC(2026, 5, 30), 5);
-    // The 6th of July 2026 is a Monday.
+    // 6 July 2026 is a Monday.
     expect(slots.map((slot) => new Date(slot).getUTCDate())).toEqual([1, 3, 5, 6, 7]);
   });
 });

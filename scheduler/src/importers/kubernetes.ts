@@ -1,4 +1,4 @@
-/** Kubernetes: manifests of CronJobs (batch/v1), from files or as `kubectl get cronjobs -o yaml` lists them. */
+/** Imports Kubernetes manifests of CronJobs (batch/v1), from files or from the output of `kubectl get cronjobs -o yaml`. */
 
 import { yamlDocuments } from "../apply/yaml-documents.ts";
 import { isShellName, whyRefused } from "../task/command-rules.ts";
@@ -22,7 +22,10 @@ const overlaps: Record<string, string | undefined> = {
   Allow: undefined,
   "": undefined,
 };
-/** Kubernetes' default for a manifest without a limit: six retries, 10 s apart and doubling, to six minutes. */
+/**
+ * Kubernetes' default for a manifest without a backoff limit: six retries, the first after 10 s, each later delay doubled up to six
+ * minutes.
+ */
 const defaultBackoffLimit = 6;
 const tries = { delay: "10s", maxDelay: "6m" };
 
@@ -126,7 +129,7 @@ function addCron(item: Row, options: ImportOptions, findings: Findings): void {
         findings,
       ),
       overlap,
-      // Within the deadline the run starts late, and after it not at all; without a deadline it starts however late it is.
+      // With a deadline, Kubernetes starts a late run until the deadline and skips it afterwards. Without one, it starts every late run.
       misfire: deadline === undefined ? undefined : { policy: "skip", after: Math.max(1_000, deadline * 1_000) },
       retry: limit > 0 ? { attempts: limit + 1, ...tries } : undefined,
       timeout: active === undefined ? undefined : `${active}s`,
@@ -163,7 +166,7 @@ function scheduleOf(text: string, zone: string, source: string, findings: Findin
   return { cron: eitherDay(cron), zone: named ?? zone };
 }
 
-/** The lowest and highest value of each field. */
+/** The lowest and highest value of each cron field. */
 const fieldRanges = [
   [0, 59],
   [0, 23],
@@ -172,7 +175,7 @@ const fieldRanges = [
   [0, 6],
 ] as const;
 
-/** robfig/cron, which Kubernetes uses, accepts a step longer than the field's range, which leaves only the first value. */
+/** Replaces a step longer than its field's range by the first value alone. robfig/cron, which Kubernetes uses, accepts such a step. */
 function shortSteps(expression: string): string {
   const fields = expression.trim().split(/\s+/);
   if (fields.length !== fieldRanges.length) return expression;
@@ -195,7 +198,10 @@ const imageOf = (pod: unknown): string => {
   return image === "" ? "" : `ran in the image ${image}`;
 };
 
-/** The single container's command, for a worker that runs it directly on a machine. */
+/**
+ * Returns the command of the pod's only container, for a worker that runs the command as a process on its machine. `command` is undefined
+ * if the container has none.
+ */
 function commandOf(pod: unknown): { command: Row | undefined; remarks: [string, string?][] } {
   const containers = rowsOf(within(pod, "containers"));
   const remarks: [string, string?][] = [];

@@ -1,4 +1,4 @@
-/** pg-boss: rows of its table `schedule` as JSON, or the result of `boss.getSchedules()`. */
+/** Imports pg-boss schedules from the rows of its table `schedule` as JSON, or from the result of `boss.getSchedules()`. */
 import { eitherDay } from "./either-day.ts";
 import {
   Findings,
@@ -13,7 +13,7 @@ import {
   within,
 } from "./findings.ts";
 
-/** The defaults of a queue for schedules without these options (pg-boss 10 and newer). */
+/** pg-boss's defaults (version 10 and newer) for schedules without these options. */
 const usual = { retryLimit: 2, expireInSeconds: 900 };
 const carried = new Set(
   "tz key missed retryLimit retryDelay retryBackoff retryDelayMax expireInSeconds expireInMinutes expireInHours priority".split(
@@ -45,14 +45,14 @@ export function importPgBoss(files: readonly SourceFile[], options: ImportOption
   return findings;
 }
 
-/** The column contains JSON, but some exports write it as a text. */
+/** Returns the `options` column, which contains JSON; exports that write it as a text are parsed. */
 function optionsOf(row: Row): unknown {
   const { options } = row;
   if (typeof options !== "string") return options;
   try {
     return JSON.parse(options);
   } catch {
-    return undefined; // addSchedule reports this, because it reads the same column
+    return undefined; // `addSchedule` reads the same column and reports the problem.
   }
 }
 
@@ -88,7 +88,7 @@ function addSchedule(row: Row, options: ImportOptions, findings: Findings): void
     schedule: { cron: eitherDay(text), zone },
     slotPayload: row.data === null ? undefined : row.data,
     priority: Math.max(0, Math.min(9, 5 + priority)),
-    // A slot counts as missed once it is late by more than pg-boss's grace of a minute.
+    // pg-boss starts a slot up to one minute late; after that the slot counts as missed.
     misfire: { policy: missed === "all" ? "all" : missed === "once" ? "fire_once" : "skip", after: "1m" },
     retry:
       retryLimit === 0

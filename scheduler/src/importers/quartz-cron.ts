@@ -1,6 +1,7 @@
 /**
- * Converts Quartz's cron, which XXL-JOB uses too, to Carillon's dialect. Quartz numbers the days of the week from 1 (Sunday) to 7, Carillon
- * from 0 to 6. Days become names, and steps become lists, because a step counts from a day's number.
+ * Converts cron expressions of Quartz, which XXL-JOB uses too, to Carillon's dialect. Quartz numbers weekdays from 1 (Sunday) to 7, and
+ * Carillon from 0 to 6, so weekday numbers become names. Steps in the weekday field become lists of names, because a step counts from a
+ * number.
  */
 const days = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
 
@@ -10,7 +11,7 @@ const dayAt = (text: string): number => {
 };
 
 function dayItem(item: string): string {
-  // In Quartz a lone L is the last day of the week, which is Saturday.
+  // In Quartz, L alone in the weekday field means the last day of the week, Saturday.
   if (item.toUpperCase() === "L") return "SAT";
   const [, one = "", last = "", step] = /^([a-z]{3}|\d|\*)(?:-([a-z]{3}|\d))?(?:\/(\d+))?$/i.exec(item) ?? [];
   if (step !== undefined) {
@@ -31,7 +32,7 @@ function dayItem(item: string): string {
   );
 }
 
-/** An expression without six or seven fields is returned unchanged, for the parser to refuse. */
+/** Converts a whole expression. One without six or seven fields is returned unchanged, so that the cron parser refuses it. */
 export function quartzCron(expression: string): string {
   const fields = expression.trim().split(/\s+/);
   if (fields.length < 6 || fields.length > 7) return expression;

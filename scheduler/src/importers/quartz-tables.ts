@@ -1,6 +1,6 @@
 /**
- * Quartz's JDBC tables (`QRTZ_…`) in a dump of MySQL or PostgreSQL, converted to the same tree as Quartz's XML, so that the importer reads
- * both alike. A trigger's state, which the XML does not have, becomes a child `trigger-state`.
+ * Reads Quartz's JDBC tables (`QRTZ_…`) from a dump of MySQL or PostgreSQL and converts them to the same tree as Quartz's XML, so that one
+ * importer handles both. A trigger's state, which the XML does not contain, becomes a child `trigger-state`.
  */
 import { column, numberOf, type Row, textOf } from "./findings.ts";
 import { rowsOfCopy } from "./sql-copy.ts";
@@ -8,8 +8,8 @@ import { rowsOfSql } from "./sql-rows.ts";
 import type { Element } from "./xml.ts";
 
 /**
- * The columns in the tables' order, for an INSERT that does not name them. Quartz 1 has no SCHED_NAME; its columns are read from CREATE
- * TABLE.
+ * The columns of each table in their order, for an INSERT that names no columns. This order does not fit Quartz 1, whose tables have no
+ * SCHED_NAME; its columns are read from CREATE TABLE.
  */
 const key = ["sched_name", "trigger_name", "trigger_group"];
 const columns: readonly (readonly [string, readonly string[]])[] = [
@@ -46,7 +46,7 @@ function words(text: string): string[] {
 
 export const isQuartzDump = (text: string): boolean => /\bqrtz_\w*triggers\b/i.test(text);
 
-/** @throws Error that names the line of SQL that cannot be read */
+/** @throws Error whose message names the line of the SQL text that cannot be parsed */
 export function readQuartzTables(text: string): { root: Element; withData: number } {
   const { rows: copied, rest } = rowsOfCopy(text);
   const known = new Map(
@@ -96,7 +96,7 @@ const detailOf = (row: Row): Element =>
     leaf("overlap", isTrue(row.is_nonconcurrent) ? "queue" : "allow"),
   ]);
 
-/** MySQL and PostgreSQL write booleans in several ways. */
+/** True for the ways in which MySQL and PostgreSQL write a true boolean: 1, y, t, true. */
 const isTrue = (value: unknown): boolean => /^(?:1|y|t|true)$/i.test(textOf(value));
 
 const timeOf = (value: unknown): string => {

@@ -1,6 +1,6 @@
 /**
- * Quartz: the XML of its XMLSchedulingDataProcessorPlugin (details and triggers), its JDBC tables as SQL, and quartz.properties for the
- * misfire threshold. A job's Java class is not imported: a worker's handler of the task's name replaces it.
+ * Imports Quartz schedules from the XML of its XMLSchedulingDataProcessorPlugin, from its JDBC tables as SQL, and from quartz.properties,
+ * which gives the misfire threshold. The Java classes are not imported: a worker needs a handler for each task.
  */
 
 import { isCarillonError } from "../base/errors.ts";
@@ -19,7 +19,9 @@ interface Detail {
   description: string;
   data: Record<string, string>;
   recovers: boolean;
-  /** From the tables: "queue" if the class refuses to overlap, else "allow"; "": unknown, because the source is XML. */
+  /**
+   * Known only from the JDBC tables: "queue" if the Java class forbids concurrent execution, else "allow". "" for XML, which does not say.
+   */
   overlap: string;
   triggers: Element[];
 }
@@ -45,7 +47,7 @@ export function importQuartz(files: readonly SourceFile[], options: ImportOption
     const root = readFile(file, findings);
     if (root === undefined) continue;
     for (const element of everywhere(root, "job")) {
-      // In Quartz 1 each job contains a detail and its triggers.
+      // In the XML of Quartz 1, each `job` element contains a detail and its triggers.
       const detail = detailOf(childrenOf(element, "job-detail")[0] ?? element);
       details.set(detail.name, detail);
     }
@@ -88,7 +90,7 @@ export function importQuartz(files: readonly SourceFile[], options: ImportOption
   return findings;
 }
 
-/** @returns undefined: a problem was reported */
+/** @returns undefined if the file cannot be read; a problem is then reported */
 function readFile({ path, text }: SourceFile, findings: Findings): Element | undefined {
   try {
     if (!isQuartzDump(text)) return readXml(text);
@@ -114,7 +116,7 @@ const keyOf = (name: string, group: string) => (group === "" || group === "DEFAU
 
 const detailOf = (element: Element): Detail => ({
   name: keyOf(childText(element, "name"), childText(element, "group")),
-  // Quartz.NET has job-type instead: a type and its assembly.
+  // Quartz.NET has the element job-type in place of job-class; it contains a type and its assembly.
   className: childText(element, "job-class") || childText(element, "job-type"),
   description: childText(element, "description"),
   data: dataOf(element),
@@ -190,10 +192,10 @@ function addDetail(detail: Detail, place: Place): void {
   }
 }
 
-/** States in the tables in which Quartz does not fire a trigger any more. */
+/** The trigger states in the JDBC tables in which Quartz does not fire the trigger any more. */
 const stillStates = new Set(["PAUSED", "PAUSED_BLOCKED", "COMPLETE", "ERROR", "DELETED"]);
 
-/** When Quartz fires the trigger, in its own notation; undefined: the trigger has no comparable notation. */
+/** Returns the trigger's fire times in Quartz's own notation; undefined if the comparison does not support the trigger. */
 function timesOf(trigger: Element, zone: string, startMs: number | undefined): SourceTimes | undefined {
   if (trigger.name === "cron") return { dialect: "quartz", text: childText(trigger, "cron-expression"), zone };
   const interval = Number(childText(trigger, "repeat-interval") || "0");
@@ -206,7 +208,11 @@ function timesOf(trigger: Element, zone: string, startMs: number | undefined): S
   return startMs === undefined ? { dialect: "by hand" } : { dialect: "once", atMs: startMs };
 }
 
-/** The end of a cron is still a possible fire time; the end of other triggers is the first moment after their last fire time. */
+/**
+ * Returns the start and the exclusive end of the trigger's fire times. A cron trigger may still fire exactly at its end time, so 1 ms is
+ * added to its end; other triggers fire only before their end. A simple trigger with a repeat count ends 1 ms after its last repetition, if
+ * that is earlier.
+ */
 function lifeOf(trigger: Element, fromMs?: number, endMs?: number): Pick<Beside, "fromMs" | "untilMs"> {
   const ends = [endMs === undefined ? undefined : endMs + (trigger.name === "cron" ? 1 : 0)];
   const count = repeatsOf(trigger);
@@ -217,7 +223,10 @@ function lifeOf(trigger: Element, fromMs?: number, endMs?: number): Pick<Beside,
   return { fromMs: isOnce ? undefined : fromMs, untilMs: Number.isFinite(untilMs) ? untilMs : undefined };
 }
 
-/** Epoch milliseconds; undefined: no time is given; NaN: the text is no time, and a problem was reported. */
+/**
+ * Converts a time to epoch milliseconds.
+ * @returns undefined if no time is given; NaN if the text is not a time, after reporting a problem
+ */
 function momentOf(time: string, source: string, findings: Findings): number | undefined {
   if (time === "") return undefined;
   try {
@@ -230,7 +239,7 @@ function momentOf(time: string, source: string, findings: Findings): number | un
   }
 }
 
-/** How often a simple trigger fires again after its first time; −1: for ever. */
+/** The number of times that a simple trigger fires after its first time; −1 means without end. */
 const repeatsOf = (trigger: Element): number => Number(childText(trigger, "repeat-count") || "0");
 
 const payloadOf = (data: Record<string, string>) => (Object.keys(data).length === 0 ? undefined : data);
@@ -293,7 +302,8 @@ function scheduleOf(
 }
 
 /**
- * Times in XML may have no offset; Quartz then uses its machine's zone. @returns "": no time is given; undefined: a problem was reported
+ * Returns the time in a child element as ISO 8601. A time without an offset is in the zone of Quartz's machine, so `zone` is applied.
+ * @returns "" if no time is given; undefined if a problem was reported
  */
 function instantOf(
   trigger: Element,
@@ -306,7 +316,7 @@ function instantOf(
   if (time === "" || /(?:Z|[+-]\d{2}:?\d{2})$/i.test(time)) return time;
   const local = Date.parse(`${time}Z`);
   const [day] = /^\d{4}-\d\d-\d\d(?=T)/.exec(time) ?? [];
-  // A text that is no time, a day that does not exist, or a time after all slots is passed on, so that the schedule refuses it.
+  // For an invalid text, an impossible day, or a time beyond Carillon's range, the schedule's parser reports the error.
   const exists = local >= 0 && local < endOfTime && day !== undefined && new Date(local).toISOString().startsWith(day);
   if (!exists) return `${time}Z`;
   try {
@@ -335,7 +345,7 @@ function misfireOf(trigger: Element, source: string, findings: Findings): "fire_
     case "":
     case "0":
     case "SMART_POLICY":
-      // Quartz's smart policy: a trigger fires once, except that an endless interval waits for its next time.
+      // Quartz's smart policy: a late trigger fires once immediately, except that an interval without end waits for its next time.
       return cron || repeatsOf(trigger) >= 0 ? "fire_once" : "skip";
     case "-1":
     case "IGNORE_MISFIRE_POLICY":
@@ -389,7 +399,7 @@ function tellProperties(properties: ReadonlyMap<string, string>, findings: Findi
   if (named) findings.note("", `quartz.properties names ${named}`, "Those files are read only when they are given.");
 }
 
-/** Java's properties format, as far as Quartz uses it: comments, = or :, and lines continued by a backslash. */
+/** Parses the features of Java's properties format that Quartz uses: comments, = or :, and lines continued by a backslash. */
 function propertiesOf(text: string): [string, string][] {
   const joined = text.replace(/\\\r?\n[ \t]*/g, "");
   return joined.split(/\r?\n/).flatMap((line) => {

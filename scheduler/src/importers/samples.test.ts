@@ -19,7 +19,7 @@ import { importSystemd } from "./systemd/timers.ts";
 
 type Importer = (files: readonly SourceFile[], options: ImportOptions) => Findings;
 
-/** The tasks of each sample with their times; a suspended task has no schedule. */
+/** The expected tasks of each sample file, with their times. A suspended task has no schedule. */
 const samples: [string, Importer, string[], Record<string, unknown>][] = [
   [
     "solid-queue",

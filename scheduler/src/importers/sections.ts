@@ -1,8 +1,8 @@
-/** The YAML files of Rails applications, which have merge keys, and one section for each environment. */
+/** Reads the YAML files of Rails applications, which use merge keys and may have one section per environment. */
 import { yamlDocuments } from "../apply/yaml-documents.ts";
 import { type Findings, isRow, type Row, type SourceFile } from "./findings.ts";
 
-/** The first document of each file, with merge keys resolved; a file that is no YAML gives a problem. */
+/** Returns the first document of a file, with merge keys resolved. Reports a problem for a file that is not a YAML map. */
 export function readRailsYaml({ path, text }: SourceFile, findings: Findings): Row | undefined {
   const [read] = yamlDocuments(text);
   if (read && "content" in read && isRow(read.content)) return merged(read.content) as Row;
@@ -13,7 +13,10 @@ export function readRailsYaml({ path, text }: SourceFile, findings: Findings): R
   return undefined;
 }
 
-/** Resolves `<<: *name` and `<<: [*a, *b]`, of which the first has precedence; a map's own entries take precedence over all of them. */
+/**
+ * Resolves the merge keys `<<: *name` and `<<: [*a, *b]`. The first source in the list has precedence over later ones, and the map's own
+ * entries have precedence over all sources.
+ */
 function merged(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(merged);
   if (!isRow(value)) return value;
@@ -22,7 +25,10 @@ function merged(value: unknown): unknown {
   return Object.assign({}, ...sources, Object.fromEntries(own.map(([name, one]) => [name, merged(one)])));
 }
 
-/** The tasks of a file that may have one section per environment: those of production, or of the only section that has tasks. */
+/**
+ * Returns the tasks of a file. If the tasks are in sections, one per environment, the section `production` is used, or else the first
+ * section that has tasks.
+ */
 export function tasksOfSections(
   content: Row,
   isTask: (row: Row) => boolean,

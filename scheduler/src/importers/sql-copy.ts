@@ -1,10 +1,10 @@
-/** PostgreSQL's dumps: the rows of `COPY table (columns) FROM stdin`, one per line with tabs between values. */
+/** Reads PostgreSQL dumps: the rows of `COPY table (columns) FROM stdin`, one row per line with tabs between the values. */
 import type { Row } from "./findings.ts";
 
 const block = /^COPY\s+(?:"?\w+"?\.)?"?(\w+)"?\s*\(([^)]*)\)\s+FROM\s+stdin;\r?\n([\s\S]*?)^\\\.\s*$/gim;
 const escapes: Record<string, string> = { b: "\b", f: "\f", n: "\n", r: "\r", t: "\t", v: "\v" };
 
-/** @returns the rows by table in lower case, and the text without those blocks, which is ordinary SQL */
+/** @returns the rows by table name in lower case, and the rest of the text without the COPY blocks, which is ordinary SQL */
 export function rowsOfCopy(text: string): { rows: Map<string, Row[]>; rest: string } {
   const rows = new Map<string, Row[]>();
   const rest = text.replace(block, (_, table: string, columns: string, lines: string) => {

@@ -1,16 +1,16 @@
 /**
- * The rows of the requested tables in a dump of MySQL (`mysqldump`, or INSERT statements written by hand). No SQL is executed: the text is
- * searched for INSERT, REPLACE, and CREATE TABLE, whose columns are used for an INSERT that names none.
+ * Reads the rows of the requested tables from a dump of MySQL (`mysqldump`, or INSERT statements written by hand). No SQL is executed. The
+ * text is searched for INSERT, REPLACE and CREATE TABLE; an INSERT that names no columns uses the columns of CREATE TABLE.
  */
 import type { Row } from "./findings.ts";
 
 type Token =
-  /** A quoted name has the kind "name" like a plain word; `quoted`: it cannot be a keyword. */
+  /** A plain word or a quoted name. A `quoted` name is never a keyword. */
   | { kind: "name"; text: string; quoted: boolean; at: number }
   | { kind: "value"; value: string | number; at: number }
   | { kind: "sign"; text: string; at: number };
 
-/** MySQL's escapes, by the character after the backslash; any other character stands for itself. */
+/** MySQL's escape sequences, by the character after the backslash. A backslash before any other character gives that character. */
 const escapes: Record<string, string> = { "0": "\0", b: "\b", n: "\n", r: "\r", t: "\t", Z: "\x1a" };
 
 const silent = /(?:\s+|--(?=\s)[^\n]*|#[^\n]*|\/\*[\s\S]*?\*\/)+/y;
@@ -20,7 +20,9 @@ const word = /[a-z_][\w$]*/iy;
 export const isSql = (text: string): boolean =>
   /^\s*(?:--|#|\/\*|(?:insert|replace|create|drop|set|use|lock|begin|start)\b)/i.test(text);
 
-/** @throws Error with the line, if a text or a list is not closed, or a row has another number of values than the table has columns */
+/**
+ * @throws Error with the line number if a string or a list is not closed, or if a row's number of values differs from the number of columns
+ */
 export function rowsOfSql(
   text: string,
   columns: ReadonlyMap<string, (count: number) => readonly string[] | undefined>,
@@ -38,7 +40,7 @@ export function rowsOfSql(
   };
   const wrong = (at: number, what: string) =>
     new Error(`line ${lineOf(text, tokens[Math.min(at, tokens.length - 1)]?.at ?? 0)}: ${what}`);
-  /** @returns the index at which the list that opens here is closed */
+  /** @returns the index of the bracket that closes the list that begins at `open` */
   const closed = (open: number): number => {
     let depth = 0;
     for (let at = open; at < tokens.length; at++) {
@@ -47,7 +49,7 @@ export function rowsOfSql(
     }
     throw wrong(open, "what opens here is not closed");
   };
-  /** The parts of the list from `open` to `close` that commas separate, each as its start and end. */
+  /** Splits the list from `open` to `close` at its commas. Each part is a pair of start and end index. */
   const parts = (open: number, close: number): [number, number][] => {
     const found: [number, number][] = [];
     let [begin, depth] = [open + 1, 0];
@@ -64,7 +66,7 @@ export function rowsOfSql(
     const token = tokens[at];
     return token?.kind === "name" ? token.text : "";
   };
-  /** Reads a table's name in lower case, which may follow its schema's name. @returns the name, and the index after it */
+  /** Reads a table's name, with or without its schema's name before it. @returns the table's name in lower case, and the index after it */
   const tableAt = (at: number): [string, number] =>
     isSign(at + 1, ".") ? [nameAt(at + 2).toLowerCase(), at + 3] : [nameAt(at).toLowerCase(), at + 1];
 
@@ -99,9 +101,9 @@ export function rowsOfSql(
       for (at++; isSign(at, "("); ) {
         const close = closed(at);
         const values = parts(at, close).map(([from, to]) => {
-          // A text may have a character set: _utf8mb4'…'.
+          // A string literal may have a character set before it: _utf8mb4'…'.
           const token = tokens[nameAt(from).startsWith("_") ? ++from : from];
-          // NULL and expressions that only a server could evaluate give null.
+          // NULL, and expressions that only a database server can evaluate, become null.
           return to === from + 1 && token?.kind === "value" ? token.value : null;
         });
         const names = named ?? made.get(table) ?? columns.get(table)?.(values.length);
@@ -146,7 +148,7 @@ function* tokensOf(text: string): Generator<Token> {
   }
 }
 
-/** Reads a quoted text, in which two quotes stand for one. @returns the text, and the index after it */
+/** Reads a quoted text, in which a doubled quote means one quote. @returns the text, and the index after it */
 function quotedAt(text: string, begin: number, quote: string): [string, number] {
   let value = "";
   for (let at = begin + 1; at < text.length; at++) {

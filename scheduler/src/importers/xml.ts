@@ -9,8 +9,9 @@ export interface Element {
 }
 
 /**
- * A small document as a tree, by local names. Nothing is fetched and only XML's own entities are expanded, so a document can neither read
- * files nor grow. @throws Error with the line if the document is not well-formed
+ * Parses a small XML document into a tree whose names have no namespace prefix. Nothing is downloaded, and only the entities of XML itself
+ * are expanded, so a document can neither read files nor use entities to fill memory.
+ * @throws Error with the line number if the document is not well-formed
  */
 export function readXml(text: string): Element {
   const root: Element = { name: "", attributes: {}, children: [], text: "", line: 1 };
@@ -42,16 +43,16 @@ export function readXml(text: string): Element {
   return root;
 }
 
-/** Attributes as plain texts; the parser is configured to report them without namespaces. */
+/** Returns the attributes as plain texts. The parser runs with its default options, in which it does not resolve namespaces. */
 const plainOf = (attributes: object): Record<string, string> =>
   Object.fromEntries(Object.entries(attributes).map(([name, value]) => [name, String(value)]));
 
 export const childrenOf = (element: Element, name: string): Element[] =>
   element.children.filter((child) => child.name === name);
 
-/** The text of the first child with this name; "": there is none. */
+/** Returns the trimmed text of the first child with this name; "" if there is none. */
 export const childText = (element: Element, name: string): string => childrenOf(element, name)[0]?.text.trim() ?? "";
 
-/** All descendants with this name. */
+/** Returns all descendants with this name, in document order. */
 export const everywhere = (element: Element, name: string): Element[] =>
   element.children.flatMap((child) => [...(child.name === name ? [child] : []), ...everywhere(child, name)]);

@@ -1,6 +1,6 @@
 /**
- * XXL-JOB: rows of its table xxl_job_info, optionally with those of xxl_job_group: as a dump of its database (`mysqldump`), or as JSON with
- * column names of the database or of its API: { "xxl_job_group": […], "xxl_job_info": […] }.
+ * Imports the rows of XXL-JOB's table xxl_job_info, optionally with those of xxl_job_group. The source is a dump of its database
+ * (`mysqldump`), or JSON with the column names of the database or of its API: { "xxl_job_group": […], "xxl_job_info": […] }.
  */
 
 import type { SourceTimes } from "./compare/source-times.ts";
@@ -37,14 +37,14 @@ const overlaps = new Map([
   ["DISCARD_LATER", "skip"],
   ["COVER_EARLY", "replace"],
 ]);
-/** The program that runs each kind of script, before the script's parameter. */
+/** The program that runs each kind of script. */
 const interpreters: Record<string, string> = { GLUE_SHELL: "/bin/bash", GLUE_PYTHON: "python3", GLUE_NODEJS: "node" };
 /** The longest argument that Linux accepts, in bytes, including its terminating zero. */
 const argumentBytes = 128 * 1024;
 
 /**
- * The order of the table's columns, if neither an INSERT nor a CREATE TABLE names them: that of 2.0, with the three trigger columns added
- * in 2.1, and that of 2.3.
+ * Returns the order of the table's columns, for rows whose INSERT or CREATE TABLE does not name them. Known are the order of version 2.0,
+ * the same with the three trigger columns that version 2.1 added, and the order of version 2.3.
  */
 function columnsOf(count: number): readonly string[] | undefined {
   const described = ["add_time", "update_time", "author", "alarm_email"];
@@ -63,7 +63,7 @@ function columnsOf(count: number): readonly string[] | undefined {
   return [old, [...old, ...trigger], since].find(({ length }) => length === count);
 }
 
-/** The importer needs a group's number and name, the first two columns in every version. */
+/** Names the first two columns, a group's number and name, which are the same in every version. The importer needs no other column. */
 const groupColumns = (count: number) =>
   Array.from({ length: count }, (_, at) => ["id", "app_name"][at] ?? `column_${at}`);
 
@@ -115,7 +115,7 @@ export function fromXxl(files: readonly SourceFile[], options: ImportOptions): F
   const nameOf = (row: Row) =>
     (handlers.get(handlerOf(row)) ?? 0) > 1 ? `${handlerOf(row)}.${textOf(row.id)}` : handlerOf(row);
   const names = new Map(rows.map((row) => [textOf(row.id), nameOf(row)]));
-  // A task that others run after is listed before them, whatever the order of the rows.
+  // The names of all rows are collected before this loop, because a row may run after another row that comes later in the file.
   for (const row of rows) {
     const parents = (children.get(textOf(row.id)) ?? [])
       .map((id) => names.get(id))
@@ -136,7 +136,7 @@ interface Place {
 function addRow(row: Row, name: string, parents: string[], { findings, options, groups }: Place): void {
   const text = (name: string) => textOf(column(row, name));
   const number = (name: string) => numberOf(column(row, name));
-  // Since version 3.4 the column has the name `name`.
+  // Version 3.4 renamed the column job_desc to `name`.
   const description = text("job_desc") || text("name");
   const source = `${text("id")} ${description}`.trim();
   const lost = (what: string, hint?: string) => findings.lost(source, what, hint);
@@ -226,8 +226,9 @@ function timesOfRow(type: string, conf: string, zone: string): SourceTimes {
 }
 
 /**
- * Python and Node read their whole standard input before they begin. A shell reads it line by line, so that the first ssh, read or ffmpeg
- * would consume the rest of the script, and the run would still succeed.
+ * Python and Node read all of their standard input before they begin, so they get the script there. A shell reads standard input line by
+ * line, so a command such as ssh or read would consume the rest of the script, and the run would still succeed; a shell gets the script as
+ * an argument.
  */
 function commandOf(interpreter: string, isShell: boolean, script: string, parameter: string) {
   const given = parameter === "" ? [] : [parameter];
@@ -236,13 +237,16 @@ function commandOf(interpreter: string, isShell: boolean, script: string, parame
     : { argv: [interpreter, "-", ...given], stdin: script };
 }
 
-/** In XXL-JOB the strategy applies to late triggers. A run that waits in an executor's queue is started however late it is. */
+/**
+ * Converts the misfire strategy, which XXL-JOB applies only to late triggers. With "do nothing", a run that waits behind an earlier run
+ * still starts however late it is (`waiting: false`), as in an executor's queue.
+ */
 const misfireOf = (strategy: string, overlap: unknown) =>
   strategy === "FIRE_ONCE_NOW"
     ? { policy: "fire_once", after: misfireAfter }
     : { policy: "skip", after: misfireAfter, ...(overlap === "queue" ? { waiting: false } : {}) };
 
-/** Before version 2.3 each row had a cron in a column of its own. */
+/** Returns the type of a row's schedule and its text. Before version 2.3, every row had a cron expression, in a column of its own. */
 function timesOf(text: (name: string) => string): { type: string; conf: string } {
   const cron = text("job_cron");
   if (text("schedule_type") !== "" || cron === "") return { type: text("schedule_type"), conf: text("schedule_conf") };

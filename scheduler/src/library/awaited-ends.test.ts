@@ -15,14 +15,14 @@ const endOf = (runId: number): RunEnd => ({
   kept: true,
 });
 
-/** A store in which runs end when a test wants, and which signals an end only when the test wants. */
+/** A fake store in which runs end, and in which the ends are signalled, only when the test says so. */
 class Ends {
   readonly clock = new VirtualClock(1_000_000);
   readonly over = new Set<number>();
   readonly put: number[] = [];
   asked = 0;
   away = false;
-  /** Called before each answer of the store. */
+  /** Called before each response of the store. */
   onAsked: () => void = () => undefined;
   listener: ((signal: Signal) => void) | undefined;
   readonly ends: AwaitedEnds;
@@ -61,7 +61,7 @@ class Ends {
   }
 }
 
-/** Waits long enough for all work that has begun to come to a standstill. */
+/** Waits 5 ms, by which time all asynchronous work that has begun has finished or waits for the test. */
 const quiet = () => new Promise((resolve) => setTimeout(resolve, 5));
 
 test("is told by a signal, and asks once for all that a signal names", async () => {
@@ -128,7 +128,7 @@ test("ten thousand who wait cost ten statements each five seconds, and are put d
   const before = stage.asked;
   for (let second = 0; second < 60; second++) await stage.passing(1_000);
   expect(stage.put).toHaveLength(20_000);
-  // Twelve looks in a minute, each with 10 statements for 20,000 runs, and 10 statements that register the waits again.
+  // 12 polls in a minute, each with 10 statements for 20,000 runs, plus 10 statements that register the waits again.
   expect(stage.asked - before).toBe(12 * 10 + 10);
   const ends = Promise.allSettled(waits);
   stage.ends.close(new Error("over"));

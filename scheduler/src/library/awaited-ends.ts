@@ -4,7 +4,7 @@ import type { RunEnd } from "../run/run-end.ts";
 import type { Store } from "../store/store.ts";
 
 export interface AwaitedEndsOptions {
-  /** The clock of the waiting callers. */
+  /** The clock by which the timers of this class run. */
   clock: Clock;
   /** Returns the store's time in epoch milliseconds. */
   now: () => number;
@@ -12,7 +12,7 @@ export interface AwaitedEndsOptions {
 }
 
 interface Waiter {
-  /** The earliest time at which the run may have ended, by the store's clock. */
+  /** The earliest time at which the run may have ended, in epoch ms of the store's clock. */
   sinceMs: number;
   resolve: (end: RunEnd) => void;
   reject: (error: unknown) => void;
@@ -20,24 +20,26 @@ interface Waiter {
 
 const runsPerStatement = 1_000;
 /**
- * A verdict under way while the wait was registered sends no signal for it. After one of these delays it is committed, even on a slow disk,
- * and a repeated query finds it.
+ * The delays of additional queries, in ms. A transaction that ends a run sends no signal if it began before the wait was registered. It is
+ * committed by the time of one of these queries, even on a slow disk.
  */
 const looksAgainMs = [5, 50, 500];
-/** The interval of queries in case a signal was lost. */
+/** The interval of the query that finds ended runs whose signal was lost. */
 const lookEveryMs = 5_000;
-/** After this many looks a wait is registered again: a server crash erases the list, and its entries expire. */
+/**
+ * Every wait is registered again after this many queries, because a crash of the database server erases the registrations and they expire.
+ */
 const looksPerNote = 12;
 const storeAwayMs = 500;
 /**
- * The connection for signals is kept this long, so that a caller that waits for one run after another does not reconnect for each; a script
- * that has finished ends this much later.
+ * How long the connection for signals stays open after the last wait, so that a caller that waits for one run after another does not
+ * reconnect each time. A script that has finished exits this much later.
  */
 const lingerMs = 1_000;
 
 /**
- * The ends of runs, for all callers in this process that wait for one. Waits are registered in the store; the transaction that ends such a
- * run sends a signal, and this class then queries the outcomes, for many runs at a time.
+ * Waits for the ends of runs, for all callers in this process. Waits are registered in the store. The transaction that ends a registered
+ * run sends a signal; this class then queries the outcomes, for many runs at a time.
  * | event | action |
  * |---|---|
  * | a caller waits for a run | registers the wait, then queries the run, and again after 5, 50 and 500 ms |
@@ -49,9 +51,9 @@ const lingerMs = 1_000;
 export class AwaitedEnds {
   readonly #options: AwaitedEndsOptions;
   readonly #waiting = new Map<number, Waiter[]>();
-  /** Runs whose wait is not registered yet. */
+  /** Runs whose wait is not registered in the store yet. */
   readonly #fresh = new Set<number>();
-  /** Runs to query next. */
+  /** Runs that the next statement queries. */
   readonly #due = new Set<number>();
   #asking = false;
   #listening: AbortController | undefined;
@@ -65,8 +67,10 @@ export class AwaitedEnds {
   }
 
   /**
-   * @param sinceMs the earliest time at which the run may have ended, by the store's clock @param signal if aborted, the wait rejects with
-   * its reason @throws the reason of `close`
+   * Resolves when the run has ended.
+   * @param sinceMs the earliest time at which the run may have ended, by the store's clock
+   * @param signal if aborted, the wait rejects with its reason
+   * @throws the reason of `close`, and errors of the store other than STORE_UNREACHABLE
    */
   wait(runId: number, sinceMs: number, signal?: AbortSignal): Promise<RunEnd> {
     if (this.#closed !== undefined) return Promise.reject(this.#closed);
@@ -97,7 +101,7 @@ export class AwaitedEnds {
     });
   }
 
-  /** Rejects all waits, present and future, with this reason. */
+  /** Rejects all present and future waits with this reason. */
   close(why: unknown): void {
     this.#closed = why;
     for (const waiters of this.#waiting.values()) for (const { reject } of waiters) reject(why);
@@ -127,7 +131,7 @@ export class AwaitedEnds {
     this.#cancelLinger = undefined;
   }
 
-  /** Queries the outcomes of all waits that were added in this turn of the event loop. */
+  /** Starts querying at the end of the current turn of the event loop, so that one statement serves all waits added in this turn. */
   #ask(): void {
     if (this.#asking) return;
     this.#asking = true;
@@ -141,7 +145,7 @@ export class AwaitedEnds {
     });
   }
 
-  /** Never rejects: errors go to the waiting callers. */
+  /** Registers waits and queries outcomes until none are left. Never rejects: errors are passed to the waiting callers. */
   async #askAll(): Promise<void> {
     while (this.#fresh.size + this.#due.size > 0 && this.#closed === undefined) {
       const fresh = taken(this.#fresh, runsPerStatement);
@@ -151,7 +155,7 @@ export class AwaitedEnds {
         const { runs, signals } = await this.#options.open();
         this.#listen(signals);
         if (fresh.length > 0) await runs.awaitEnds(fresh, this.#options.now());
-        // A caller may have given up meanwhile.
+        // Some callers may have stopped waiting in the meantime.
         const awaited = runIds.filter((runId) => this.#waiting.has(runId));
         if (awaited.length > 0) for (const end of await runs.ends(awaited, this.#earliestOf(awaited))) this.#tell(end);
         if (fresh.length > 0) for (const ms of looksAgainMs) this.#options.clock.after(ms, () => this.#look(fresh));
@@ -163,7 +167,7 @@ export class AwaitedEnds {
     }
   }
 
-  /** The earliest time at which any of these runs may have ended. */
+  /** Returns the earliest time at which any of these runs may have ended. */
   #earliestOf(runIds: number[]): number {
     let earliest = Infinity;
     for (const runId of runIds)
@@ -212,7 +216,7 @@ export class AwaitedEnds {
   }
 }
 
-/** Removes up to `most` items from the set, and returns them. */
+/** Removes up to `most` items from the set and returns them. */
 function taken(from: Set<number>, most: number): number[] {
   const some: number[] = [];
   for (const one of from) {

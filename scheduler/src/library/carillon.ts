@@ -70,7 +70,7 @@ import {
 import { type CodeOptions, type DefineTask, type EnqueueMany, handleOf, type Producer } from "./task-handle.ts";
 import type { TaskType } from "./task-type.ts";
 
-/** Makes a Carillon: scheduler and worker inside this process. Nothing is opened before it is needed. */
+/** Creates a scheduler and worker inside this process. The store is opened only when the first call needs it. */
 export function carillon(options: CarillonOptions = {}): Carillon {
   return new Carillon(options);
 }
@@ -98,7 +98,7 @@ export class Carillon {
   readonly #measuring: Measuring;
   readonly #listeners: ((notice: RunNotice) => void)[] = [];
   readonly #stopping = new AbortController();
-  /** Once aborted, no call waits for the store any more, and no request is sent to it. */
+  /** Aborted at the end of the shutdown: no call waits for the store any more, and no query is sent to it. */
   readonly #abandon = new AbortController();
   readonly #handlers: Handlers;
   #opening: Promise<Opened> | undefined;
@@ -109,7 +109,7 @@ export class Carillon {
   #listening: string | null = null;
   #heedsSignals = false;
 
-  /** @param surroundings replaced by tests that control the time: see carillon/testing */
+  /** @param surroundings clock, randomness and store access; tests that control the time replace them (see carillon/testing) */
   constructor(given: CarillonOptions, surroundings: Surroundings = realSurroundings) {
     this.#given = given;
     this.#surroundings = surroundings;
@@ -156,7 +156,7 @@ export class Carillon {
 
   readonly every: OneLiners["every"];
   readonly cron: OneLiners["cron"];
-  /** Defines a task: see `DefineTask`. */
+  /** Defines a task; `DefineTask` documents the arguments. */
   readonly task = ((given: string | TaskType, options: CodeOptions, handler?: Handler<never> | URL | string) => {
     const defined = this.#handlers.defined(given, options, handler);
     const { name } = defined.definition;
@@ -167,7 +167,7 @@ export class Carillon {
     return handleOf(this, name, (count) => this.#defined.next(defined.definition, this.#storeClock.now(), count));
   }) as DefineTask;
 
-  /** A handle to enqueue a task that other processes define and run; its type checks payloads here. @throws TASK_DUPLICATE */
+  /** Returns a handle to enqueue runs of a task that other processes define and execute. @throws TASK_DUPLICATE */
   producer<Payload, Result, Input>(type: TaskType<Payload, Result, Input>): Producer<Input, ResultOf<Result>> {
     this.#defined.produce(type as TaskType);
     return handleOf(this, type.name, () => []) as Producer<unknown> as Producer<Input, ResultOf<Result>>;
@@ -181,17 +181,17 @@ export class Carillon {
     return this.#node;
   }
 
-  /** The address at which remote workers reach this process, once it has started; null: it does not listen. */
+  /** The address at which remote workers reach this process once it has started; null if it does not listen. */
   get listening(): string | null {
     return this.#listening;
   }
 
-  /** The term while this process leads, else null. */
+  /** The term number while this process is the leader; null otherwise. */
   get term(): number | null {
     return this.#started?.membership.term() ?? null;
   }
 
-  /** The state of this process in the cluster, for a probe; sends no request to the store. */
+  /** Returns the state of this process in the cluster, for a probe, without a query to the store. */
   health(): Health {
     return healthOf(this.#started, this.#node, this.#stopping.signal);
   }
@@ -202,13 +202,13 @@ export class Carillon {
   }
 
   /**
-   * Opens the store, joins the cluster, and begins to plan and to run. @throws STORE_…, EMBEDDED_…, COORDINATION_…, NODE_…_TAKEN,
-   * SETTINGS_DIFFER, TASK_INVALID, PAYLOAD_INVALID, CALENDAR_UNKNOWN, OPTION_INVALID, LISTEN_FAILED, CANCELLED, STOPPED
+   * Opens the store, joins the cluster, begins to plan slots and to execute runs. @throws STORE_…, EMBEDDED_…, COORDINATION_…,
+   * NODE_…_TAKEN, SETTINGS_DIFFER, TASK_INVALID, PAYLOAD_INVALID, CALENDAR_UNKNOWN, OPTION_INVALID, LISTEN_FAILED, CANCELLED, STOPPED
    */
   start(): Promise<this> {
     if (this.#stopped) return Promise.reject(stopped());
     this.#starting ??= this.#start().catch(async (error) => {
-      // Without this, the parts that have begun would go on beating, leading and running unnoticed.
+      // Stops the parts that have started, which would otherwise continue to send heartbeats, lead and execute runs.
       const ending = this.#ending();
       await this.#end("it could not start", ending);
       await ending.step("leaving the coordination service", () => this.#service.abandon());
@@ -218,7 +218,7 @@ export class Carillon {
     return this.#starting;
   }
 
-  /** Hands leadership over, drains the worker and closes the store, within `drain` + 500 ms, whatever hangs. Idempotent. */
+  /** Hands over leadership, drains the worker and closes the store, in at most `drain` + 500 ms even if a part hangs. Idempotent. */
   stop(): Promise<void> {
     this.#stopped ??= this.#stop();
     return this.#stopped;
@@ -233,7 +233,7 @@ export class Carillon {
     return this.#enqueues.enqueue(task, payload, options, "enqueue") as Promise<RunHandle<ResultOfTask<Name>>>;
   }
 
-  /** Like `Task.enqueueMany`. */
+  /** Enqueues a run for each payload; see `Task.enqueueMany`. */
   enqueueMany(task: string, ...[payloads, options = {}]: EnqueueMany<never>): Promise<RunHandle[]> {
     return this.#enqueues.many(task, payloads, options);
   }
@@ -259,27 +259,27 @@ export class Carillon {
     return this.#acts.limitGroup(group, runs, why);
   }
 
-  /** Removes the task: no more slots are planned and no more runs started; its history stays. */
+  /** Removes the task: no more slots are planned and no more runs are started. The task's history is kept. */
   remove(task: string, why: Why = {}): Promise<void> {
     return this.#acts.remove(task, why);
   }
 
-  /** Like `runs.cancel`. */
+  /** Cancels a run; see `runs.cancel`. */
   cancel(runId: number, reason = "cancelled", author = this.#node): Promise<"cancelled" | "stopping"> {
     return this.runs.cancel(runId, { reason, author });
   }
 
-  /** Like `runs.decide`. */
+  /** Decides about a run that waits for an operator's decision; see `runs.decide`. */
   decide(runId: number, how: "retry" | "fail", reason = "", author = this.#node): Promise<void> {
     return this.runs.decide(runId, how, { reason, author });
   }
 
-  /** Stores a definition without code in this process, such as a command task. */
+  /** Stores a definition for which this process has no handler, such as a command task. */
   save(definition: TaskDefinition, options: SaveOptions = {}): Promise<Saved> {
     return this.#acts.save(definition, options);
   }
 
-  /** The opened store: for reading tasks, runs, slots, members and terms. */
+  /** Opens the store and returns it, for reading tasks, runs, slots, members and terms. */
   async open(): Promise<Looking> {
     if (this.#stopped && !this.#opening) throw stopped();
     this.#opening ??= this.#open().catch((error) => {
@@ -292,7 +292,7 @@ export class Carillon {
     return { store, embedded, url, coordination, nowMs: () => this.#storeClock.now() };
   }
 
-  /** This process's counters and timings, and the cluster's figures, in Prometheus' format. @throws OPTION_INVALID */
+  /** Returns this process's counters and timings, and figures of the whole cluster, in Prometheus' format. @throws OPTION_INVALID */
   async metrics(): Promise<{ contentType: string; text: string }> {
     const { store, nowMs } = await this.open();
     const unreadable = this.#started?.engine?.unreadable ?? 0;
@@ -300,8 +300,8 @@ export class Carillon {
   }
 
   /**
-   * Applies changed options as far as that is possible without a restart. @param decide computes the new options from those that the
-   * program gave @throws as `exchange`
+   * Applies changed options as far as that is possible without a restart. @param decide computes the new options from those given to the
+   * constructor @throws the errors of `exchange` in exchange.ts
    */
   exchange(decide: (given: CarillonOptions) => CarillonOptions): Promise<Exchanged> {
     const running = { settings: this.settings, options: this.#options, secrets: this.#secrets, clock: this.#clock };
@@ -309,33 +309,33 @@ export class Carillon {
     return exchange({ ...running, ...parts }, decide(this.#given));
   }
 
-  /** Mutual exclusion among all processes of the cluster, which need not have started. @throws OPTION_INVALID, STOPPED */
+  /** Returns a lock among all processes of the cluster; `start` is not needed to use it. @throws OPTION_INVALID, STOPPED */
   lock(name: string, options?: LockOptions): Lock {
     return this.#locks.lock(name, options);
   }
 
-  /** A lock with several permits. @throws OPTION_INVALID, STOPPED */
+  /** Returns a lock that several holders can have at once. @throws OPTION_INVALID, STOPPED */
   semaphore(name: string, options: SemaphoreOptions): Lock {
     return this.#locks.semaphore(name, options);
   }
 
-  /** Stands for election from now on, until the election or this Carillon is closed. @throws OPTION_INVALID, STOPPED */
+  /** Makes this process a candidate until the election or this Carillon is closed. @throws OPTION_INVALID, STOPPED */
   elect(name: string, options: ElectionOptions): Election {
     return this.#locks.elect(name, options);
   }
 
   /**
-   * A lock for long work. One process keeps it between uses, and it outlives that process by a grace period: see docs/grace-lock.md.
+   * Returns a lock for long work that stays with its process between uses, and for a grace period after its end: see docs/grace-lock.md.
    * @throws OPTION_INVALID, STOPPED, COORDINATION_UNSUPPORTED on Redis, STORE_…, COORDINATION_…
    */
   graceLock(name: string, options: GraceOptions = {}): Promise<GraceLock> {
     return this.#locks.graceLock(name, options);
   }
 
-  // ---- composition
+  // ---- private methods
 
   #open(): Promise<Opened> {
-    // Installed before `start()`, and even without it: a signal to the process then releases its locks and settles its enqueues.
+    // Installed when the store is opened, because a process that never calls `start()` must release its locks on a signal too.
     this.#heedSignals();
     return openStore({
       settings: this.settings,
@@ -369,7 +369,7 @@ export class Carillon {
     const { store, url, definitions, enqueuer, tracing } = (await this.#opening) as Opened;
     const { settings } = this;
     await this.#defined.checkSlotPayloads();
-    // Loaded only if this process listens, which keeps other starts fast.
+    // Imported only if this process listens, because loading the HTTP server slows down the start.
     const server = settings.listen === null ? undefined : await import("../http/server.ts");
     const witness = await this.#untilAnswered(() => this.#service.join(store));
     const standIn = openStandIn(standInOf(settings, url, this.#clock, this.#log));
@@ -406,7 +406,7 @@ export class Carillon {
     started.heard = store.signals.listen(hearing(started), started.listening.signal);
     if (http) this.#listening = await http.start();
     await sendEvents(settings.webhooks, { on: this.on, clock: this.#clock, store });
-    // Registers the tasks last, so that a slot that falls due while tasks are still being stored is planned and run.
+    // Tasks are stored after the engine and worker have started, so that a slot that is due meanwhile is planned and run.
     await this.#register();
     await tellAlarmPlaces(store, settings, this.#log);
     started.isComplete = true;
@@ -456,7 +456,7 @@ export class Carillon {
   async #stop(): Promise<void> {
     this.#stopping.abort();
     const ending = this.#ending();
-    // Waits until a start under way has ended; the caller of `start` gets its error.
+    // If `start` is still in progress, waits until it has ended. The caller of `start` gets its error.
     await ending.step("the start under way", () => Promise.allSettled([this.#starting, this.#opening]));
     await ending.step("handlers of events", () => this.events.close());
     await this.#end("stopped", ending, this.#locks);
@@ -484,7 +484,7 @@ export class Carillon {
     return { author, reason, nowMs: this.#storeClock.now() };
   }
 
-  /** The same statement claims due runs that can start in this process; other workers are notified of the rest by signal. */
+  /** Enqueues a batch. The same statement claims the due runs that can start here; the others are signalled to other workers. */
   #send(store: Store, writes: EnqueueWrite[], drawn: number[], signal: AbortSignal): Promise<Enqueued[]> {
     const until = this.settings.failFast ? AbortSignal.abort() : signal;
     const send = (local?: LocalClaims) => store.runs.enqueue(writes, this.#storeClock.now(), local, drawn, until);

@@ -10,7 +10,7 @@ import type { TaskRecord } from "../task/task-record.ts";
 import type { BroughtTask, TaskStore } from "../task/task-store.ts";
 import { DefinedTasks, type Registry } from "./defined-tasks.ts";
 
-/** A store that counts its calls, and answers when the test wants. */
+/** A fake store that records its calls and responds when the test wants. */
 function stage() {
   const asked: string[] = [];
   const answers: ((failed?: Error) => void)[] = [];

@@ -21,7 +21,7 @@ export interface Defined {
   readonly handler: Handler<never> | undefined;
 }
 
-/** Where task definitions are stored, and the author of the change. */
+/** The stores for task definitions, and the author of the changes. */
 export interface Registry {
   readonly tasks: TaskStore;
   readonly definitions: Definitions;
@@ -35,26 +35,26 @@ const savedTogether = 1_000;
 const toldAtMost = 20;
 const reason = "defined in code";
 
-/** The tasks that this process defines, and the ids of tasks in the store. */
+/** The tasks that this process defines, and the ids that tasks have in the store. */
 export class DefinedTasks {
   readonly groupNumbers = new GroupNumbers();
   readonly #defined = new Map<string, Defined>();
-  /** Tasks that are only enqueued here. */
+  /** Types of tasks for which this process only enqueues runs. */
   readonly #produced = new Map<string, TaskType>();
   readonly #taskIds = new Map<string, number>();
   readonly #hotReload: boolean;
   #swapping = Promise.resolve();
   #definitions: Definitions | undefined;
   #release: Release | undefined;
-  /** Lookups under way: concurrent lookups of a name share one query. */
+  /** Lookups of ids that are in progress; concurrent lookups of one name share a query. */
   readonly #asked = new Map<string, Promise<void>>();
 
-  /** @param hotReload true: a later definition of a task replaces the earlier one */
+  /** @param hotReload true: a second definition of a task replaces the first; false: it throws TASK_DUPLICATE */
   constructor(hotReload = false) {
     this.#hotReload = hotReload;
   }
 
-  /** @returns true if the definition replaces another one @throws TASK_DUPLICATE, TASK_INVALID */
+  /** @returns true if the definition replaces an earlier one @throws TASK_DUPLICATE, TASK_INVALID */
   add(defined: Defined): boolean {
     const { definition, handler } = defined;
     const { name } = definition;
@@ -73,12 +73,12 @@ export class DefinedTasks {
   }
 
   /**
-   * Stores the new definition of a task that was replaced.
-   * @param register stores the tasks, as at the start of the process; undefined: the process has not started
+   * Stores the new definition of a task that was defined again.
+   * @param register stores all tasks; undefined if the process has not started
    */
   storeSwapped(name: string, register: (() => Promise<void>) | undefined, log: Log): void {
     this.#taskIds.delete(name);
-    // One definition is stored after the other, so that of two changes in quick succession the later one wins.
+    // Definitions are stored one after another, so that after two quick changes the later definition is the stored one.
     this.#swapping = this.#swapping.then(register).then(
       () => log.info({ task: name }, "defined anew: its runs that begin from now on have the new handler"),
       (error) => log.error({ task: name, error: messageOf(error) }, "the new definition could not be stored"),
@@ -89,7 +89,7 @@ export class DefinedTasks {
     return this.#defined.size;
   }
 
-  /** The release of this process, fixed at the first call: tasks defined later belong to the same release. */
+  /** Returns the release of this process. It is computed at the first call, so tasks defined later belong to the same release. */
   release(label: string): Release {
     this.#release ??= releaseOf(
       label,
@@ -102,7 +102,10 @@ export class DefinedTasks {
     return this.#defined.get(name);
   }
 
-  /** Registers a task whose runs this process enqueues and other processes define. @throws TASK_DUPLICATE for two types with one name */
+  /**
+   * Registers a task for which this process enqueues runs and which other processes define.
+   * @throws TASK_DUPLICATE if this process defines the task, or has another type with the same name
+   */
   produce(type: TaskType): void {
     const { name } = type;
     const other = this.#produced.get(name);
@@ -113,12 +116,12 @@ export class DefinedTasks {
     this.#produced.set(name, type);
   }
 
-  /** The schema of a task's payloads, as this process defines it or enqueues it. */
+  /** Returns the payload schema of a task that this process defines or enqueues. */
   schemaOf(name: string): StandardSchemaV1 | undefined {
     return this.#defined.get(name)?.schema ?? this.#produced.get(name)?.payload;
   }
 
-  /** The handler of a task that is defined here, wrapped so that it checks the payload first. */
+  /** Returns the handler of a task that is defined here, wrapped so that the payload is validated first; undefined if there is none. */
   handlerOf(definition: TaskDefinition): Handler | undefined {
     const name = handlerTask(definition);
     const defined = this.#defined.get(name);
@@ -129,8 +132,9 @@ export class DefinedTasks {
   }
 
   /**
-   * The next slots that will run: by the stored definition, once this process has read it, else by the definition here.
-   * @throws CALENDAR_UNKNOWN when the definition here names a calendar, whose days are only in the store
+   * Returns the next slots that will run, in epoch ms. They follow from the stored definition if this process has read it, else from the
+   * definition in this process.
+   * @throws CALENDAR_UNKNOWN if the definition in this process names a calendar, because the calendar's days are only in the store
    */
   next(definition: TaskDefinition, nowMs: number, count: number): number[] {
     const taskId = this.#taskIds.get(definition.name);
@@ -155,18 +159,21 @@ export class DefinedTasks {
     return [...new Set(["default", ...[...this.#defined.values()].map(({ definition }) => definition.group)])];
   }
 
-  /** The task's id, if this process has looked it up. */
+  /** Returns the task's id if this process has cached it. */
   known(name: string): number | undefined {
     return this.#taskIds.get(name);
   }
 
-  /** The task's id. A task defined here is stored first, so that enqueueing works before `start`. @throws TASK_UNKNOWN */
+  /**
+   * Returns the task's id. A task that this process defines is stored first if necessary, so that enqueueing works before `start`.
+   * @throws TASK_UNKNOWN
+   */
   async taskId(name: string, registry: Registry): Promise<number> {
     const known = this.#taskIds.get(name);
     if (known !== undefined) return known;
     let asked = this.#asked.get(name);
     if (!asked) {
-      // A failure goes to all callers that share this lookup; the next call retries.
+      // An error goes to all callers that share this lookup; the next call retries.
       asked = this.#learn(name, registry).finally(() => this.#asked.delete(name));
       this.#asked.set(name, asked);
     }
@@ -182,8 +189,9 @@ export class DefinedTasks {
   }
 
   /**
-   * Stores the tasks again after the store was restored to an earlier state, because it may lack the tasks, or have other ids for them.
-   * @param register stores the tasks, as at the start of the process; undefined: the process has not started
+   * Stores the tasks again after the store was restored from a backup, because the restored store may lack tasks or have other ids for
+   * them.
+   * @param register stores all tasks; undefined if the process has not started
    */
   storeAnew(register: (() => Promise<void>) | undefined, log: Log): void {
     this.#taskIds.clear();
@@ -193,7 +201,7 @@ export class DefinedTasks {
     });
   }
 
-  /** Stores all definitions: a thousand cost one statement if the store already has them, and two if it has never had them. */
+  /** Stores all definitions. A thousand definitions take one statement if the store already has them, and two if they are new. */
   async registerAll(registry: Registry): Promise<void> {
     const unknown = [...this.#defined.values()].filter(({ definition }) => !this.#taskIds.has(definition.name));
     const ordered = inOrder(unknown.map(({ definition }) => definition));
@@ -201,10 +209,10 @@ export class DefinedTasks {
       await this.#register(ordered.slice(from, from + savedTogether), registry);
   }
 
-  /** The definition and those of its upstream tasks, which must be stored before it. */
+  /** Returns the definition together with those of the tasks that it runs after, because these must be stored first. */
   #withUpstream(definition: TaskDefinition): TaskDefinition[] {
     const some = new Set([definition]);
-    // A loop over a Set also visits items that are added during the loop.
+    // The loop also visits the definitions that its body adds to the Set.
     for (const { after } of some)
       for (const name of after?.tasks ?? []) {
         const upstream = this.#taskIds.has(name) ? undefined : this.#defined.get(name);
@@ -222,7 +230,7 @@ export class DefinedTasks {
     for (const record of await tasks.saveAll(some, { author, reason, nowMs }, by)) {
       const { name, bundle, isOthers } = record;
       definitions.remember(record);
-      // If the definition was replaced meanwhile, the new one is still to be stored, so the id is not cached yet.
+      // If the definition was replaced in the meantime, the id is not cached, because the new definition must still be stored.
       if (stored.has(this.#defined.get(name)?.definition)) this.#taskIds.set(name, record.taskId);
       if (bundle !== undefined) bundles[name] = bundle;
       else if (isOthers) others.push(name);
@@ -239,7 +247,10 @@ export class DefinedTasks {
       log.info({ bundles }, "these tasks are defined by files that were applied: their options in code are not used");
   }
 
-  /** Checks the payload of slots and of runs after other tasks, before a run fails on it. @throws PAYLOAD_INVALID */
+  /**
+   * Validates the fixed payloads of scheduled slots and of runs after other tasks, so that the error appears at the start and not in a run.
+   * @throws PAYLOAD_INVALID
+   */
   async checkSlotPayloads(): Promise<void> {
     for (const { definition, schema } of this.#defined.values()) {
       if (schema && (definition.schedule.type !== "manual" || definition.after))

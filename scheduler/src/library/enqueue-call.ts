@@ -14,15 +14,15 @@ import { payloadName, payloadText } from "./payload.ts";
 import type { Codecs } from "./payloads/codecs.ts";
 import type { RunHandle } from "./run-handle.ts";
 
-/** The most enqueues of one call that may be unanswered at a time: enough for several full statements. */
+/** The maximum number of enqueues of one call that wait for the store at a time. It is enough for several full statements. */
 const askedMost = 8_000;
 
-/** The parts that enqueueing needs, available once the store is open. */
+/** The parts needed for enqueueing, which exist once the store is open. */
 export interface EnqueuePlace {
   runs: Pick<RunStore, "enqueueIn" | "enqueueReplacing" | "requireTransaction">;
   enqueuer: Enqueuer<RunHandle>;
   tracing: EnqueueTracing | undefined;
-  /** Looks up the id of a task that this process has not looked up yet. */
+  /** Returns a task's id from the store, for a task whose id is not cached. */
   taskId(task: string): Promise<number>;
 }
 
@@ -32,13 +32,14 @@ export interface EnqueueCallOptions {
   now: () => number;
   clock: Clock;
   open: () => Promise<EnqueuePlace>;
-  /** The handle of a run that was enqueued in the caller's own transaction. */
+  /** Returns the handle of a run that was enqueued in the caller's own transaction. */
   handleOf: (enqueued: Enqueued) => RunHandle;
 }
 
 /**
- * Converts a program's enqueue to a write for the store. If the store is open, the task's id is cached and nothing has to be awaited, this
- * happens synchronously: a promise for each of the eight steps cost half of Node's time for an enqueue, including garbage collection.
+ * Converts the arguments of an enqueue to a write for the store. The conversion is synchronous if the store is open, the task's id is
+ * cached and no step is asynchronous, because a promise for each of its eight steps took half of an enqueue's CPU time (garbage collection
+ * included).
  */
 export class EnqueueCall {
   readonly #defined: DefinedTasks;
@@ -59,7 +60,7 @@ export class EnqueueCall {
     this.#open = options.open;
   }
 
-  /** Drops the cached store: later calls use `open`, and get its error or that of the closed store. */
+  /** Drops the cached parts, so that later calls use `open` and get its error, or the error of the closed store. */
   close(): void {
     this.#closed = true;
     this.#place = undefined;
@@ -89,8 +90,8 @@ export class EnqueueCall {
   }
 
   /**
-   * Applies the timeout, which includes the time to open the store and find the task. Until the enqueuer has received the run, none was
-   * made.
+   * Rejects after the timeout, which includes the time to open the store and to look up the task. If the timeout passes before the run
+   * reaches the enqueuer, no run is created.
    */
   async #inTime<T>(options: EnqueueOptions, enqueue: () => Promise<T>): Promise<T> {
     checkEnqueueOptions(options);
@@ -114,8 +115,8 @@ export class EnqueueCall {
   }
 
   /**
-   * Enqueues a run for each payload. The payloads of an array are all checked before the first run is made; a stream is read as fast as the
-   * store accepts its payloads.
+   * Enqueues a run for each payload. All payloads of an array are checked before the first run is created. Payloads of a stream are read as
+   * fast as the store accepts them.
    * @param given options for all payloads, or a function of each payload and its index
    */
   async many(
@@ -134,7 +135,7 @@ export class EnqueueCall {
       try {
         if (options !== checked) {
           checkEnqueueOptions(options);
-          // Only checks the options here, because their times count from the moment when the run is sent.
+          // Only validates the options. They are read again when the run is sent, because relative times count from that moment.
           readOptions(options, this.#now());
           checked = options;
         }
@@ -153,7 +154,7 @@ export class EnqueueCall {
       one.catch((error: unknown) => {
         failure ??= { error };
       });
-      // The client of a transaction can execute only one statement at a time.
+      // A transaction's client can execute only one statement at a time, so each enqueue waits for the one before it.
       await asked[asked.length - (options.tx ? 1 : askedMost)];
     };
     if (Array.isArray(payloads)) {
@@ -196,7 +197,7 @@ export class EnqueueCall {
     return place.tracing ? place.tracing.enqueue(task, (context) => send({ ...write, context })) : send(write);
   }
 
-  /** Uses one transaction per run: such enqueues are rare, and a transaction that replaces a run locks its task's plan. */
+  /** Uses one transaction per run. Enqueues that replace a run are rare, and their transaction locks the planning of the task. */
   async #replace(place: EnqueuePlace, write: EnqueueWrite, nowMs: number, { signal }: EnqueueOptions) {
     return this.#handleOf(await place.runs.enqueueReplacing(write, nowMs, signal));
   }
@@ -208,13 +209,13 @@ export class EnqueueCall {
   }
 }
 
-/** A checked payload in its stored form. */
+/** A validated payload as JSON text, with the options of its run. */
 interface Prepared {
   text: string | null;
   options: EnqueueOptions;
 }
 
-/** @returns undefined if the caller set neither a time nor a signal */
+/** @returns undefined if the caller set neither a timeout nor a signal */
 function patienceOf({ timeout, signal }: EnqueueOptions): Patience | undefined {
   if (timeout === undefined && signal === undefined) return undefined;
   return { timeoutMs: timeout === undefined ? undefined : parseDuration(timeout, "timeout", 1), signal };

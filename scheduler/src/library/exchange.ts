@@ -1,6 +1,6 @@
 /**
- * Applies changed configuration files to a running process, as far as that is possible without a restart: all that can be exchanged, or
- * after an error nothing. See docs/stopping.md.
+ * Applies changed configuration to a running process without a restart. Either all changeable options are applied, or, after an error,
+ * none. See docs/stopping.md.
  */
 import type { OwnSecrets } from "../access/secrets/own-secrets.ts";
 import { readSecretKeys } from "../access/secrets/read-keys.ts";
@@ -24,10 +24,13 @@ interface Running {
 }
 
 const places = ["store", "listenUrl", "directory", "coordination"] as const;
-/** Options that are applied one by one below. */
+/** The options that `exchange` can apply; each has its own code below. */
 const exchanged = ["commands", "httpTasks", "alarms"] as const;
 
-/** @throws OPTION_INVALID, FILE_INVALID, SECRET_KEY_OPEN and other errors of a start with these options; then nothing is exchanged */
+/**
+ * @throws OPTION_INVALID, FILE_INVALID, SECRET_KEY_OPEN and other errors that a start with these options would throw; nothing is changed
+ * then
+ */
 export async function exchange(running: Running, options: CarillonOptions): Promise<Exchanged> {
   const { settings, secrets, handlers, alarms, clock } = running;
   const next = settingsOf(options);
@@ -59,7 +62,7 @@ export async function exchange(running: Running, options: CarillonOptions): Prom
     handlers.callHttpBy(callHttp);
   }
   if (names.includes("alarms")) {
-    // A process that was started without alarms has nothing that could evaluate them.
+    // A process that was started without alarms does not evaluate them, so it needs a restart; so does one that shall end its alarms.
     if (alarms && settings.alarms && next.alarms && channels) {
       change("alarms", Object.keys(channels).length);
       Object.assign(settings.alarms, next.alarms);

@@ -1,7 +1,7 @@
-/** The result of `exchange`. It is in a file of its own, so that the published types do not include those of the exchanged parts. */
+/** The result of `exchange`. It has its own file, so that the published types do not include the types of the changed parts. */
 export interface Exchanged {
-  /** Options that differ and are in force from now on, each with the number of its entries. No values: they may be secret. */
+  /** The options that were applied, each with the number of its entries. The values are left out, because they may be secret. */
   changed: { option: string; count: number }[];
-  /** Options that differ, but take effect only after a restart. */
+  /** The options that differ but take effect only after a restart. */
   restart: string[];
 }

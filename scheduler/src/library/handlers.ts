@@ -17,7 +17,7 @@ import { Codecs } from "./payloads/codecs.ts";
 import type { CodeOptions } from "./task-handle.ts";
 import type { TaskType } from "./task-type.ts";
 
-/** Chooses how this process runs a task. */
+/** Finds the handler with which this process runs a task. */
 export class Handlers {
   readonly isolates: Isolates;
   readonly codecs: Codecs;
@@ -47,12 +47,12 @@ export class Handlers {
     return httpCaller({ ...options, clock: this.#clock, log: this.#log });
   }
 
-  /** Runs that start from now on use this caller; runs under way keep the previous one. */
+  /** Replaces the HTTP caller for runs that start from now on; runs in progress continue with the previous one. */
   callHttpBy(call: ReturnType<typeof httpCaller>): void {
     this.#callHttp = call;
   }
 
-  /** The definition and handler from the arguments of `task`. @throws TASK_INVALID and the errors of the schedule's own check */
+  /** Converts the arguments of `task` to a definition and a handler. @throws TASK_INVALID and the errors of the schedule's own check */
   defined(given: string | TaskType, options: CodeOptions, handler: Handler<never> | URL | string | undefined): Defined {
     const name = typeof given === "string" ? given : given.name;
     requireOptions(name, options);
@@ -74,14 +74,14 @@ export class Handlers {
     return { definition, schema, handler: batched(name, isolate ? undefined : (handler as never), batch, host) };
   }
 
-  /** The handler of a task; undefined: this process cannot run it. */
+  /** Returns the handler of a task; undefined if this process cannot run the task. */
   of(task: TaskDefinition, tracing: Tracing | undefined): Handler | undefined {
     const own = this.#instead?.(handlerTask(task)) ?? this.#defined.handlerOf(task) ?? this.#ofUndefined(task);
     const handler = own && this.codecs.handler(own);
     return handler && tracing ? tracing.handler(handler) : handler;
   }
 
-  /** The handler of a task without code in this process: its definition names a command or an HTTP request. */
+  /** Returns the handler of a task that has no code in this process, because its definition contains a command or an HTTP request. */
   #ofUndefined({ command, http }: TaskDefinition): Handler | undefined {
     if (command !== null) return commandHandler(command, this.#settings.commands, this.#clock);
     return http === undefined ? undefined : this.#callHttp(http);

@@ -17,7 +17,7 @@ import type { Measuring } from "../telemetry/measuring.ts";
 import { openStoreTracing, type Tracing } from "../telemetry/tracing.ts";
 import type { RunHandle } from "./run-handle.ts";
 
-/** Everything that exists once the store is open. */
+/** The objects that exist once the store is open. */
 export interface Opened {
   store: Store;
   /** The store's URL. */
@@ -30,7 +30,7 @@ export interface Opened {
 
 export interface Opening {
   settings: Settings;
-  /** The store's URL, or "embedded"; undefined: the default, which is the embedded store unless a `directory` is given. */
+  /** The store's URL, or "embedded". Undefined also means the embedded store; a warning is then logged unless `directory` is given. */
   place: string | undefined;
   listenUrl: string | undefined;
   directory: string | undefined;
@@ -41,17 +41,17 @@ export interface Opening {
   surroundings: Surroundings;
   measuring: Measuring;
   signal: AbortSignal;
-  /** Aborted when nothing waits for the store any more. */
+  /** Aborted when no call waits for the store any more. */
   abandon: AbortSignal;
   untilAnswered: UntilAnswered;
-  /** Called after the store was restored to an earlier state, and the definitions read from it were dropped. */
+  /** Called after the store was restored from a backup and the cached definitions were dropped. */
   onBack: () => void;
-  /** Makes the handle that a program gets for a run that it enqueued. */
+  /** Creates the handle that the caller of `enqueue` gets. */
   handleOf: (enqueued: Enqueued) => RunHandle;
   send: (store: Store, ...batch: Parameters<SendEnqueues>) => Promise<Enqueued[]>;
 }
 
-/** Opens the store; the embedded one if no other is named. If a later step fails, everything that was opened is closed again. */
+/** Opens the store, or the embedded store if no other is given. If a later step fails, everything that was opened is closed again. */
 export async function openStore({ settings, place, log, signal, storeClock, ...given }: Opening): Promise<Opened> {
   const { schema, migrate, failFast, connections } = settings;
   const {
@@ -116,7 +116,7 @@ export async function openStore({ settings, place, log, signal, storeClock, ...g
   }
 }
 
-/** Gives a program access to tasks, runs, slots and members. */
+/** The opened store, for reading tasks, runs, slots and members. */
 export interface Looking extends Pick<Opened, "store" | "embedded"> {
   nowMs: () => number;
   url: string | undefined;

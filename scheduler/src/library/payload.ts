@@ -3,7 +3,7 @@ import { CarillonError } from "../base/errors.ts";
 import { jsonText } from "../base/json.ts";
 import { type PayloadSchema, payloadSchemaOf } from "../task/payload-schema.ts";
 
-/** @returns the value that the schema makes of `value` @throws PAYLOAD_INVALID listing every issue with its path */
+/** @returns the value that the schema produces from `value` @throws PAYLOAD_INVALID, whose message lists every issue with its path */
 export async function validatePayload(schema: StandardSchemaV1, value: unknown, task: string): Promise<unknown> {
   const result = await schema["~standard"].validate(value);
   if (!result.issues) return result.value;
@@ -25,7 +25,7 @@ function hintOf(value: unknown): string {
 }
 
 /**
- * Validates a payload from the store. The store returns null also for a run without a payload, so undefined is tried first.
+ * Validates a payload that was read from the store. A run without a payload has null there, so null is validated as undefined first.
  * @throws PAYLOAD_INVALID
  */
 export async function validateKept(schema: StandardSchemaV1, kept: unknown, task: string): Promise<unknown> {
@@ -34,10 +34,13 @@ export async function validateKept(schema: StandardSchemaV1, kept: unknown, task
   return none.catch(() => validatePayload(schema, null, task).catch(() => none));
 }
 
-/** How errors name the payload. */
+/** The name of the payload in error messages. */
 export const payloadName = (task: string): string => `the payload of task ${task}`;
 
-/** The stored form of an enqueued payload. The schema checks the payload as a worker will receive it, after JSON. @throws PAYLOAD_… */
+/**
+ * Returns the JSON text of a payload. The schema validates the payload after a round trip through JSON, as a worker will receive it.
+ * @throws PAYLOAD_…
+ */
 export async function payloadText(schema: StandardSchemaV1 | undefined, value: unknown, task: string) {
   const text = jsonText(value, payloadName(task));
   if (schema) await validatePayload(schema, text === null ? undefined : JSON.parse(text), task);
@@ -48,14 +51,14 @@ interface Speaking {
   "~standard": { jsonSchema?: { input?: (options: { target: string }) => unknown } };
 }
 
-/** The JSON Schema of a schema in code; undefined: it has none, or one too long to be stored with the task. */
+/** Returns the JSON Schema that a schema library generates; undefined if there is none, or if it is too long to be stored with the task. */
 export function saidSchema(schema: StandardSchemaV1 | undefined): PayloadSchema | undefined {
   const say = (schema as Speaking | undefined)?.["~standard"].jsonSchema?.input;
   if (!say) return undefined;
   try {
     return payloadSchemaOf("", say({ target: "draft-2020-12" }));
   } catch {
-    // JSON Schema cannot express a part of the schema, such as a function: the console then shows no form, and everything else works.
+    // JSON Schema cannot express the schema, or the text is too long. The console then shows no form; everything else works.
     return undefined;
   }
 }

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 
-/** The modules that are loaded by a program that imports "carillon/worker": every import except imports of types. */
+/** Returns the modules that a program loads if it imports "carillon/worker". Imports of types are not followed. */
 function loaded(entry: URL, found = new Set<string>()): Set<string> {
   if (found.has(entry.href)) return found;
   found.add(entry.href);

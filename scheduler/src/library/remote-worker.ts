@@ -47,8 +47,8 @@ export type { PayloadCodec } from "../settings/payload-codec.ts";
 export type { RemoteWorkerOptions } from "../settings/remote-worker.ts";
 
 /**
- * A worker that reaches its cluster only by HTTP: it needs a server's URL and a key, but no store and no coordination service. Its tasks
- * are defined elsewhere; it receives only runs of tasks for which it has handlers.
+ * Creates a worker that communicates with its cluster only by HTTP: it needs the URL of a server and a key, but no store and no
+ * coordination service. Other processes define the tasks. The worker receives only runs of tasks for which it has a handler.
  */
 export function worker(options: RemoteWorkerOptions = {}): RemoteWorker {
   return new RemoteWorker(options);
@@ -87,7 +87,7 @@ export class RemoteWorker {
   #started: Started | undefined;
   #starting: Promise<this> | undefined;
   #stopped: Promise<void> | undefined;
-  /** Set once the servers refuse the key: this worker then stops by itself. */
+  /** The servers' error once they have rejected the key. The worker then stops itself. */
   #keyGone: CarillonError | undefined;
   #probes: ProbeServer | undefined;
   #listening: string | null = null;
@@ -104,8 +104,9 @@ export class RemoteWorker {
   }
 
   /**
-   * Adds a handler for this task. A handler that is given by its module's path runs in a thread or process of its own. A payload that
-   * does not match the schema fails its run for good. @throws TASK_DUPLICATE, TASK_INVALID, also once the worker has started
+   * Adds a handler for this task. A handler given by its module's path runs in a thread or process of its own. A run whose payload does not
+   * match the schema fails without further attempts.
+   * @throws TASK_DUPLICATE; TASK_INVALID, also if the worker has already started
    */
   task<Schema extends StandardSchemaV1>(
     name: string,
@@ -142,22 +143,25 @@ export class RemoteWorker {
     return this;
   }
 
-  /** The worker's name in the cluster, once it has joined. */
+  /** The worker's name in the cluster; null before it has joined. */
   get node(): string | null {
     return this.#started?.session.node ?? null;
   }
 
-  /** The address at which the probes and the metrics are answered; null: nowhere. */
+  /** The address of the endpoint for probes and metrics; null if there is none. */
   get listening(): string | null {
     return this.#listening;
   }
 
-  /** Calls the listener when a run starts or ends here. */
+  /** Calls the listener each time a run starts or ends in this worker. */
   onRun(listener: (notice: RunNotice) => void): void {
     this.#listeners.push(listener);
   }
 
-  /** Joins and begins to run. @throws KEY_…, NODE_NAME_TAKEN, OPTION_INVALID, STOPPED, SERVER_UNREACHABLE with failFast */
+  /**
+   * Joins the cluster and begins to execute runs.
+   * @throws KEY_…, NODE_NAME_TAKEN, OPTION_INVALID, STOPPED; with `failFast` also SERVER_UNREACHABLE
+   */
   start(): Promise<this> {
     if (this.#stopped) return Promise.reject(new CarillonError("STOPPED", "this worker has been stopped"));
     this.#starting ??= this.#start().catch((error) => {
@@ -170,15 +174,15 @@ export class RemoteWorker {
   }
 
   /**
-   * Stops claiming, releases runs that have not started, waits for running handlers and leaves the cluster, all within `drain` + 500 ms,
-   * whatever hangs. Idempotent.
+   * Stops claiming, releases runs that have not started, waits for running handlers and leaves the cluster. Takes at most the option
+   * `drain` + 500 ms, even if a part does not respond. Further calls return the same promise.
    */
   stop(): Promise<void> {
     this.#stopped ??= this.#stop().finally(() => this.#over.abort());
     return this.#stopped;
   }
 
-  /** Resolves when this worker has stopped. @throws KEY_UNKNOWN when it stopped by itself, because its key was revoked */
+  /** Resolves when this worker has stopped. @throws KEY_UNKNOWN if the worker stopped itself because its key was revoked */
   async ended(): Promise<void> {
     const { signal } = this.#over;
     if (!signal.aborted)
@@ -258,7 +262,10 @@ export class RemoteWorker {
     return this;
   }
 
-  /** Answers probes from now on, also while no server answers. @returns the metrics; undefined: this worker does not listen */
+  /**
+   * Starts the endpoint for probes, which responds even while no Carillon server is reachable.
+   * @returns the metrics; undefined if this worker has no such endpoint
+   */
   async #listen(): Promise<Metrics | undefined> {
     const { listen, behindProxy } = this.settings;
     if (listen === null) return undefined;
@@ -286,7 +293,7 @@ export class RemoteWorker {
   async #stop(): Promise<void> {
     this.#stopping.abort();
     const ending = new Ending({ clock: systemClock, log: this.#log, drainMs: this.settings.drainMs });
-    // Waits until a start under way has ended; the caller of `start` gets its error.
+    // If `start` is still in progress, waits until it has ended. The caller of `start` gets its error.
     await ending.step("the start under way", () => Promise.allSettled([this.#starting]));
     if (!this.#started) return this.#unlisten();
     const { line, session, standIn, claims, worker } = this.#started;

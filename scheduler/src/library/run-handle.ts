@@ -7,16 +7,19 @@ import type { Enqueued, LogLine, RunRecord } from "../run/run-record.ts";
 import type { RunEvent } from "./acts/run-events.ts";
 
 export interface ResultOptions {
-  /** The longest wait; after it the call rejects with RESULT_TIMEOUT, while the run continues. Default: no limit. */
+  /** The longest time to wait. After it the call rejects with RESULT_TIMEOUT, while the run continues. Default: no limit. */
   timeout?: Duration;
-  /** If it aborts, the call rejects at once with the signal's reason, while the run continues. */
+  /** If this signal aborts, the call rejects at once with the signal's reason, while the run continues. */
   signal?: AbortSignal;
 }
 
-/** The return type of a function without a result. */
+/** The type `void`, which is the return type of a function without a result. */
 type Nothing = ReturnType<() => void>;
 
-/** A value after storage as JSON: a Date becomes a text, parts that JSON omits are missing, and undefined becomes null. */
+/**
+ * The type of a value after a round trip through JSON: a Date becomes a string, parts that JSON omits are missing, and undefined becomes
+ * null.
+ */
 export type JsonOf<Value> = unknown extends Value
   ? Value
   : Value extends string | number | boolean | null
@@ -38,37 +41,42 @@ export type ResultOf<Returned> = unknown extends Returned
   ? unknown
   : JsonOf<Exclude<Returned, Continuation | RetryIn | Snooze>>;
 
-/** A run, whichever process executes it. */
+/** A handle for one run, which any process of the cluster may execute. */
 export interface RunHandle<Result = unknown> {
   readonly runId: number;
-  /** False: an unfinished run already had the key, or a run counts as this one (`uniqueFor`); this handle is then that run's. */
+  /**
+   * False if no run was created, because an unfinished run has the same key, or because an earlier run with this key was enqueued with
+   * `uniqueFor` and that time has not passed. The handle then belongs to that run.
+   */
   readonly created: boolean;
-  /** With `ifKeyTaken: "replace"`: the number of the waiting run that this run replaced. */
+  /** With `ifKeyTaken: "replace"`: the id of the waiting run that this run replaced; otherwise undefined. */
   readonly replaced: number | undefined;
   /**
-   * For `ifKeyTaken: "again"`. true: the run with the key has begun, and one more run, with the payload and options of this enqueue,
-   * follows its end; this handle is that of the run under way. undefined: this handle is that of the run that this enqueue made or found.
+   * With `ifKeyTaken: "again"`: true if the run with the key has already started. One more run, with the payload and options of this
+   * enqueue, follows its end, and this handle belongs to the run that has started. Undefined: this handle belongs to the run that the
+   * enqueue created or found.
    */
   readonly again: boolean | undefined;
   /**
-   * The handler's result, as JSON, once the run has succeeded.
-   * @throws RUN_FAILED with the error as `cause`, RUN_CANCELLED, RUN_SKIPPED, RESULT_TIMEOUT, RESULT_UNKEPT if the task keeps no results,
-   * RUN_UNKNOWN after its retention, STOPPED
+   * Resolves with the handler's result, as JSON, once the run has succeeded.
+   * @throws RUN_FAILED with the run's error as `cause`, RUN_CANCELLED, RUN_SKIPPED, RESULT_TIMEOUT, RESULT_UNKEPT if the task stores no
+   * results, RUN_UNKNOWN if the run's history has been deleted, STOPPED
    */
   result(options?: ResultOptions): Promise<Result>;
-  /** The run as it is now. @throws RUN_UNKNOWN */
+  /** Returns the run's current record. @throws RUN_UNKNOWN */
   status(): Promise<RunRecord>;
   /**
-   * @returns "cancelled" when the run will not start; "stopping" when it runs and was asked to stop @throws RUN_STATE when it has ended
+   * @returns "cancelled" if the run will not start; "stopping" if it has started and was asked to stop
+   * @throws RUN_STATE if the run has ended
    */
   cancel(reason?: string): Promise<"cancelled" | "stopping">;
-  /** The events of the run until its end: see `tower.runs.events`. */
+  /** Yields the run's events until its end; see `tower.runs.events`. */
   events(options?: { signal?: AbortSignal }): AsyncGenerator<RunEvent>;
-  /** The run's log so far, the oldest line first. */
+  /** Returns the run's log lines up to now, oldest first. */
   logs(options?: { limit?: number }): Promise<LogLine[]>;
 }
 
-/** The calls that a handle is built on. */
+/** The methods of `Runs` that a handle uses. */
 export interface HandledRuns {
   result(runId: number, options?: ResultOptions): Promise<Json>;
   get(runId: number): Promise<RunRecord>;
@@ -77,7 +85,9 @@ export interface HandledRuns {
   logs(runId: number, options?: { limit?: number }): Promise<LogLine[]>;
 }
 
-/** One object per enqueue, kept small because a process may enqueue fast. */
+/**
+ * The handle of an enqueued run. Methods are on the class and fields are few, because a process may create very many handles per second.
+ */
 export class EnqueuedRun implements RunHandle<Json> {
   readonly runId: number;
   readonly created: boolean;

@@ -17,13 +17,13 @@ import type { Codecs } from "./payloads/codecs.ts";
 import { EnqueuedRun, type HandledRuns, type ResultOptions, type RunHandle } from "./run-handle.ts";
 
 export interface RunsFilter {
-  /** The task's name; also of a task that was removed. */
+  /** The task's name. It may be the name of a task that was removed. */
   task?: string;
-  /** Default: all. */
+  /** Default: all states. */
   states?: RunRecord["state"][];
-  /** Only live runs due, and ended runs that ended, at or after this time. */
+  /** Only live runs that are due at or after this time, and ended runs that ended at or after it. */
   since?: Date;
-  /** Only live runs due before this time, and ended runs that ended before it. */
+  /** Only live runs that are due before this time, and ended runs that ended before it. */
   until?: Date;
   /** Only runs of the tasks of this group. */
   group?: string;
@@ -31,16 +31,16 @@ export interface RunsFilter {
   namespace?: string;
   /** Only runs with this key; requires `task`, because a key is unique only within its task. */
   key?: string;
-  /** Only runs of this origin: a slot, an enqueue, a start by hand, or another run. */
+  /** Only runs with this origin: a slot, an enqueue, a start by hand, or another run. */
   source?: RunSource;
   /** Only runs with all of these labels. */
   labels?: Record<string, string>;
 }
 
 export interface RunsPage {
-  /** Live runs first, by due time; then ended runs, the latest first. */
+  /** Live runs first, ordered by due time; then ended runs, latest end first. */
   items: RunSummary[];
-  /** Pass it as `cursor` to get the next page; null: this is the last one. */
+  /** The value of `cursor` for the next page; null if this page is the last one. */
   next: string | null;
 }
 
@@ -49,7 +49,7 @@ export interface RunsCount {
   more: boolean;
 }
 
-/** A run without payload, progress and result; its error has only code and message. */
+/** A run's record without its payload, progress and result. The error has only its code and message. */
 export type RunSummary = Omit<RunRecord, "payload" | "progress" | "result">;
 
 export interface RunsOptions extends Acting {
@@ -62,7 +62,10 @@ const pageDefault = 50;
 const pageMost = 1_000;
 const countMost = 10_000;
 
-/** Filters out duplicates: lists return live runs before ended ones, so a run that ends between the two reads is in both. */
+/**
+ * Returns a filter for duplicates. A run that ends between two queries is in both, because lists contain the live runs before the ended
+ * runs.
+ */
 function onceEach(): (run: Pick<RunRecord, "runId" | "state">) => boolean {
   const live = new Set<number>();
   return ({ runId, state }) => {
@@ -71,13 +74,19 @@ function onceEach(): (run: Pick<RunRecord, "runId" | "state">) => boolean {
     return true;
   };
 }
-/** The most statements for one page, if the runs have to be tested one by one. */
+/**
+ * The maximum number of queries for one page. It applies if an index cannot select the runs, so that many are read to find one that
+ * matches.
+ */
 const looksMost = 10;
 const logsDefault = 1_000;
-/** How long after its end a success without a stored row is still found, by its trace. */
+/**
+ * A success of a task that stores no successes leaves only a small record (a trace). For this time after the run's end, in ms, the trace is
+ * still searched.
+ */
 const tracedMs = 600_000;
 
-/** @throws OPTION_INVALID */
+/** Converts a Date to epoch milliseconds. @throws OPTION_INVALID if it is not a valid Date */
 export function timeOf(end: "since" | "until", date: Date): number {
   const ms = date?.getTime?.();
   if (ms !== undefined && !Number.isNaN(ms)) return ms;
@@ -86,7 +95,7 @@ export function timeOf(end: "since" | "until", date: Date): number {
 
 const cursorAt = ({ phase, atMs, runId }: RunPlace): string => [phase, atMs, runId].join(" ");
 
-/** @throws OPTION_INVALID */
+/** Converts a filter to the conditions of a query. @throws OPTION_INVALID */
 function matchOf({ task, group, namespace, key, source, ...given }: RunsFilter): RunMatch {
   const texts = { group, namespace, key };
   for (const [path, text] of Object.entries(texts))
@@ -108,7 +117,7 @@ function matchOf({ task, group, namespace, key, source, ...given }: RunsFilter):
   };
 }
 
-/** @throws OPTION_INVALID */
+/** Parses a cursor. @throws OPTION_INVALID if the text is not a cursor */
 function placeOf(cursor: string): RunPlace {
   const [phase, atMs, runId, ...more] = cursor.split(" ");
   const [at, id] = [Number(atMs), Number(runId)];
@@ -120,7 +129,7 @@ function placeOf(cursor: string): RunPlace {
   return { phase, atMs: at, runId: id };
 }
 
-/** Runs of all tasks, by their numbers, whichever process executes them. */
+/** Access to the runs of all tasks by their ids, wherever they are executed. */
 export class Runs implements HandledRuns {
   readonly #options: RunsOptions;
   readonly #ends: AwaitedEnds;
@@ -131,7 +140,7 @@ export class Runs implements HandledRuns {
     this.#ends = new AwaitedEnds({ ...options, open: async () => (await options.open()).store });
   }
 
-  /** @internal Rejects all waits with this reason, and ends all events. */
+  /** @internal Rejects all pending `result` calls with this reason, and ends all event streams. */
   close(why: unknown): void {
     this.#closing.abort(why);
     this.#ends.close(why);
@@ -144,8 +153,9 @@ export class Runs implements HandledRuns {
   }
 
   /**
-   * A page of runs: `limit` of them at most, 50 by default, 1,000 at most. A run that ends between two pages may be on both. By source, by
-   * key, or by a group or namespace of many tasks, a page may be short, or empty, with a `next`: a call reads a limited number of runs.
+   * Returns a page of at most `limit` runs (default 50, maximum 1,000). A run that ends between two calls may be on both pages. If the
+   * filter has a source, a key, or a group or namespace with many tasks, a page may be short or empty although `next` is set, because each
+   * call reads a limited number of runs.
    * @throws TASK_UNKNOWN, OPTION_INVALID
    */
   async list(given: RunsFilter & { limit?: number; cursor?: string } = {}): Promise<RunsPage> {
@@ -185,7 +195,7 @@ export class Runs implements HandledRuns {
     return { items, next: last && cursorAt(last) };
   }
 
-  /** All matching runs, each once, read page by page. */
+  /** Yields each matching run once, reading page by page. */
   async *each(filter: RunsFilter = {}): AsyncGenerator<RunSummary> {
     const isNew = onceEach();
     let after: { cursor?: string } | undefined = {};
@@ -197,9 +207,8 @@ export class Runs implements HandledRuns {
   }
 
   /**
-   * The number of matching runs, counted up to `most`, 10,000 by default. The runs are read page by page, so a count costs as much as a
-   * list.
-   * @returns `more`: true if more than `most` runs match
+   * Counts the matching runs, up to `most` (default 10,000). The runs are read page by page, so counting costs as much as listing.
+   * @returns `more` is true if more than `most` runs match
    */
   async count(filter: RunsFilter = {}, { most = countMost }: { most?: number } = {}): Promise<RunsCount> {
     let runs = 0;
@@ -210,7 +219,11 @@ export class Runs implements HandledRuns {
     return { runs, more: false };
   }
 
-  /** Waits for the run's end. @returns the handler's result @throws as `RunHandle.result` */
+  /**
+   * Waits for the run's end.
+   * @returns the handler's result
+   * @throws the errors of `RunHandle.result`
+   */
   async result(runId: number, { timeout, signal }: ResultOptions = {}): Promise<Json> {
     const { clock, now, codecs } = this.#options;
     const timeoutMs = timeout === undefined ? undefined : parseDuration(timeout, "timeout", 1);
@@ -234,7 +247,7 @@ export class Runs implements HandledRuns {
     }
   }
 
-  /** @returns "cancelled" when the run will not start; "stopping" when it runs and was asked to stop @throws RUN_UNKNOWN, RUN_STATE */
+  /** @returns "cancelled" if the run will not start; "stopping" if it has started and was asked to stop @throws RUN_UNKNOWN, RUN_STATE */
   async cancel(runId: number, { reason = "cancelled", ...by }: Why = {}): Promise<"cancelled" | "stopping"> {
     const { store } = await this.#options.open();
     const { author, nowMs } = this.#options.change(by);
@@ -244,7 +257,7 @@ export class Runs implements HandledRuns {
   }
 
   /**
-   * Decides the outcome of an undecided run: its worker was lost, and its task has `onWorkerLost: "ask"`.
+   * Decides whether an undecided run is retried or fails. A run is undecided if its worker was lost and its task has `onWorkerLost: "ask"`.
    * @throws RUN_UNKNOWN, RUN_STATE
    */
   async decide(runId: number, how: "retry" | "fail", why: Why = {}): Promise<void> {
@@ -253,16 +266,17 @@ export class Runs implements HandledRuns {
     await store.flow.decide(runId, how, reason, nowMs, author);
   }
 
-  /** Runs an ended run once more, as a new run. @throws RUN_UNKNOWN, RUN_STATE, TASK_UNKNOWN */
+  /** Creates a new run with the task and payload of a run that has ended. @throws RUN_UNKNOWN, RUN_STATE, TASK_UNKNOWN */
   async retry(runId: number, why: Why = {}): Promise<RunHandle> {
     const { store } = await this.#options.open();
     return this.handleOf(await store.operations.rerun(runId, this.#options.change(why)));
   }
 
   /**
-   * Follows the run until its end: its states, its progress, its log from the first line on, its end. Costs two statements each half
-   * second; to wait only for the end, `result` costs none.
-   * @param signal once aborted, the events end @throws RUN_UNKNOWN, also at the end of a success of which no row is kept
+   * Yields the run's state changes, its progress, its log from the first line on, and finally its end. Sends two queries to the store each
+   * half second; `result`, which waits only for the end, sends far fewer.
+   * @param signal aborting it ends the events
+   * @throws RUN_UNKNOWN, also at the end of a successful run whose task stores no successes
    */
   async *events(runId: number, { signal }: { signal?: AbortSignal } = {}): AsyncGenerator<RunEvent> {
     const { store } = await this.#options.open();
@@ -273,12 +287,12 @@ export class Runs implements HandledRuns {
     yield* eventsOf(codecs.followed(steps));
   }
 
-  /** The run's log so far, the oldest line first; 1,000 lines by default. */
+  /** Returns the run's log lines up to now, oldest first; at most 1,000 by default. */
   async logs(runId: number, { limit = logsDefault }: { limit?: number } = {}): Promise<LogLine[]> {
     const { store } = await this.#options.open();
     return store.runs.logs(runId, limit);
   }
 
-  /** @internal The handle of a run that was just enqueued. */
+  /** @internal Creates the handle of a run that was just enqueued. */
   readonly handleOf = (enqueued: Enqueued): RunHandle => new EnqueuedRun(enqueued, this);
 }

@@ -18,56 +18,57 @@ import type { DefinedTasks } from "./defined-tasks.ts";
 import { payloadName, validateKept } from "./payload.ts";
 
 export interface NewSchedule<Payload = unknown> extends Omit<ScheduleOptions, "schedule" | "slotPayload">, Why {
-  /** The payload of runs of this schedule's slots; default null, even if the task's own slots have a payload. */
+  /** The payload of the runs that this schedule creates. Default: null, even if the task's own schedule has a payload. */
   payload?: Payload;
   /**
-   * Store the schedule in your own transaction on the store's database: a pg client that began one, or a transaction of another library.
+   * Stores the schedule in the caller's own transaction on the store's database: a pg client that has begun one, or a transaction of
+   * another library.
    */
   tx?: Transaction;
 }
 
 export interface RemoveSchedule extends Why {
   /**
-   * Remove the schedule in your own transaction on the store's database, like `tx` of an enqueue. A run that a worker has already claimed,
-   * which happens up to a second before its due time, may still start.
+   * Removes the schedule in the caller's own transaction on the store's database, like `tx` of an enqueue. A run that a worker has already
+   * claimed, at most a second before its due time, may still start.
    */
   tx?: Transaction;
 }
 
-/** A schedule in a list that is stored together. */
+/** One schedule of a list that is stored by one call. */
 export interface ScheduleEntry<Payload = unknown> extends Omit<NewSchedule<Payload>, "tx" | keyof Why> {
-  /** Letters, digits and . _ : / @ -; with the task's name and a colon at most 200 characters. */
+  /** Letters, digits and . _ : / @ -. The task's name, a colon and this name together may have at most 200 characters. */
   name: string;
   schedule: ScheduleSpec;
 }
 
 export interface SetSchedules extends Why {
-  /** Keeps or removes schedules of the task that are not in the list. Default: keep. */
+  /** Whether the task's schedules that are not in the list are kept or removed. Default: "keep". */
   others?: "keep" | "remove";
   /**
-   * Store and remove all of them in your own transaction on the store's database: a pg client that began one, or a transaction of another
-   * library.
+   * Stores and removes all schedules in the caller's own transaction on the store's database: a pg client that has begun one, or a
+   * transaction of another library.
    */
   tx?: Transaction;
 }
 
-/** Names of schedules, without the task's name. Unchanged schedules are not listed. */
+/** The names of the schedules that a call created, changed or removed, without the task's name. Unchanged schedules are left out. */
 export interface SchedulesSet {
   created: string[];
   changed: string[];
   removed: string[];
 }
 
-/** A schedule of a task, as the store has it. */
+/** A named schedule of a task, as it is stored. */
 export interface NamedSchedule {
-  /** The name that `schedule` was given, without the task's name. */
+  /** The name passed to `schedule`, without the task's name. */
   readonly name: string;
-  /** The full name TASK:NAME, used by `pause`, the CLI, the API and all else. */
+  /** The full name TASK:NAME, which `pause`, the CLI and the API use. */
   readonly task: string;
   readonly schedule: ScheduleSpec;
   readonly payload: unknown;
   readonly paused: boolean;
-  /** The next slot that will run; null: the schedule is paused, or has none left. */
+  /** The next slot that will run; null if the schedule is paused or has no further slot. */
   readonly next: Date | null;
 }
 
@@ -81,12 +82,12 @@ interface SchedulesOptions {
 
 const entryOptions = ["payload", ...scheduleOptions.filter((name) => name !== "schedule" && name !== "slotPayload")];
 const optionNames = [...entryOptions, "tx", "author", "reason"];
-/** How many schedules one statement stores. */
+/** The number of schedules that one statement stores. */
 const storedTogether = 500;
-/** How many removals are made at a time; each is a transaction of its own. */
+/** The number of concurrent removals; each removal is a transaction of its own. */
 const removedAtOnce = 4;
 
-/** Creates, changes and removes schedules of tasks while processes run: see task/schedule-of.ts. */
+/** Creates, changes and removes named schedules of tasks at run time: see task/schedule-of.ts. */
 export class Schedules {
   readonly #options: SchedulesOptions;
 
@@ -95,7 +96,7 @@ export class Schedules {
   }
 
   /**
-   * Stores a schedule of the task, or changes the one of this name; an identical schedule changes nothing.
+   * Stores a schedule of the task, or replaces the schedule with this name. An identical schedule changes nothing.
    * @param name letters, digits and . _ : / @ -; with the task's name and a colon at most 200 characters
    * @throws TASK_UNKNOWN, TASK_INVALID, OPTION_INVALID, PAYLOAD_…, CALENDAR_UNKNOWN, STORE_…
    */
@@ -117,8 +118,8 @@ export class Schedules {
   }
 
   /**
-   * Stores many schedules of the task, hundreds per statement; identical schedules change nothing. All are checked before the first is
-   * stored. If the store fails midway, the schedules stored so far stay, unless `tx` is given: repeat the call to store the rest.
+   * Stores many schedules of the task, up to 500 per statement. Identical schedules change nothing. All schedules are validated before the
+   * first is stored. If the store fails in the middle and there is no `tx`, some schedules have been stored; the same call can be repeated.
    * @throws TASK_UNKNOWN, TASK_INVALID, OPTION_INVALID, PAYLOAD_…, CALENDAR_UNKNOWN, STORE_…
    */
   async setAll(task: string, entries: readonly ScheduleEntry[], options: SetSchedules = {}): Promise<SchedulesSet> {
@@ -180,7 +181,7 @@ export class Schedules {
     return defineTask(nameOfSchedule(task, name), { ...own, of: task, schedule, slotPayload });
   }
 
-  /** Removes the schedule; its history stays. Runs that have begun continue. @returns false: there was no such schedule */
+  /** Removes the schedule but keeps its history. Runs that have started continue. @returns false if there was no such schedule */
   async remove(task: string, name: string, { tx: given, ...why }: RemoveSchedule = {}): Promise<boolean> {
     const tx = given === undefined ? undefined : clientOf("tx", given);
     const { store } = await this.#options.open();
@@ -196,7 +197,7 @@ export class Schedules {
     }
   }
 
-  /** The task's schedules ordered by name, read from the store as they are consumed. */
+  /** Yields the task's schedules, ordered by name. They are read from the store in pages as they are consumed. */
   async *of(task: string): AsyncGenerator<NamedSchedule, void, undefined> {
     const { store } = await this.#options.open();
     for await (const record of everyScheduleOf(store.tasks, task)) yield this.#named(record);

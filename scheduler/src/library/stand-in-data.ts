@@ -1,13 +1,13 @@
 import type { RemoteStandInOptions } from "../remote/stand-in.ts";
 import type { StandInStoreOptions } from "../store/postgres/cluster/stand-in.ts";
 
-/** The data that the thread of `StandIn` starts with. */
+/** The data that the thread of `StandIn` receives when it starts. */
 export interface ThreadData {
   buffer: SharedArrayBuffer;
-  /** Who keeps the session: the store, or servers. */
+  /** Where the thread sends the session's heartbeats: to the store, or to servers. */
   place: { store: StandInStoreOptions } | { servers: RemoteStandInOptions };
-  /** The longest standstill of the event loop that the session survives, in milliseconds. */
+  /** The session survives while the event loop is blocked for up to this time, in ms. */
   boundMs: number;
-  /** The interval of proofs of life, in milliseconds. */
+  /** The interval of the heartbeats, in ms. */
   beatMs: number;
 }

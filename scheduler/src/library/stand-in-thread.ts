@@ -1,30 +1,33 @@
-/** The thread of `StandIn`: see cluster/stand-in.ts. It uses the store only while the process's event loop is blocked. */
+/** The worker thread behind `StandIn`: see cluster/stand-in.ts. It sends requests only while the process's event loop is blocked. */
 import { parentPort, workerData } from "node:worker_threads";
 import { machineClock, pause } from "../base/clock.ts";
 import { isCarillonError } from "../base/errors.ts";
 import { SharedStanding, type StandInPlace, type Standing } from "../cluster/stand-in.ts";
 import type { ThreadData } from "./stand-in-data.ts";
 
-/** The time between two checks of the event loop. */
+/** The interval at which the thread checks the event loop, in ms. */
 const lookMs = 50;
 /**
- * The event loop counts as blocked after this long without a tick. Of the 250 ms allowed, the rest is for the thread's queries to the
- * store.
+ * The event loop counts as blocked after this time without a tick, in ms. The thread shall act within 250 ms, and its queries need the
+ * rest.
  */
 const stillMs = 200;
-/** If a check is this late, this thread did not run either, so the delay proves nothing about the event loop. */
+/**
+ * If a check of this thread is later than this (ms), the thread itself was not running, so the silence of the event loop is no proof that
+ * it is blocked.
+ */
 const lateMs = 100;
 const giveBackEveryMs = 250;
-/** A leader whose event loop is blocked for this long resigns. */
+/** A leader whose event loop is blocked for this time (ms) gives up its leadership. */
 const resignAfterMs = 1_000;
-/** A store connection that was opened for a standstill is kept this long for the next one. */
+/** How long a connection that was opened for a blocked event loop stays open for the next time, in ms. */
 const keepOpenMs = 60_000;
-/** Code for a standstill is loaded in advance, but not in a process that ends earlier than this. */
+/** The code for heartbeats is loaded this time after the start (ms), so that a short-lived process does not load it. */
 const loadAfterMs = 1_000;
 
 const { buffer, boundMs, beatMs, place } = workerData as ThreadData;
 let opener: Promise<() => StandInPlace> | undefined;
-/** Loads only the code for the kind of place that keeps this process's session. */
+/** Loads either the code for the store or the code for servers, depending on where the session is. */
 const open = () => {
   opener ??=
     "store" in place
@@ -38,10 +41,13 @@ let store: StandInPlace | undefined;
 let usedMs = 0;
 
 parentPort?.on("message", (told: Partial<Standing>) => void Object.assign(standing, told));
-// The thread does not keep the process alive.
+// Unreferenced, so that this thread does not keep the process alive.
 parentPort?.unref();
 
-/** Sends a proof of life at once and then at each interval; releases claims that have not started, as soon as it sees them. */
+/**
+ * Acts until the event loop runs again: sends a heartbeat at once and then at each interval, and releases claims whose runs have not
+ * started.
+ */
 async function standIn(sinceMs: number): Promise<void> {
   store ??= (await open())();
   const { sessionId, term, server } = standing;
@@ -58,7 +64,7 @@ async function standIn(sinceMs: number): Promise<void> {
       const found = await store.prove(sessionId, nowMs - sinceMs);
       if (!found.alive || (server !== null && found.server !== server)) return;
       shared.sureUntilMs = found.sureUntilMs;
-      // If no other worker can run the claims, releasing them would be useless.
+      // `alone` is true if no other worker can execute the claimed runs. Releasing them would then be useless.
       alone = found.alone;
       beatAt = nowMs;
     }
@@ -80,7 +86,7 @@ async function giveBack(from: StandInPlace, sessionId: number): Promise<void> {
   const started = shared.started();
   if (started === null) return;
   const waiting = claims.filter(({ fence }) => !started.has(fence));
-  // The marks are read after the store's answer: a claim in it that has no mark has not started, and is released.
+  // The marks of started runs are read after the list of claims, so a listed claim without a mark has not started and can be released.
   if (waiting.length > 0 && shared.returning()) await from.giveBack(sessionId, waiting);
 }
 
@@ -94,8 +100,8 @@ async function watch(): Promise<never> {
     const lateByMs = nowMs - lookedMs - lookMs;
     lookedMs = nowMs;
     if (shared.ticks !== seenTicks) [seenTicks, seenMs] = [shared.ticks, nowMs];
-    // Subtracts only delays in which this thread did not run either: on a busy machine each check may be a little late, and a standstill
-    // must still be detected.
+    // Subtracts only long delays, in which this thread did not run either. On a busy machine every check is slightly late, and a blocked
+    // event loop must still be detected.
     else if (lateByMs > lateMs) seenMs += lateByMs;
     if (nowMs - seenMs < stillMs || standing.sessionId === 0 || shared.acts) {
       if (store && !shared.acts && nowMs - usedMs > keepOpenMs) await closeStore();
@@ -105,7 +111,7 @@ async function watch(): Promise<never> {
     try {
       await standIn(seenMs);
     } catch (error) {
-      // Without this thread's beats the process finds its session in doubt, as it would without a thread, and logs that and this error.
+      // The session then gets no heartbeats from this thread. The process will find its session in doubt, and log the doubt and the error.
       parentPort?.postMessage({ failed: isCarillonError(error) ? error.code : String(error) });
     } finally {
       shared.busy = false;

@@ -15,10 +15,12 @@ import type { RemoteWorkerSettings } from "../settings/remote-worker.ts";
 import { beatMsOf } from "../settings/settings.ts";
 import type { ThreadData } from "./stand-in-data.ts";
 
-/** Much shorter than the standstill that the thread detects, so that a late timer is not mistaken for a standstill. */
+/** Much shorter than the 200 ms after which the thread takes over, so that a late timer is not mistaken for a blocked event loop. */
 const tickMs = 50;
 const quietLookMs = 10;
-/** The thread's queries to the store are given up after 5 s, and cancelled. */
+/**
+ * The maximum time to wait for the thread, in ms. It is longer than the 5 s after which the thread's queries time out and are cancelled.
+ */
 const quietMostMs = 6_000;
 
 export interface StandInOptions extends Omit<ThreadData, "buffer"> {
@@ -26,13 +28,13 @@ export interface StandInOptions extends Omit<ThreadData, "buffer"> {
   log: Log;
 }
 
-/** Closes the stand-in of a process that could not become a member. @throws `why` */
+/** Closes the stand-in of a process that could not join the cluster. @throws `why` */
 export async function closedFor(standIn: StandIn, why: unknown): Promise<never> {
   await standIn.close();
   throw why;
 }
 
-/** The options for a remote worker. */
+/** Returns the stand-in's options for a remote worker. */
 export function remoteStandInOf(
   { servers, key, sessionTimeoutMs, standstillMs: boundMs }: RemoteWorkerSettings,
   log: Log,
@@ -42,14 +44,14 @@ export function remoteStandInOf(
 }
 
 /**
- * Starts the thread from its file beside this one. If that fails, for instance because a bundle leaves the file out, the process works
- * without the thread: a handler that computes for longer than the session timeout then loses the session.
+ * Starts the thread from the file beside this one. If that fails, for example because a bundle does not contain the file, the process works
+ * without the thread. A handler that blocks the event loop for longer than the session timeout then costs the process its session.
  */
 export function openStandIn({ clock, log, ...data }: StandInOptions): StandIn {
-  // In a CommonJS bundle a module has no URL, so the thread's file cannot be found.
+  // Undefined in a CommonJS bundle, where a module has no URL, so that the thread's file cannot be found.
   const here: string | undefined = import.meta.url;
-  // A virtual clock does not advance in the thread. And from TypeScript source, as in this project's own tests, not every Node can load the
-  // thread.
+  // No thread with a virtual clock, which does not advance in the thread, nor with TypeScript sources, as in this project's own tests,
+  // because some Node versions cannot load the thread's file then.
   if (clock !== systemClock || here?.endsWith(".ts")) return noStandIn;
   const shared = new SharedStanding();
   const without = (error: unknown) =>
@@ -80,9 +82,9 @@ class ThreadedStandIn implements StandIn {
   readonly #thread: Worker;
   readonly #clock: Clock;
   readonly #listeners: ((stood: StoodIn) => void)[] = [];
-  /** Indexes of free entries for marks of started claims. */
+  /** The free indexes in the shared table of marks; a mark says that a claim has started. */
   readonly #free: number[];
-  /** The difference between the machine's clock and this process's clock, in milliseconds. */
+  /** This process's monotonic clock minus the machine's monotonic clock, in ms. */
   readonly #shiftMs: number;
   #stopTicking = (): void => undefined;
   #settledTimes = 0;
@@ -108,7 +110,7 @@ class ThreadedStandIn implements StandIn {
 
   #tick(): void {
     this.#stopTicking = this.#clock.after(tickMs, () => {
-      // Ticks first, so that the work below cannot itself look like a standstill.
+      // The tick comes first, so that the listeners called below cannot delay it and make the event loop look blocked.
       this.#tick();
       this.look();
     });

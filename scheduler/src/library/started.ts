@@ -26,7 +26,7 @@ import type { Handlers } from "./handlers.ts";
 import type { Opened } from "./opened.ts";
 import type { StandInOptions } from "./stand-in.ts";
 
-/** The parts of a node, each set once it has begun: if a start fails, the parts that had begun must be stopped. */
+/** The parts of a node. Each is set once it has started, so that after a failed start the parts that have started can be stopped. */
 export interface Started {
   membership: Membership;
   standIn: StandIn;
@@ -38,17 +38,17 @@ export interface Started {
   late?: LateStarts;
   reconciler?: Reconciler;
   heard?: Promise<void>;
-  /** True once all parts have begun and the tasks of this process are stored. */
+  /** True once all parts have started and the tasks of this process are stored. */
   isComplete?: boolean;
 }
 
-/** The reason why this node cannot answer for the cluster; null: it can. */
+/** Returns why this node cannot answer requests about the cluster; null if it can. */
 export function unreadyOf(membership: Membership | undefined, stopping: AbortSignal): "stopping" | "store" | null {
   if (stopping.aborted) return "stopping";
   return membership?.trusted() ? null : "store";
 }
 
-/** The state of this node. @param stopping aborts when the process begins to stop */
+/** Returns the state of this node. @param stopping aborts when the process begins to stop */
 export function healthOf(started: Started | undefined, node: string, stopping: AbortSignal): Health {
   const why = started?.isComplete || stopping.aborted ? unreadyOf(started?.membership, stopping) : "starting";
   return {
@@ -62,7 +62,7 @@ export function healthOf(started: Started | undefined, node: string, stopping: A
 
 type OfSettings = "beatMs" | "clockBack" | "shownBeatMs";
 
-/** The options of this process's membership. */
+/** Returns the options of this process's membership in the cluster. */
 export const memberOptions = (parts: Omit<JoinOptions, OfSettings>, { beatMs, clockBack }: Settings): JoinOptions => ({
   ...parts,
   beatMs,
@@ -70,7 +70,7 @@ export const memberOptions = (parts: Omit<JoinOptions, OfSettings>, { beatMs, cl
   shownBeatMs: longestBeatMs,
 });
 
-/** Counts each first try that starts in this process or behind it, and reports the late ones. */
+/** Counts each run's first attempt that starts in this process or in a remote worker connected to it, and reports late starts. */
 export function countingStarts(started: Started, options: LateStartsOptions, measuring: Measuring): OnStart {
   const late = new LateStarts(options);
   started.late = late;
@@ -85,7 +85,10 @@ interface ForWorker {
   handlers: Handlers;
   listeners: readonly ((notice: RunNotice) => void)[];
   tracing: Tracing | undefined;
-  /** Stores a task of this process if one of its runs starts before all tasks are stored. */
+  /**
+   * Returns the stores and the author with which a task of this process is stored if one of its runs starts before all tasks have been
+   * stored.
+   */
   registry: () => Registry;
 }
 
@@ -109,7 +112,7 @@ export function workerOf(
   });
 }
 
-/** Passes signals from the store to each part of a node. */
+/** Returns a listener that passes the store's signals to each part of a node. */
 export function hearing({ membership, engine, reconciler, worker, http }: Started): (signal: Signal) => void {
   return (signal) => {
     if (signal.kind === "prompt" && signal.sessionId === membership.sessionId) membership.refresh();
@@ -120,7 +123,7 @@ export function hearing({ membership, engine, reconciler, worker, http }: Starte
   };
 }
 
-/** Passes changed tasks to the parts of the node that need them. */
+/** Returns a listener that passes the ids of changed tasks to the engine, and prompts the worker to poll. */
 export const following =
   ({ engine, worker }: Started) =>
   (taskIds: number[]): void => {
@@ -129,17 +132,20 @@ export const following =
   };
 
 interface Parts {
-  /** undefined: the node has not started. */
+  /** undefined if the node has not started. */
   started: Started | undefined;
-  /** undefined: the locks are kept. */
+  /** undefined if the stop must not release the locks. */
   locks: Locks | undefined;
-  /** The node's isolated handlers; those that still compute are ended with it. */
+  /** The threads and processes of isolated handlers. Those that are still running are terminated. */
   isolates: { close(): void };
   opening: Promise<Opened> | undefined;
   log: Log;
 }
 
-/** Ends a node and the locks of its process. Locks end after the handlers, which may use them; verdicts belong to the node's session. */
+/**
+ * Stops a node and releases the locks of its process. Locks are released after the handlers have ended, because handlers may use them. The
+ * node leaves the cluster last, because the handlers' verdicts need its session.
+ */
 export async function endNode(
   { started, locks, isolates, opening, log }: Parts,
   ending: Ending,
@@ -154,9 +160,7 @@ export async function endNode(
   if (started) await leaveCluster(started, ending, why);
 }
 
-/**
- * Hands leadership over at once, so that another node plans while handlers here end; the services beside the worker end at the same time.
- */
+/** Hands over leadership at once, so that another node plans while the handlers here end. The other services stop at the same time. */
 async function endWork(
   { membership, worker, http, alarms, late, engine, reconciler }: Started,
   ending: Ending,
@@ -168,7 +172,7 @@ async function endWork(
     try {
       await (await opening)?.store.routes.drain(membership.sessionId);
     } catch (error) {
-      // If this failed, the session's end releases the runs that are addressed to it.
+      // If the notice fails, the runs addressed to this worker are released when its session ends.
       log.debug({ error: messageOf(error) }, "the store was not told that this worker stops");
     }
   };
@@ -197,7 +201,8 @@ async function leaveCluster(started: Started, ending: Ending, why: string): Prom
 
 /**
  * Closes the store of a process that has stopped.
- * @param opening undefined: the store was never opened; `abandon` ends an opening that cannot succeed
+ * @param opening undefined if the store was never opened
+ * @param abandon aborted at the end, so that calls that still wait for the store, including an opening that cannot succeed, reject
  */
 export async function closeStore(
   opening: Promise<Opened> | undefined,
@@ -206,16 +211,16 @@ export async function closeStore(
 ): Promise<void> {
   let opened: Opened | undefined;
   await ending.step("closing the store", async () => {
-    opened = await opening?.catch(() => undefined); // the caller that opened the store has received the error
+    opened = await opening?.catch(() => undefined); // The caller that opened the store has received the error.
     opened?.enqueuer.close();
     await opened?.store.close(ending.leftMs / 2);
   });
-  // Rejects calls that still wait for the store, because it is closed.
+  // Rejects calls that still wait for the closed store.
   abandon.abort();
   await ending.step("the embedded store", () => opened?.embedded?.release(), ending.leftMs);
 }
 
-/** The stand-in's options for a process with direct access to the store. */
+/** Returns the stand-in's options for a process with direct access to the store. */
 export function standInOf(
   { schema, beatMs, sessionTimeoutMs, standstillMs }: Settings,
   url: string,

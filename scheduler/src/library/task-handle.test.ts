@@ -63,7 +63,7 @@ it("a result has the type of what the handler returns, as JSON has it", () => {
   expectTypeOf<Of<readonly { at: Date }[]>>().toEqualTypeOf<{ at: string }[]>();
   expectTypeOf<JsonOf<"a" | 1 | null>>().toEqualTypeOf<"a" | 1 | null>();
 
-  // Only compiled, never called, because it would open a store.
+  // This function is compiled but never called, because it would open a store.
   const types = (tower: Carillon, schema: StandardSchemaV1<string, number>) => {
     const sum = tower.task("sum", {}, async (_run, numbers: number[]) => ({ sum: numbers.length }));
     expectTypeOf(sum).toEqualTypeOf<Task<number[], { sum: number }>>();

@@ -19,10 +19,10 @@ import type {
 } from "./schedules.ts";
 import type { TaskType } from "./task-type.ts";
 
-/** The payload argument is optional if the handler accepts undefined as its payload. */
+/** The payload argument; it is optional if the handler accepts undefined. */
 export type PayloadOf<Input> = undefined extends Input ? [payload?: Input] : [payload: Input];
 
-/** The options are common to all payloads, or a function of each payload and its index. */
+/** The arguments of `enqueueMany`. The options apply to all payloads, or are a function of each payload and its index. */
 export type EnqueueMany<Input> = [
   payloads: Iterable<Input> | AsyncIterable<Input>,
   options?: EnqueueOptions | ((payload: Input, index: number) => EnqueueOptions),
@@ -32,18 +32,19 @@ export interface Task<Input, Result = unknown> {
   readonly name: string;
   enqueue(...given: [...payload: PayloadOf<Input>, options?: EnqueueOptions]): Promise<RunHandle<Result>>;
   /**
-   * Enqueues a run for each payload, thousands per statement; resolves once all runs are in the store, in the given order. An array is
-   * checked as a whole before the first run is made: the error's path names the wrong payload. A stream is read as fast as the store
-   * accepts its payloads. If the store fails midway, some runs have been made: to repeat the call safely use keys, or `tx`, which makes all
-   * runs or none.
-   * @throws as `enqueue`
+   * Enqueues a run for each payload, thousands per statement. Resolves with the handles in the order of the payloads once all runs are
+   * stored. All payloads of an array are validated before the first run is created; the error's path names the invalid one. A stream is
+   * read as fast as the store accepts its payloads. If the store fails in the middle, some runs have been created. To repeat the call
+   * safely, use keys, or `tx`, which creates all runs or none.
+   * @throws the errors of `enqueue`
    */
   enqueueMany(...given: EnqueueMany<Input>): Promise<RunHandle<Result>[]>;
   /** Runs the task now, in addition to its schedule. */
   run(...given: PayloadOf<Input>): Promise<RunHandle<Result>>;
   /**
-   * Stores a schedule of the task in addition to its own, or changes the one of this name, such as `schedule("tenant-7", cron("0 9 * *
-   * *"))`; an identical schedule changes nothing. @throws TASK_INVALID, PAYLOAD_…, OPTION_INVALID, CALENDAR_UNKNOWN, STORE_…
+   * Stores a named schedule of the task in addition to its own, or replaces the one with this name. Example: `schedule("tenant-7",
+   * every("1h"))`. An identical schedule changes nothing.
+   * @throws TASK_INVALID, PAYLOAD_…, OPTION_INVALID, CALENDAR_UNKNOWN, STORE_…
    */
   schedule(
     name: string,
@@ -53,41 +54,41 @@ export interface Task<Input, Result = unknown> {
       : [options: NewSchedule<Input> & { payload: Input }]
   ): Promise<NamedSchedule & { changed: boolean }>;
   /**
-   * Stores many schedules of the task at once, and removes those that the list leaves out if `others` is `"remove"`. @see
-   * Schedules.setAll
+   * Stores many named schedules of the task in one call. With `others: "remove"`, schedules that are not in the list are removed.
+   * @see Schedules.setAll
    */
   scheduleAll(
     schedules: readonly (undefined extends Input ? ScheduleEntry<Input> : ScheduleEntry<Input> & { payload: Input })[],
     options?: SetSchedules,
   ): Promise<SchedulesSet>;
-  /** @returns false: there was no schedule of this name */
+  /** Removes a named schedule. @returns false if there was no schedule with this name */
   unschedule(name: string, options?: RemoveSchedule): Promise<boolean>;
-  /** The schedules stored by `schedule`, ordered by name. */
+  /** Yields the named schedules that `schedule` and `scheduleAll` stored, ordered by name. */
   schedules(): AsyncIterable<NamedSchedule>;
   /** Pauses the task until it is resumed, or until a given time. */
   pause(why?: string | Pick<PauseOptions, "reason" | "until">): Promise<void>;
   resume(): Promise<void>;
   /**
-   * The next slots after now that will run. Once this process has started or used the task, they are computed from its stored definition,
-   * including edits by hand, calendar and blackouts; before that, from its definition here.
-   * @throws CALENDAR_UNKNOWN before that, for a task with a calendar
+   * Returns the next slots after now that will run. Once this process has started or used the task, the slots are computed from the stored
+   * definition, including edits made by hand, the calendar and the blackouts; before that, from the definition in this process.
+   * @throws CALENDAR_UNKNOWN if the task has a calendar and this process has not started or used the task yet
    */
   next(count?: number): Date[];
 }
 
 /**
- * The options of a task whose handler is a module, and whether it runs in a thread or a process; default "thread". `isolate` is not stored
- * with the task.
+ * Options of a task whose handler is a module. `isolate` says whether the handler runs in a thread (the default) or a process; it is not
+ * stored with the task.
  */
 export type IsolatedOptions = TaskOptions & { isolate?: Isolate };
 
-/** All options that code can give; the last three are not stored. */
+/** All options that code can set. `isolate`, `payload` and `batch` are not stored. */
 export type CodeOptions = IsolatedOptions & { payload?: StandardSchemaV1; batch?: BatchOptions };
 
 /** The options of a task whose handler receives several runs at once. */
 export type BatchedOptions = TaskOptions & { batch: BatchOptions };
 
-/** For a handler of single runs: the compiler then refuses `batch`. */
+/** Makes the compiler reject the option `batch` for a handler that receives single runs. */
 interface OneByOne {
   batch?: never;
 }
@@ -95,9 +96,9 @@ interface OneByOne {
 export type WithSchema<Schema extends StandardSchemaV1> = TaskOptions & { payload: Schema };
 
 /**
- * Defines a task. Every process that defines the task can run the handler; a handler given by its module's path runs in a thread or process
- * of its own. The definition is stored when this process starts. @throws TASK_DUPLICATE, TASK_INVALID and the errors of the schedule's own
- * check
+ * Defines a task. Every process that defines the task can execute its handler. A handler given by its module's path runs in a thread or
+ * process of its own. The definition is stored when this process starts.
+ * @throws TASK_DUPLICATE, TASK_INVALID and the errors of the schedule's own check
  */
 export interface DefineTask {
   <Payload, Result, Input>(
@@ -131,10 +132,10 @@ export interface DefineTask {
   <Payload = unknown>(name: string, options: BatchedOptions, handler: BatchHandler<Payload>): Task<Payload>;
 }
 
-/** A task that other processes define and run. */
+/** A handle for a task that other processes define and execute. */
 export type Producer<Input, Result = unknown> = Omit<Task<Input, Result>, "next">;
 
-/** The calls that a task handle is built on. */
+/** The methods of Carillon that a task handle uses. */
 interface Doing {
   enqueue(task: string, payload: unknown, options?: EnqueueOptions): Promise<RunHandle>;
   enqueueMany(task: string, ...given: EnqueueMany<never>): Promise<RunHandle[]>;

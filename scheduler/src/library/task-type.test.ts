@@ -20,7 +20,7 @@ describe("a task's type", () => {
 
   it("types handlers and producers", () => {
     type Settled = { paid: string };
-    // Only compiled, never called, because it would open a store.
+    // This function is compiled but never called, because it would open a store.
     const _uses = async (tower: Carillon) => {
       const task = tower.task(settle, {}, (_run, { invoice, at }) => {
         expectTypeOf(invoice).toEqualTypeOf<string>();
@@ -37,7 +37,7 @@ describe("a task's type", () => {
       // @ts-expect-error: an invoice is a text
       await producer.enqueue({ invoice: 7, at: "2026-01-01" });
       expectTypeOf(await (await tower.producer(plain).run({ n: 1 })).result()).toEqualTypeOf<string>();
-      // Without a registry any name is accepted.
+      // While the interface TaskRegistry is empty, any name is accepted.
       expectTypeOf(await tower.enqueue("any", { n: 1 }, { in: "1s" })).toEqualTypeOf<RunHandle<unknown>>();
     };
     expect(_uses).toBeTypeOf("function");

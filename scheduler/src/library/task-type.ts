@@ -2,18 +2,19 @@ import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { limits } from "../base/limits.ts";
 import { checkName } from "../task/names.ts";
 
-/** A task's name with the types of its payload and result, for a module that producers and workers share. */
+/** A task's name with the types of its payload and result. It is in a module that both producers and workers import. */
 export interface TaskType<Payload = unknown, Result = unknown, Input = Payload> {
   readonly name: string;
-  /** Checks payloads both where they are enqueued and where they are run. */
+  /** Validates payloads both when they are enqueued and before they are handled. */
   readonly payload: StandardSchemaV1<Input, Payload> | undefined;
-  /** Exists only as a type; never set. */
+  /** Carries the type of the result; the property is never set. */
   readonly result?: Result;
 }
 
 /**
- * A task by its name and types, without options and handler: `tower.task(type, options, handler)` defines it in the processes that run it,
- * `tower.producer(type)` enqueues it in any other. @throws TASK_INVALID
+ * Declares a task's name and types without its options and handler. `tower.task(type, options, handler)` defines the task in the processes
+ * that execute it; `tower.producer(type)` enqueues its runs in any other process.
+ * @throws TASK_INVALID
  */
 export function taskType<Payload = unknown, Result = unknown>(name: string): TaskType<Payload, Result>;
 export function taskType<Schema extends StandardSchemaV1, Result = unknown>(

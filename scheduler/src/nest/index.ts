@@ -1,6 +1,6 @@
 /**
- * carillon/nest: a NestJS module. The Carillon is a provider, tasks are methods of providers, and they start and stop with the application.
- * Only this entry point imports @nestjs/common and @nestjs/core, which the application installs.
+ * The entry point carillon/nest, a NestJS module. It provides the Carillon, takes decorated methods of providers as tasks, and starts and
+ * stops both with the application. Only this entry point imports @nestjs/common and @nestjs/core, which the application installs.
  */
 import { type DynamicModule, type FactoryProvider, Inject, type ModuleMetadata } from "@nestjs/common";
 import { DiscoveryModule, DiscoveryService, MetadataScanner } from "@nestjs/core";
@@ -12,18 +12,18 @@ import { Lifecycle } from "./lifecycle.ts";
 export { Carillon } from "../library/carillon.ts";
 export { Task, type TaskDecorator } from "./task.ts";
 
-/** How Nest makes the options: `imports` has the modules that provide the tokens in `inject`. */
+/** The factory by which Nest creates the options. `imports` lists the modules that provide the tokens in `inject`. */
 export type CarillonAsyncOptions = Pick<ModuleMetadata, "imports"> &
   Pick<FactoryProvider<CarillonOptions>, "inject" | "useFactory">;
 
 // biome-ignore lint/complexity/noStaticOnlyClass: Nest names a module by its class
 export class CarillonModule {
-  /** The Carillon of the application, for all its modules. */
+  /** Provides one Carillon to all modules of the application. */
   static forRoot(options: CarillonOptions = {}): DynamicModule {
     return CarillonModule.forRootAsync({ useFactory: () => options });
   }
 
-  /** As `forRoot`, with options made from other providers. */
+  /** Like `forRoot`, but a factory creates the options from other providers. */
   static forRootAsync({ imports = [], inject = [], useFactory }: CarillonAsyncOptions): DynamicModule {
     const tower: FactoryProvider<Carillon> = {
       provide: Carillon,
@@ -44,7 +44,7 @@ export class CarillonModule {
     };
   }
 
-  /** For a module whose providers enqueue tasks of these types: see `InjectProducer`. */
+  /** Provides a `Producer` for each of these task types, for modules whose providers enqueue runs: see `InjectProducer`. */
   static producers(types: readonly TaskType[]): DynamicModule {
     const providers = types.map((type) => ({
       provide: producerToken(type),
@@ -55,7 +55,7 @@ export class CarillonModule {
   }
 }
 
-/** The injection token of a task's `Producer`, for a test that replaces it. */
+/** Returns the injection token of a task's `Producer`, for example for a test that replaces the producer. */
 export const producerToken = ({ name }: Pick<TaskType, "name">): string => `carillon:producer:${name}`;
 
 /** Injects the `Producer` of a task type that was passed to `CarillonModule.producers`. */

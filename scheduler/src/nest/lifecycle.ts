@@ -5,7 +5,7 @@ import type { Carillon } from "../library/carillon.ts";
 import type { Handler } from "../run/handler.ts";
 import { tasksOf } from "./task.ts";
 
-/** Defines the tasks of all providers and controllers, then starts and stops the Carillon with the application. */
+/** Defines the tasks found on providers and controllers, then starts and stops the Carillon with the application. */
 export class Lifecycle implements OnModuleInit, OnApplicationBootstrap, BeforeApplicationShutdown {
   readonly #tower: Carillon;
   readonly #discovery: DiscoveryService;
@@ -17,9 +17,9 @@ export class Lifecycle implements OnModuleInit, OnApplicationBootstrap, BeforeAp
     this.#scanner = scanner;
   }
 
-  /** @throws TASK_DUPLICATE; TASK_INVALID, also for a provider that Nest creates for each request */
+  /** @throws TASK_DUPLICATE; TASK_INVALID, also for a method of a provider that Nest instantiates for each request */
   onModuleInit(): void {
-    /** An instance may be provided under several names. */
+    /** The instances handled so far, because one instance may be provided under several tokens. */
     const seen = new Set<unknown>();
     for (const wrapper of [...this.#discovery.getProviders(), ...this.#discovery.getControllers()]) {
       const { instance } = wrapper;
@@ -47,18 +47,20 @@ export class Lifecycle implements OnModuleInit, OnApplicationBootstrap, BeforeAp
       }
   }
 
-  /** A process that neither schedules nor runs nor listens only enqueues, so it need not join the cluster. */
+  /**
+   * Starts the Carillon, except in a process that only enqueues (no scheduler, no worker, no `listen`), which need not join the cluster.
+   */
   async onApplicationBootstrap(): Promise<void> {
     const { scheduler, worker, listen } = this.#tower.settings;
     if (!scheduler && !worker && listen === null) return;
     await this.#tower.start().catch(async (error) => {
-      // Nest ends the process without calling another hook.
+      // Nest exits after this error without calling another hook, so the Carillon is stopped here.
       await this.#tower.stop();
       throw error;
     });
   }
 
-  /** Stops before modules close database connections, which they do in `onApplicationShutdown`, because handlers may still need them. */
+  /** Stops before the hook `onApplicationShutdown`, in which modules close database connections, because running handlers may use them. */
   beforeApplicationShutdown(): Promise<void> {
     return this.#tower.stop();
   }

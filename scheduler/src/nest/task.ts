@@ -6,13 +6,13 @@ import type { TaskType } from "../library/task-type.ts";
 import type { Handler } from "../run/handler.ts";
 import type { TaskOptions } from "../task/task.ts";
 
-/** A task whose handler is a decorated method. */
+/** The name and options of a task whose handler is a decorated method. */
 export interface MethodTask {
   readonly given: string | TaskType;
   readonly options: TaskOptions & { payload?: StandardSchemaV1 };
 }
 
-/** Decorates a handler, with or without `experimentalDecorators`. */
+/** Decorates a handler method, with or without TypeScript's option `experimentalDecorators`. */
 export interface TaskDecorator<Payload, Result = unknown> {
   <Method extends Handler<Payload, Result>>(
     target: object,
@@ -25,12 +25,12 @@ export interface TaskDecorator<Payload, Result = unknown> {
 const key = "carillon:tasks";
 const reflector = new Reflector();
 
-/** The tasks that have this method as their handler. */
+/** Returns the tasks that have this method as their handler. */
 export const tasksOf = (method: () => unknown): readonly MethodTask[] => reflector.get(key, method) ?? [];
 
 /**
- * Makes a method of a provider or controller the handler of a task; the options include its schedule. A method may handle several tasks.
- * Guards, pipes and interceptors do not apply to runs, because they are for requests.
+ * Makes a method of a provider or controller the handler of a task; the options include its schedule. One method may handle several tasks.
+ * Nest's guards, pipes and interceptors apply only to requests, so they do not apply to runs.
  */
 export function Task<Payload, Result, Input>(
   type: TaskType<Payload, Result, Input>,

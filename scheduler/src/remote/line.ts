@@ -10,14 +10,14 @@ import { tracesHeader } from "../store/trace-context.ts";
 import { textOf } from "./unpack.ts";
 
 export interface LineOptions {
-  /** The base URLs of servers that share one store; one of them is used until it stops answering. */
+  /** The base URLs of servers that share one store. A server is used until it stops responding; then the next one is used. */
   servers: readonly string[];
   key: string;
   clock: Clock;
   log: Log;
-  /** How long a server may take to answer a poll, in addition to the poll's waiting time. */
+  /** The time in ms that a server has to respond to a poll, in addition to the poll's waiting time. */
   answerMs: number;
-  /** True if this process traces: servers then send it the trace contexts of its runs. */
+  /** True if this process uses tracing. Servers then send the trace contexts of its runs. */
   traces?: boolean;
 }
 
@@ -28,14 +28,14 @@ export interface Answered {
 }
 
 /**
- * The earliest moment at which the server can have written the answer: the time of sending plus the time that the server reports it took,
- * which is limited to the time that passed here.
+ * Returns the earliest moment, by this process's monotonic clock, at which the server can have written the response: the time of sending
+ * plus the processing time that the server reports. The reported time is limited to the time that passed in this process.
  */
 export function writtenMono({ answer, beganMono, endedMono }: Answered): number {
   return beganMono + Math.min(Math.max(0, answer.tookMs), endedMono - beganMono);
 }
 
-/** Compression of a shorter request costs more than it saves. */
+/** Requests shorter than this number of bytes are not compressed, because compression would cost more than it saves. */
 const packFromBytes = 1_024;
 const answerBytesMax = 640 * 1024 * 1024;
 const path = "v1/worker/poll";
@@ -43,11 +43,11 @@ const path = "v1/worker/poll";
 interface Server {
   url: URL;
   agent: http.Agent;
-  /** False for a server on this machine, where compression saves nothing. */
+  /** Whether requests and responses are compressed; false for a server on this machine. */
   packs: boolean;
 }
 
-/** Sends polls over HTTP to one server; after a failure the next poll goes to the next server. */
+/** Sends polls to one of the servers over HTTP. After a failure, the next poll goes to the next server. */
 export class Line {
   readonly #options: LineOptions;
   readonly #servers: Server[];
@@ -64,8 +64,9 @@ export class Line {
   }
 
   /**
-   * @throws SERVER_UNREACHABLE if there was no answer, or an error that another server or a later attempt may not give; else the server's
-   * own error
+   * Sends a poll.
+   * @throws SERVER_UNREACHABLE if there is no response, or a response that another server or a later attempt may not give; STOPPED if the
+   * signal aborts; otherwise the server's error
    */
   async post(body: PollRequest, signal?: AbortSignal): Promise<Answered> {
     const at = this.#at;
@@ -83,7 +84,7 @@ export class Line {
     } catch (error) {
       if (error instanceof CarillonError && error.code !== "SERVER_UNREACHABLE") throw error;
       if (signal?.aborted) throw new CarillonError("STOPPED", "the poll was given up", { cause: error });
-      // Another poll that failed may have switched to the next server already.
+      // Another failed poll may already have switched to the next server.
       if (this.#at === at) this.#at = (at + 1) % this.#servers.length;
       const fields = { server: server.url.origin, error: messageOf(error) };
       if (this.#down) log.debug(fields, "a server does not answer");
@@ -141,8 +142,8 @@ export class Line {
 }
 
 /**
- * Checks only the outline of an answer, because a proxy or another service may have answered. That is enough to recognise a wrong server,
- * and checking every field of the contract would cost more than the poll.
+ * Validates only the outline of a response, to recognise that a proxy or another service has responded. Validating every field would cost
+ * more than the poll itself.
  */
 function checked(value: unknown): PollAnswer {
   const answer = (typeof value === "object" && value !== null ? value : {}) as PollAnswer;
@@ -165,7 +166,7 @@ const isClaim = (given: unknown): boolean => {
   return Number.isInteger(runId) && Number.isInteger(fence);
 };
 
-/** Checks the fields by which this process orders runs, because a wrong one would crash the process when the run's turn comes. */
+/** Validates the fields by which this process sorts runs, because an invalid value would crash the process later, when it takes the run. */
 const isRun = ({ task, attempt, dueMs, priority }: PollAnswer["runs"][number]): boolean =>
   typeof task === "string" &&
   Number.isInteger(attempt) &&
@@ -180,7 +181,7 @@ function pack(plain: Buffer): Promise<Buffer> {
   });
 }
 
-/** An error that means that the server cannot answer now is treated as an unreachable server. */
+/** Converts an error response. An error that says that the server cannot respond now is treated as an unreachable server. */
 function refusal(status: number, text: string): CarillonError {
   const { code = "", detail: what = `the server answered ${status}`, hint = "" } = problemWords(text);
   if (status >= 500 || !Object.hasOwn(errorCodes, code)) return new CarillonError("SERVER_UNREACHABLE", what);

@@ -1,9 +1,9 @@
 import { limits } from "../base/limits.ts";
 
-/** Requests stay well below the size that a server accepts. */
+/** The maximum number of bytes of a request, well below the size that a server accepts. */
 const bytesMax = limits.pollBytes / 4;
 
-/** Splits the items, in order, into parts of which each fits into one request. */
+/** Splits the items, in order, into parts that each fit into one request. */
 export function* inParts<Item>(items: Item[], countMax: number = limits.runsPerPoll): Generator<Item[]> {
   let part: Item[] = [];
   let bytes = 0;

@@ -25,23 +25,26 @@ export interface RemoteClaimsOptions {
   log: Log;
   claimAheadMs: number;
   timeoutMs: number;
-  /** The number of claims in this process. */
+  /** Returns the number of claims that this process has. */
   held: () => number;
 }
 
-/** Errors that another attempt cannot fix. */
+/** Error codes of failures that a further attempt cannot fix. */
 const final = ["PAYLOAD_INVALID", "COMMAND_NOT_ALLOWED"];
 const watchPauseMs = 100;
 const watchesPerTimeout = 6;
 
-/** The claims of one session, which are made and settled over HTTP. */
+/** The claims of one remote session, which are created and settled over HTTP. */
 export class RemoteClaims implements Omit<ClaimStore, "reclaim"> {
   readonly #options: RemoteClaimsOptions;
   readonly #records = new Map<number, TaskRecord>();
   readonly #taskIds = new Map<string, number>();
-  /** The traces of received runs, until they are read. */
+  /** The trace contexts of received runs, until `Tracing` reads them. */
   readonly #traces = new Map<number, RunTrace>();
-  /** Fences whose verdict was answered while the session's claims were being read, because an older answer may still list these claims. */
+  /**
+   * Fences of verdicts that the server accepted while a list of the session's claims was being read. That list may be older and still
+   * contain these claims, so they are removed from it.
+   */
   readonly #answered = new Set<number>();
   #reading = 0;
   #claiming = false;
@@ -54,12 +57,12 @@ export class RemoteClaims implements Omit<ClaimStore, "reclaim"> {
     this.#options = options;
   }
 
-  /** For `Definitions`: the facts about tasks that came with the runs in answers. */
+  /** Returns the tasks' records to `Definitions`. The records came with the runs in poll responses. */
   async byIds(taskIds: number[]): Promise<TaskRecord[]> {
     return taskIds.flatMap((taskId) => this.#records.get(taskId) ?? []);
   }
 
-  /** For `Tracing`: the traces that came with the runs in answers. */
+  /** Returns trace contexts to `Tracing`. They came with the runs in poll responses. */
   readonly traces: TraceSource = {
     tracesOf: async (runs) => {
       const found = new Map(
@@ -71,24 +74,24 @@ export class RemoteClaims implements Omit<ClaimStore, "reclaim"> {
       for (const runId of found.keys()) this.#traces.delete(runId);
       return found;
     },
-    // Sent in a separate poll, so that a server of an older version, which does not know this part, refuses nothing else.
+    // Sent in a poll of its own, because a server of an older version rejects a poll that contains this part.
     leave: async (spans) => {
       for (const part of inParts(spans.map(({ runId, fence, context }) => ({ runId, fence, context }))))
         await this.#options.session.poll({ spans: part });
     },
   };
 
-  /** The poll waits at the server until there are runs. */
+  /** Polls for runs; the server delays its response until there are runs or the waiting time ends. */
   async claim(request: ClaimRequest): Promise<ClaimAnswer> {
     const { session, claimAheadMs, storeClock, held } = this.#options;
     if (this.#stopping) return { runs: [], nextDue: async () => null };
     this.#claiming = true;
     try {
-      // While this process holds claims, a silent server must be noticed before trust in the session ends.
+      // While this process has claims, the waiting time is short, so that an unresponsive server is noticed before the session can expire.
       const waitMs = held() > 0 ? this.#watchMs : limits.pollWaitMs;
       const want = Math.min(request.limit, limits.runsPerPoll);
       const answer = await session.poll({ want, aheadMs: claimAheadMs, waitMs }, this.#givenUp.signal);
-      // The server has already waited, so the next poll may follow at once.
+      // The server has already waited for runs, so the next poll may follow at once.
       return { runs: this.#runsOf(answer), nextDue: async () => (this.#stopping ? null : storeClock.now()) };
     } finally {
       this.#claiming = false;
@@ -96,7 +99,7 @@ export class RemoteClaims implements Omit<ClaimStore, "reclaim"> {
     }
   }
 
-  /** Returns nothing, because the server itself waits for runs that are due soon. */
+  /** Returns no counts, because the server itself waits for runs that are due soon. */
   async coming(): ReturnType<ClaimStore["coming"]> {
     return { counts: [], nextMs: null };
   }
@@ -112,12 +115,12 @@ export class RemoteClaims implements Omit<ClaimStore, "reclaim"> {
     return { runs: this.#runsOf(answer), lastTaskId: answer.turnedTo ?? 0 };
   }
 
-  /** Stops claims, and runs addressed to this worker; the server answers a waiting claim. */
+  /** Stops claiming, and asks the server to address no more runs to this worker. The server then ends a poll that waits for runs. */
   async stopClaiming(): Promise<void> {
     this.#stopping = true;
     const { session, clock, timeoutMs, log } = this.#options;
-    // A claim may wait at another server, at a silent one, or for a session that cannot be had, so it is aborted. Runs claimed meanwhile
-    // are released with the session.
+    // The pending claim may wait at another server, at an unresponsive server, or for a new session, so it is aborted after a time. Runs
+    // that it claims nevertheless are released when the session ends.
     const cancel = clock.after(timeoutMs / watchesPerTimeout, () => this.#givenUp.abort());
     this.#over.signal.addEventListener("abort", cancel, { once: true });
     try {
@@ -127,18 +130,21 @@ export class RemoteClaims implements Omit<ClaimStore, "reclaim"> {
     }
   }
 
-  /** Ends the polls of `watch`; verdicts can still be sent. */
+  /** Ends the polling of `watch`. Verdicts can still be sent. */
   async close(): Promise<void> {
     this.#over.abort();
     await this.#watching;
   }
 
-  /** Polls while claims are held and no claim waits at a server: these polls are heartbeats, and return recalls. */
+  /**
+   * Polls while this process has claims and no claim request waits at a server. These polls serve as heartbeats, and their responses
+   * contain recalls.
+   */
   watch(): void {
     if (this.#watching || this.#over.signal.aborted) return;
     this.#watching = this.#watch().finally(() => {
       this.#watching = undefined;
-      // Starts again if claims arrived while the watch ended.
+      // Claims may have arrived while the polling ended, so it starts again.
       if (this.#options.held() > 0) this.watch();
     });
   }
@@ -191,12 +197,12 @@ export class RemoteClaims implements Omit<ClaimStore, "reclaim"> {
     }
   }
 
-  /** The join that opened the new session has already moved the claims, so this only reads them. */
+  /** The request that opened the new session has already moved the claims to it, so they are only read here. */
   adopt(): Promise<ClaimedRun[]> {
     return this.heldBy();
   }
 
-  /** Sent in a separate poll, so that a server of an older version, which does not know this part, refuses nothing else. */
+  /** Sent in a poll of its own, because a server of an older version rejects a poll that contains this part. */
   async roomElsewhere(_sessionId: number, placesFor: number[]): ReturnType<ClaimStore["roomElsewhere"]> {
     return (await this.#options.session.poll({ placesFor }, this.#givenUp.signal)).places ?? [];
   }
@@ -284,7 +290,7 @@ const overridesOf = ({ timeoutMs, retry }: PollAnswer["runs"][number]): Override
 const nameOf = ({ task, schedule }: Pick<TaskFacts, "task" | "schedule">): string =>
   schedule === undefined ? task : nameOfSchedule(task, schedule);
 
-/** The facts about a task that a worker needs; only servers need its schedule. */
+/** Returns the part of a task's record that a worker needs. It has no schedule, because only servers need the schedule. */
 function recordOf(facts: TaskFacts): TaskRecord {
   const { task, schedule, taskId, version, timeoutMs, graceMs, onWorkerLost, retry } = facts;
   const name = nameOf(facts);
@@ -324,7 +330,7 @@ function verdictOf(
   if (verdict.kind === "retry" && verdict.inMs !== undefined)
     return { ...said, outcome: verdict.snoozed ? "snoozed" : "failed", retryInMs: verdict.inMs, ...failure };
   const retry = verdict.kind === "retry" && !final.includes(error?.code ?? "");
-  // A delay longer than a poll may contain is shortened; the server limits it to the task's own maximum anyway.
+  // The delay is limited to the maximum in a poll; the server then limits it to the task's maximum delay.
   const askedMs = verdict.kind === "retry" ? verdict.askedMs : undefined;
   const asked = askedMs === undefined ? {} : { retryAfterMs: Math.min(askedMs, limits.agoMs) };
   return { ...said, outcome: "failed", retry, ...asked, ...failure };

@@ -5,7 +5,7 @@ import { RemoteFlow } from "./remote-flow.ts";
 
 type Part = Omit<PollRequest, "session" | "join">;
 
-/** A session whose server answers as the test wants, and the requests that the server received. */
+/** Returns a session whose server responds with `answer`, and the list of the requests that the server received. */
 function served(answer: (part: Part) => Partial<PollAnswer>) {
   const asked: Part[] = [];
   const pollUntilAnswered = async (part: Part) => {

@@ -8,12 +8,12 @@ import type { Enqueued } from "../run/run-record.ts";
 import { inParts } from "./parts.ts";
 import type { RemoteSession } from "./remote-session.ts";
 
-/** Error codes for a claim that does not, or no longer, belong to this worker: its handler treats the claim as lost. */
+/** Error codes which mean that a claim does not belong to this worker (any more). The handler's request then fails as for a lost claim. */
 export const over = ["CLAIM_FOREIGN", "RUN_UNKNOWN", "FENCE_STALE"];
 
 /**
- * The handlers' requests other than verdicts, over HTTP. All of them may be repeated: a state is written again, and a child is found by its
- * key. Tasks have numbers here that are valid only in this process; servers identify tasks by name.
+ * The handlers' requests other than verdicts, sent over HTTP. Each request can be repeated safely: a saved state is written again, and a
+ * child run is found by its key. Task ids in this class are valid only in this process, because servers identify tasks by name.
  */
 export class RemoteFlow implements RunFlow, SecretSource {
   readonly #session: Pick<RemoteSession, "pollUntilAnswered">;
@@ -32,7 +32,7 @@ export class RemoteFlow implements RunFlow, SecretSource {
     const known = this.#numbers.get(name);
     if (known !== undefined) return known;
     await this.#ask({ spawns: [{ runId, fence, children: [], join: name }] });
-    // Another run may have added the name meanwhile.
+    // Another run may have added the name during the request.
     const number = this.#numbers.get(name) ?? this.#names.push(name) - 1;
     this.#numbers.set(name, number);
     return number;
@@ -77,7 +77,7 @@ export class RemoteFlow implements RunFlow, SecretSource {
     });
   }
 
-  /** @throws the error of the first refused part */
+  /** Sends a request and returns the response. @throws the error of the first part that the server refused */
   async #ask(part: Pick<PollRequest, "spawns" | "inputsOf" | "secretOf">): Promise<PollAnswer> {
     const answer = await this.#session.pollUntilAnswered(part);
     if (answer.refused[0]) throw errorOf(answer.refused[0]);

@@ -10,7 +10,7 @@ import { RemoteSession } from "./remote-session.ts";
 
 const timeoutMs = 3_000;
 
-/** Joins at servers whose answer changes at the given times; null: the servers accept the join. @returns the session's id */
+/** Joins at servers whose response changes at the given times (ms); null means that they accept the join. @returns the session's id */
 async function joining(says: readonly (readonly [number, ErrorCode | null])[]): Promise<number> {
   const clock = new VirtualClock(0);
   const bornMono = clock.monotonic();
@@ -40,7 +40,7 @@ async function joining(says: readonly (readonly [number, ErrorCode | null])[]): 
   const begun = session.begin(new AbortController().signal).finally(() => {
     over = true;
   });
-  begun.catch(() => undefined); // the await below handles the error
+  begun.catch(() => undefined); // Avoids an unhandled rejection; the await below handles the error.
   while (!over) {
     await new Promise((resolve) => setImmediate(resolve));
     clock.advance(50);
@@ -50,7 +50,7 @@ async function joining(says: readonly (readonly [number, ErrorCode | null])[]): 
 }
 
 it("gives a server that has just begun itself time to find out that the name's holder is gone", async () => {
-  // As after a power cut: for long no server answers; the first one then has to wait until the former session counts as silent.
+  // Simulates a power cut: no server responds for a long time, and the first that responds must wait until the former session has expired.
   const says = [
     [0, "SERVER_UNREACHABLE"],
     [20_000, "NODE_NAME_TAKEN"],

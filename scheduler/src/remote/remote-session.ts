@@ -16,14 +16,14 @@ export interface RemoteSessionOptions {
   storeClock: StoreClock;
   random: Random;
   log: Log;
-  /** The worker's name; null: a random name is generated. */
+  /** The worker's name; null if a random name shall be generated. */
   name: string | null;
   join: Omit<JoinRequest, "name" | "instance" | "former">;
   timeoutMs: number;
   failFast: boolean;
-  /** The number of claims in this process. */
+  /** Returns the number of claims that this process has. */
   held: () => number;
-  /** Keeps the session alive while the event loop is blocked. */
+  /** A thread that keeps the session alive while the event loop is blocked. */
   standIn: StandIn;
 }
 
@@ -32,10 +32,10 @@ const longestPauseMs = 2_000;
 const nothing = () => undefined;
 
 /**
- * The membership of a worker whose session a server keeps alive. An answer states for how long the session is sure, counted from the
- * earliest moment at which the answer can have been written: when the poll was sent, plus the time that the server reports it took. So
- * neither this machine's clock nor a slow network extends the trust. While no claim is held, no trust is needed: idle polls are far apart,
- * and an answer that brings runs also states for how long they are sure.
+ * The membership of a remote worker, whose session a server keeps alive. Each response says for how long the session is certainly valid.
+ * This time counts from the earliest moment at which the server can have written the response: the time of sending plus the server's
+ * processing time. So neither this machine's clock nor a slow network makes the session seem valid for too long. Without claims, the
+ * validity does not matter: polls are then far apart, and a response with runs says how long the session is valid for them.
  */
 export class RemoteSession implements Membership {
   readonly #options: RemoteSessionOptions;
@@ -48,14 +48,14 @@ export class RemoteSession implements Membership {
   #recalls: GivenRecall[] = [];
   #onRecall: () => void = () => undefined;
   #onKeyGone: (error: CarillonError) => void = () => undefined;
-  /** Set once the key is revoked; every later poll rejects with this error. */
+  /** The servers' error once the key has been revoked; every later poll rejects with it. */
   #keyGone: CarillonError | undefined;
   #complained = false;
 
   constructor(options: RemoteSessionOptions) {
     this.#options = options;
     this.#node = options.name ?? madeName();
-    // The thread keeps the trust that it was last given until it stands in again.
+    // The thread knows until when the session is valid, so this value is adopted when the event loop runs again.
     options.standIn.onBack(({ sureUntilMono }) => this.#sureUntil(sureUntilMono));
   }
 
@@ -98,24 +98,27 @@ export class RemoteSession implements Membership {
     this.#onRecall = listener;
   }
 
-  /** @param listener called once, when the servers refuse this session's key: it was revoked, and will never be valid again */
+  /** @param listener called once if the servers reject this session's key, which means that it was revoked */
   onKeyGone(listener: (error: CarillonError) => void): void {
     this.#onKeyGone = listener;
   }
 
-  // A remote worker receives no pulses, sees no members, and never leads.
+  // A remote worker gets no pulses, does not see the other members, and is never the leader.
   readonly refresh = nothing;
   readonly heard = nothing;
   readonly onPulse = nothing;
   readonly onLeadership = nothing;
   readonly handOver = async () => undefined;
 
-  /** @throws KEY_…, NODE_NAME_TAKEN, OPTION_INVALID; with `failFast` also SERVER_UNREACHABLE */
+  /** Joins the cluster. @throws KEY_…, NODE_NAME_TAKEN, OPTION_INVALID; with `failFast` also SERVER_UNREACHABLE */
   async begin(signal: AbortSignal): Promise<void> {
     await this.#join(undefined, signal);
   }
 
-  /** @throws as Line.post; KEY_UNKNOWN once the key was revoked; SESSION_LOST after a new session has replaced the lost one */
+  /**
+   * Sends a poll for the current session.
+   * @throws the errors of `Line.post`; KEY_UNKNOWN once the key was revoked; SESSION_LOST once a new session has replaced a lost one
+   */
   async poll(part: Omit<PollRequest, "session" | "join">, signal?: AbortSignal): Promise<PollAnswer> {
     if (this.#keyGone) throw this.#keyGone;
     if (this.#rejoining) await unless(signal, this.#rejoining);
@@ -130,7 +133,7 @@ export class RemoteSession implements Membership {
     }
   }
 
-  /** Repeats a poll until a server answers it; only for polls that may be repeated. */
+  /** Repeats a poll until a server has responded. Use it only for polls that may be repeated safely. */
   async pollUntilAnswered(part: Omit<PollRequest, "session" | "join">): Promise<PollAnswer> {
     for (let waitMs = firstPauseMs; ; waitMs = Math.min(2 * waitMs, longestPauseMs)) {
       try {
@@ -145,18 +148,18 @@ export class RemoteSession implements Membership {
     }
   }
 
-  /** Requests that still have to be sent continue, but from now on with a time limit. */
+  /** Ends the repetition of failed polls: a pending request is sent once more, and then rejects. */
   close(): void {
     this.#closing.abort();
   }
 
   async leave(_why: string, abandoned?: AbortSignal): Promise<void> {
-    // The revocation of the key has already ended the sessions.
+    // Revoking the key has already ended its sessions.
     if (this.#keyGone) return;
     try {
       await this.poll({ leave: true });
     } catch (error) {
-      // If this fails, servers detect the end by the worker's silence; only time is lost.
+      // If the request fails, the servers end the session after its timeout, so only time is lost.
       const fields = { error: messageOf(error) };
       if (abandoned?.aborted) this.#options.log.debug(fields, "did not say goodbye to a server");
       else this.#options.log.warn(fields, "could not say goodbye to a server");
@@ -179,7 +182,7 @@ export class RemoteSession implements Membership {
     this.#sureUntilMono = Math.max(this.#sureUntilMono, mono);
   }
 
-  /** Logs once why the worker cannot join, while the attempts continue. */
+  /** Logs the reason why the worker cannot join, and not again until a server has responded. The attempts continue. */
   #complain({ code, hint, message }: CarillonError): void {
     if (this.#complained) return;
     this.#complained = true;
@@ -196,7 +199,7 @@ export class RemoteSession implements Membership {
     this.#onKeyGone(error);
   }
 
-  /** Every answer lists all open recalls. */
+  /** Replaces the recalls, because every response lists all open recalls, and notifies the listener of new ones. */
   #hear(recalls: GivenRecall[]): void {
     const before = new Set(this.#recalls.map(({ fence }) => fence));
     this.#recalls = recalls;
@@ -209,7 +212,7 @@ export class RemoteSession implements Membership {
       this.#rejoining = this.#follow(lost).finally(() => {
         this.#rejoining = undefined;
       });
-      // Callers that wait for the rejoin get its error; without callers it would be an unhandled rejection.
+      // Callers that wait for the rejoin get its error. The empty handler avoids an unhandled rejection when there are no such callers.
       this.#rejoining.catch(() => undefined);
     }
     return this.#rejoining;
@@ -227,7 +230,8 @@ export class RemoteSession implements Membership {
   async #join(former: number | undefined, signal: AbortSignal): Promise<void> {
     const { clock, join, failFast, name, timeoutMs } = this.#options;
     const instance = randomBytes(12).toString("base64url");
-    // Since when servers report the name as taken: a server that has just started must first watch the former holder for a session timeout.
+    // The monotonic time since which servers report the name as taken. A server that has just started accepts the name only after it has
+    // watched the former session with this name for a session timeout.
     let takenMono: number | undefined;
     for (let waitMs = firstPauseMs; ; waitMs = Math.min(2 * waitMs, longestPauseMs)) {
       if (signal.aborted) throw new CarillonError("STOPPED", "stopped while joining");
@@ -240,15 +244,16 @@ export class RemoteSession implements Membership {
         if (!isCarillonError(error)) throw error;
         if (error.code === "SERVER_UNREACHABLE") takenMono = undefined;
         if (error.code === "NODE_NAME_TAKEN") takenMono ??= clock.monotonic();
-        // A valid key is accepted within a second or two, whatever other clients send from its address, so the attempt is repeated.
+        // The attempt is repeated after KEY_THROTTLED too, because a server accepts a valid key again within a second or two, whatever
+        // other clients send from the same address.
         const passing =
           error.code === "SERVER_UNREACHABLE" || error.code === "KEY_THROTTLED"
             ? !failFast || former !== undefined
-            : // A former holder of the name gets its timeout to show that it lives.
+            : // NODE_NAME_TAKEN is retried for two session timeouts, so that a former session with this name can expire.
               error.code === "NODE_NAME_TAKEN" &&
               (former !== undefined || clock.monotonic() - (takenMono ?? 0) < 2 * timeoutMs);
         if (error.code === "NODE_NAME_TAKEN" && name === null && former === undefined) this.#node = madeName();
-        // A worker that had joined keeps trying, except with a revoked key, which is never valid again.
+        // A worker that has joined before continues to try, except with a revoked key, which never becomes valid again.
         else if (error.code === "KEY_UNKNOWN" && former !== undefined) {
           this.#loseKey(error);
           throw error;
@@ -264,7 +269,7 @@ export class RemoteSession implements Membership {
   }
 }
 
-/** @throws STOPPED if the signal aborts first */
+/** Waits for the promise. @throws STOPPED if the signal aborts first */
 async function unless<T>(signal: AbortSignal | undefined, awaited: Promise<T>): Promise<T> {
   if (!signal) return awaited;
   const over = new AbortController();

@@ -11,7 +11,10 @@ export interface RemoteStandInOptions {
   answerMs: number;
 }
 
-/** The stand-in of a remote worker, whose session is kept by servers: see cluster/stand-in.ts. Each request is a poll without waiting. */
+/**
+ * Opens the stand-in of a remote worker: the thread that keeps the session alive while the event loop is blocked (see cluster/stand-in.ts).
+ * The session is on servers, so each request is a poll that does not wait.
+ */
 export function openRemoteStandIn(options: RemoteStandInOptions): StandInPlace<{ runId: number; fence: number }> {
   const line = new Line({ ...options, clock: machineClock, log: silentLog });
   const ask = async (request: PollRequest) => {
@@ -29,7 +32,7 @@ export function openRemoteStandIn(options: RemoteStandInOptions): StandInPlace<{
         throw error;
       }
     },
-    // For a session that reports no claims, servers list all of them.
+    // A poll that reports no claims gets a list of all of the session's claims.
     claims: async (session) => (await ask({ session, holds: [] })).answer.runs,
     async giveBack(session, claims) {
       await ask({
@@ -38,7 +41,7 @@ export function openRemoteStandIn(options: RemoteStandInOptions): StandInPlace<{
       });
     },
     resign: async () => undefined,
-    // Servers detect the worker's end by its silence.
+    // Sends nothing, because servers end the session after its timeout.
     end: async () => undefined,
     close: async () => line.close(),
   };

@@ -2,7 +2,7 @@ import type { IncomingMessage } from "node:http";
 import type { Readable } from "node:stream";
 import { createGunzip } from "node:zlib";
 
-/** The body as text, decompressed. @throws if it breaks off, or is larger than `most` bytes */
+/** Returns the decompressed body as text. @throws Error if the body is incomplete or larger than `most` bytes */
 export async function textOf(response: IncomingMessage, most: number): Promise<string> {
   let stream: Readable = response;
   if (response.headers["content-encoding"] === "gzip") {

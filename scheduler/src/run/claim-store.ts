@@ -1,12 +1,12 @@
-/** The request of a worker that has more due runs than free slots: see `turn`. */
+/** A claim request of a worker whose free slots are fewer than its due runs: see `turn`. */
 export interface TurnRequest extends ClaimRequest {
-  /** The highest priority among this worker's waiting runs: runs of a lower priority are not claimed in this turn. */
+  /** The highest priority among the runs that wait in this worker. Runs with a lower priority are not claimed in this turn. */
   leastPriority: number;
-  /** Tasks of which this worker has waiting runs of that priority: of these tasks, only runs of a higher priority are claimed. */
+  /** Tasks of which runs with that priority wait in this worker. For these tasks, only runs with a higher priority are claimed. */
   waitingTaskIds: number[];
-  /** The most runs claimed of one task. */
+  /** The maximum number of runs claimed per task. */
   each: number;
-  /** The task at which the last turn ended; 0: begin at the first task. */
+  /** The task at which the previous turn ended; 0 begins at the first task. */
   afterTaskId: number;
 }
 
@@ -20,12 +20,14 @@ import type { Onward } from "./flow.ts";
 export interface ClaimRequest {
   sessionId: number;
   groupIds: number[];
-  /** Tasks of those groups that this worker cannot run. */
+  /** Tasks of the groups in `groupIds` that this worker cannot run. */
   exceptTaskIds: number[];
-  /** Only runs due at or before this time are claimed. */
+  /** Only runs that are due at or before this time (epoch ms) are claimed. */
   untilMs: number;
   limit: number;
-  /** How many of the claimed runs could start at once: no more runs than this are taken from a group with a limit. Absent: `limit`. */
+  /**
+   * The number of claimed runs that could start at once. At most this many runs are claimed from a group with a limit. Default: `limit`.
+   */
   free?: number;
   nowMs: number;
 }
@@ -36,58 +38,64 @@ export interface ClaimedRun {
   version: number;
   fence: number;
   attempt: number;
-  /** Earlier attempts that outlived their worker's session; they do not count as tries of the task's retry policy. Absent: none. */
+  /** The number of earlier attempts whose worker's session was lost. The retry policy does not count them. Absent: none. */
   losses?: number | undefined;
-  /** Earlier attempts after which the handler snoozed the run; they do not count as tries either. Absent: none. */
+  /** The number of earlier attempts in which the handler postponed the run (snooze). The retry policy does not count them. Absent: none. */
   snoozes?: number | undefined;
   dueMs: number;
-  /** Since when the run waited only for a worker, if that is later than `dueMs`: see run/handling/lateness.ts. Absent or null: since `dueMs`. */
+  /**
+   * The time since when the run waits only for a worker, if later than `dueMs`: see run/handling/lateness.ts. Absent or null: since
+   * `dueMs`.
+   */
   readyMs?: number | null | undefined;
   slotMs: number | null;
   priority: number;
   key: string | null;
   payload: Json;
-  /** For a part of a split run: its index, from 0, and the number of parts. */
+  /** For one of the parts of a split run: the part's index, from 0, and the number of parts. */
   shard?: [index: number, total: number] | null;
-  /** The run's own policies; absent or null: the task's. */
+  /** Policies that replace the task's policies for this run; absent or null: none. */
   overrides?: Overrides | null;
-  /** The run's first attempt must not begin after this time. Absent or null: the run does not expire. */
+  /** The first attempt must not start after this time. Absent or null: the run does not expire. */
   expiresMs?: number | null;
-  /** Absent or null: the run has no labels. */
+  /** The run's labels; absent or null: none. */
   labels?: RunLabels | null;
-  /** The state saved by an earlier attempt of this run, or by the run that this one continues. */
+  /** The state that an earlier attempt of this run saved, or the state passed on by the run that this run continues. */
   state?: Json;
   /**
-   * True if ending the run takes more work, because the task counts its slots of concurrency or plans its next slot from a run's end, or
-   * because other runs depend on it.
+   * True if ending the run needs additional statements: the task counts its concurrent runs or plans its next slot from a run's end, or
+   * other runs depend on this run.
    */
   linked: boolean;
 }
 
-/** Free slots of a worker in this process. The statement that makes a run also claims it for one of these slots. */
+/** The free slots of a worker in this process. The statement that creates a run can at once claim it for one of these slots. */
 export interface LocalClaims {
   sessionId: number;
   groupIds: number[];
   untilMs: number;
   room: number;
-  /** @param readyMs the earliest due time of the runs that were made and not claimed; Infinity: there is none */
+  /**
+   * Called after runs were created.
+   * @param readyMs the earliest due time of the created runs that were not claimed; Infinity if there are none
+   */
   made(claimed: ClaimedRun[], readyMs: number): void;
-  /** Called when claims may have been made whose reply was lost: the store has them. */
+  /** Called if the response to a statement was lost, so that the store may have claims that this worker does not know yet. */
   lost(): void;
 }
 
 export interface ClaimAnswer {
   runs: ClaimedRun[];
   /**
-   * Returns when to claim again: the earliest due time of the runs left, or null if no run waits. The claimed runs can start before this
-   * query is answered.
+   * Returns when to claim again: the earliest due time of the remaining runs, or null if no run waits. It is a separate promise, so that
+   * the claimed runs can start before this query completes.
    */
   nextDue: () => Promise<number | null>;
-  /** The session takes no more runs, so the waiting runs were not looked at. */
+  /** True if the session is being drained. The store then gives it no runs and did not look for any. */
   draining?: boolean;
 }
 
-/** Free slots of another worker for runs of these tasks. */
+/** The number of free slots of another worker, and the tasks whose runs can use them. */
 export interface RoomElsewhere {
   places: number;
   taskIds: number[];
@@ -99,15 +107,19 @@ export type Verdict =
       outcome: "succeeded" | "failed" | "cancelled";
       result: string | null;
       error: string | null;
-      /** Only for a success: the run that follows, written together with the verdict. */
+      /** Only for a success: the next run, which is created in the statement that stores the verdict. */
       onward?: Onward;
       cutShort?: true;
     }
   /**
-   * `ask`: retry only if an operator decides so. `askedMs`: the part of `dueMs` that comes from the handler's `retryAfterMs`, for code that
-   * recomputes `dueMs`. `cutShort`: the worker ended the attempt, not its handler, so `onWorkerLost` has decided. `lost`: the attempt
-   * outlived its worker's session; the store counts it, and ends the run when its task's `workerLosses` is reached. `inMs`: the handler
-   * chose the time of the next try, so no back-off applies. `snoozed`: the attempt has not failed.
+   * The attempt has ended and another may follow.
+   * `ask`: an operator must decide whether the run is retried.
+   * `askedMs`: the part of `dueMs` that comes from the handler's `retryAfterMs`, for code that recomputes `dueMs`.
+   * `cutShort`: the worker ended the attempt, not its handler, so `onWorkerLost` has been applied.
+   * `lost`: the worker's session was lost during the attempt; the store counts such attempts, and ends the run at the task's
+   * `workerLosses`.
+   * `inMs`: the handler chose the time of the next attempt, so no back-off applies.
+   * `snoozed`: the attempt did not fail; the handler postponed the run.
    */
   | {
       kind: "retry";
@@ -123,14 +135,17 @@ export type Verdict =
   | { kind: "released" };
 
 export interface Settlement {
-  /** The claim's session, if a server settles for many sessions at once; default: the session that settles. */
+  /** The session that has the claim, for a server that settles claims of many sessions at once. Default: the session passed to `settle`. */
   sessionId?: number;
   runId: number;
   fence: number;
   attempt: number;
   taskId: number;
   linked: boolean;
-  /** The run's task keeps no history of successes: only a trace of a success is stored, unless another run reads more of it. */
+  /**
+   * True if the run's task stores no history of successes. A success then leaves only a small record (a trace), unless another run needs
+   * its result.
+   */
   unkept?: boolean;
   startedMs: number | null;
   endedMs: number;
@@ -143,52 +158,56 @@ export interface ReclaimedRun {
   fence: number;
   attempt: number;
   sessionId: number;
-  /** `release`: the run cannot have been started, so it becomes claimable again as if it had not been claimed. */
+  /** `release`: the run cannot have started, so it becomes claimable again as if it had not been claimed. */
   outcome: "retry" | "fail" | "ask" | "cancel" | "release";
 }
 
 export interface ClaimStore {
   claim(request: ClaimRequest): Promise<ClaimAnswer>;
-  /** Returns, per bin of time, how many claimable runs become due ahead. */
+  /** Returns the number of claimable runs that become due in each of the next time bins. */
   coming(request: ComingRequest): Promise<ComingAnswer>;
   /**
-   * Claims a few due runs of each task whose runs would otherwise wait behind older runs of other tasks. Looks at a bounded number of
-   * tasks.
-   * @returns the claimed runs, and the task where the next turn goes on; 0: the round is complete
+   * Claims a few due runs of each task whose runs would otherwise wait behind older runs of other tasks. One call examines a limited number
+   * of tasks.
+   * @returns the claimed runs, and the task after which the next turn continues; 0 if all tasks have been examined
    */
   turn(request: TurnRequest): Promise<{ runs: ClaimedRun[]; lastTaskId: number }>;
   /**
-   * Applies each verdict whose fence is still the run's. Repeatable: a verdict that is already stored counts as applied. A claim ends only
-   * once: if a call has several verdicts on one claim, the first counts; the others are recorded as late results, and the return value
-   * covers only the first.
-   * @returns the fences whose verdict was refused, because the claim no longer belongs to the session
+   * Stores each verdict whose fence is still the run's current fence. Calls can be repeated: a verdict that is already stored counts as
+   * applied. A claim ends only once. If a call has several verdicts on one claim, the first counts; the others are recorded as late
+   * results, and the return value covers only the first.
+   * @returns the fences whose verdict was refused because the claim no longer belongs to the session
    */
   settle(sessionId: number, settlements: Settlement[], nowMs: number): Promise<Set<number>>;
-  /** Settles one run inside the caller's transaction. @returns whether the claim was still valid */
+  /** Settles one run inside the caller's transaction. @returns true if the claim was still valid */
   settleIn(client: SqlClient, sessionId: number, settlement: Settlement, nowMs: number): Promise<boolean>;
-  /** Returns the claims that the store has for this session, for a worker that lost a reply. */
+  /** Returns the session's claims as stored, for a worker that lost the response to a claim. */
   heldBy(sessionId: number): Promise<ClaimedRun[]>;
-  /** Returns the other workers with free slots for runs of these tasks, for a worker that has none. */
+  /** Returns the other workers that have free slots for runs of these tasks, for a worker that has no free slot. */
   roomElsewhere(sessionId: number, taskIds: number[]): Promise<RoomElsewhere[]>;
   /**
-   * Moves the claims of a lost session to the same process's new session, except claims that were already taken back. @returns the claims
-   * that moved
+   * Moves the claims of a lost session to the new session of the same process, except claims that have already been reclaimed.
+   * @returns the claims that were moved
    */
   adopt(oldSessionId: number, newSessionId: number): Promise<ClaimedRun[]>;
-  /** Claims of this session that the store recalls. */
+  /**
+   * Returns the session's claims that are recalled. `cancel`: the run shall stop. `withdraw`: the claim shall be released unless its run
+   * has started.
+   */
   recalls(sessionId: number): Promise<{ runId: number; fence: number; kind: "cancel" | "withdraw"; why: string }[]>;
   /**
-   * Reports runs that have started, and their progress; a report of a started run also answers a withdrawal. Of several reports on one
-   * claim in a call, the first counts.
-   * @returns the fences of claims that the session still has
+   * Stores that runs have started, and their progress. A report also answers a withdrawal of the claim, so that the claim is not released.
+   * If a call has several reports on one claim, the first counts.
+   * @returns the fences of the claims that still belong to the session
    */
   report(
     sessionId: number,
     reports: { runId: number; fence: number; startedMs: number; progress: string | null }[],
   ): Promise<Set<number>>;
   /**
-   * Takes back claims of an ended session. Claims whose start was never reported are taken back at once, because their worker also stops
-   * those runs when its trust ends. Other claims are taken back once the task's grace period has passed since the session was found silent.
+   * Reclaims the claims of an ended session. Claims whose start was never reported are reclaimed at once, because their worker stops such
+   * runs itself when its session expires. Other claims are reclaimed once the task's grace period has passed since the session was found
+   * silent.
    */
   reclaim(sessionId: number, silentForMs: number, nowMs: number, limit: number): Promise<ReclaimedRun[]>;
 }

@@ -1,7 +1,7 @@
 /**
- * A claim as its worker sees it: a numbered, timed right to one attempt. `waiting`: claimed ahead of its due time, or until a slot is free.
- * `running`: the handler has it. `ending`: the handler was told to stop and has not returned. `settling`: the verdict is on its way to the
- * store. `gone`: the claim no longer belongs to this worker, or the store has its verdict.
+ * The states of a claim in its worker. (A claim is a numbered, time-limited right to one attempt.) `waiting`: claimed, but not due yet, or
+ * without a free slot. `running`: the handler runs. `ending`: the handler was asked to stop and has not returned. `settling`: the verdict
+ * is being sent to the store. `gone`: the store has the verdict, or the claim no longer belongs to this worker.
  */
 export const claimStates = ["waiting", "running", "ending", "settling", "gone"] as const;
 export type ClaimState = (typeof claimStates)[number];
@@ -20,15 +20,15 @@ export const claimEvents = [
 ] as const;
 export type ClaimEvent = (typeof claimEvents)[number];
 
-/** The action of the worker after a step; each step has at most one. */
+/** What the worker does in a state transition; at most one action each. */
 export type ClaimAct = "start" | "abort" | "report" | "report cancelled" | "report released" | "keep" | "drop" | "none";
 
 type Step = readonly [ClaimState, ClaimAct];
 
 /**
- * The table is complete on purpose: every event has an entry in every state. A withdrawal does not stop an attempt that has started (`keep`
- * reports the start to the store). A lost session drops claims that have not started and aborts those that have; the store then refuses
- * their late verdict.
+ * The state transitions. Each event has an entry in each state, even if nothing happens. A withdrawal does not stop an attempt that has
+ * started (`keep` reports the start to the store). When the session is lost, claims that have not started are dropped and running attempts
+ * are aborted; the store then refuses their late verdicts.
  */
 export const claimTable: Record<ClaimState, Record<ClaimEvent, Step>> = {
   waiting: {

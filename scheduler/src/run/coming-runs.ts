@@ -1,25 +1,29 @@
-/** The length of the bins in which coming runs are counted; bins begin at the same moments for every process that counts. */
+/**
+ * The length in ms of the time bins in which future runs are counted. Bins are aligned to epoch time, so they are the same in every
+ * process.
+ */
 export const binMs = 250;
 
 export interface ComingRequest {
   groupIds: number[];
   nowMs: number;
   aheadMs: number;
-  /** The most runs counted per group and priority. */
+  /** The maximum number of runs counted per group and priority. */
   most: number;
 }
 
 export interface ComingAnswer {
-  /** Runs due in each bin; the first bin is the present one and includes overdue runs. */
+  /** The number of runs due in each bin. The first bin is the current one and includes overdue runs. */
   counts: number[];
-  /** When the first run after the counted time is due. */
+  /** When the first run after the last bin is due, in epoch ms; null if there is none. */
   nextMs: number | null;
 }
 
 /**
- * Computes when claims must begin so that each is made some time ahead, and how far they reach then.
+ * Computes when a worker must begin to claim, so that each run is claimed `aheadMs` before it is due, and up to which due time it then
+ * claims.
  * @param counts the number of runs due in each bin
- * @returns ms from the first bin's beginning; null if few runs come, or if the usual time that claims are made ahead is enough
+ * @returns both times in ms from the beginning of the first bin; null if few runs are due, or if claiming takes no longer than `aheadMs`
  */
 export function beginning(
   counts: readonly number[],

@@ -1,24 +1,24 @@
 import type { Reason } from "./error-fingerprint.ts";
 import type { OperationFilter } from "./operations.ts";
 
-/** A dead letter is a run that failed in its last try, and that has not been redriven or dismissed yet. See docs/operations.md. */
+/** A run whose last attempt failed and that has not been redriven (run again) or dismissed yet. See docs/operations.md. */
 export interface DeadLetter {
   runId: number;
   task: string;
   endedMs: number;
   fingerprint: string;
   state: "open" | "redriven" | "dismissed";
-  /** The run that redrives it. */
+  /** The id of the run that redrives this one; null if there is none. */
   redrivenBy: number | null;
 }
 
-/** Open letters that failed for the same reason. */
+/** Open dead letters whose runs failed for the same reason. */
 export interface DeadGroup {
   fingerprint: string;
-  /** null: the history of the newest letter is deleted, and the reason of its failure with it. */
+  /** null if the history of the newest letter, which contains the reason, has been deleted. */
   reason: Reason | null;
   letters: number;
-  /** The first tasks by name, at most 100, of the `taskCount` tasks that failed this way. */
+  /** The names of at most 100 tasks with such failures, in alphabetical order; `taskCount` is the number of all of them. */
   tasks: string[];
   taskCount: number;
   firstMs: number;
@@ -26,17 +26,17 @@ export interface DeadGroup {
   lastRunId: number;
 }
 
-/** The largest groups, at most 1,000, and the total number of groups and letters. */
+/** The largest groups, at most 1,000, and the total numbers of groups and letters. */
 export interface DeadGroups {
   groups: DeadGroup[];
   total: { groups: number; letters: number };
 }
 
 export interface DeadLetterStore {
-  /** Exact counts of open letters, the largest group first. */
+  /** Returns groups with exact counts of open letters, the largest group first. */
   groups(filter: OperationFilter): Promise<DeadGroups>;
-  /** Open letters, newest first. */
+  /** Returns open letters, newest first. */
   letters(filter: OperationFilter, limit: number): Promise<DeadLetter[]>;
-  /** The links of a run to dead letters: its own letter, and the run that it redrives. */
+  /** Returns a run's own dead letter, and the id of the run that this run redrives; null where there is none. */
   linksOf(runId: number): Promise<{ letter: DeadLetter | null; redrives: number | null }>;
 }

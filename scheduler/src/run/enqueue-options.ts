@@ -14,42 +14,43 @@ export const ifKeyTakens = ["keep", "replace", "again"] as const;
 export type IfKeyTaken = (typeof ifKeyTakens)[number];
 
 export interface EnqueueOptions extends RunPolicies, KeyOverTime {
-  /** The run is due this long from now. */
+  /** The run is due after this time from now. */
   in?: Duration;
   /** The time at which the run is due, as a Date or epoch milliseconds. */
   at?: Date | number;
-  /** At most one unfinished run of a task has a given key: enqueueing with a taken key returns that run. */
+  /** A key that at most one unfinished run of a task can have. By default, enqueueing with a key in use returns the run that has it. */
   key?: string;
   /**
-   * What happens if an unfinished run has the key. "keep", the default, leaves that run as it is. "replace" replaces that run while it
-   * waits for its first try; it then ends as skipped. "again" does the same, and if that run has begun, makes one more run after its end,
-   * with the values of the latest such enqueue.
+   * What happens if an unfinished run has the key. "keep", the default, leaves that run unchanged. "replace" replaces that run if it still
+   * waits for its first attempt; the replaced run ends as skipped. "again" does the same, and if that run has started, creates one more run
+   * after its end, with the values of the latest such enqueue.
    */
   ifKeyTaken?: IfKeyTaken;
-  /** The key for `limit.perKey`, a rate by key and `route: { hash: "key" }`; default: `key`. Any number of runs may share it. */
+  /**
+   * The key by which `limit.perKey`, rates per key and `route: { hash: "key" }` group runs. Default: `key`. Any number of runs may have it.
+   */
   limitKey?: string;
-  /** 0 to 9, higher first; default: the task's priority. */
+  /** 0 to 9; runs with a higher number are claimed first. Default: the task's priority. */
   priority?: number;
-  /** If the run has not begun this long after it is due, it ends as skipped. */
+  /** The run ends as skipped if it has not started this long after its due time. */
   expiresIn?: Duration;
-  /** If the run has not begun at this time, it ends as skipped. */
+  /** The run ends as skipped if it has not started at this time. */
   expiresAt?: Date | number;
   /**
-   * Labels by which lists of runs can be filtered, such as { customer: "42" }; added to the task's `runLabels`. A task's `labels` are
-   * something else: they select workers.
+   * Labels by which lists of runs can be filtered, such as { customer: "42" }. They are added to the task's `runLabels`. The task option
+   * `labels` is unrelated: it selects workers.
    */
   labels?: Record<string, string>;
   /**
-   * Enqueue as a part of your own transaction on the store's database: a pg client on which you began one, or a transaction of Drizzle,
-   * Kysely, Knex, TypeORM, MikroORM, Prisma or postgres.js.
+   * Enqueues as a part of the caller's own transaction on the store's database: a pg client that has begun one, or a transaction of
+   * Drizzle, Kysely, Knex, TypeORM, MikroORM, Prisma or postgres.js.
    */
   tx?: Transaction;
   /**
-   * How long to wait for the store's answer; default 30 s. After that the call rejects with ENQUEUE_TIMEOUT, and the run may still have
-   * been made.
+   * The time to wait for the store; default 30 s. After it the call rejects with ENQUEUE_TIMEOUT, although the run may still be created.
    */
   timeout?: Duration;
-  /** When aborted, the call rejects at once with the signal's reason, and the run may still have been made. */
+  /** If this signal aborts, the call rejects at once with the signal's reason, although the run may still be created. */
   signal?: AbortSignal;
 }
 
@@ -107,13 +108,13 @@ export function checkIfKeyTaken(ifKeyTaken: unknown, key: string | undefined): v
   if (key === undefined) throw optionInvalid("ifKeyTaken needs a key", "Give `key` too.");
 }
 
-/** When the run is due, in epoch milliseconds. @throws OPTION_INVALID, DURATION_INVALID */
+/** Returns when the run is due, in epoch milliseconds. @throws OPTION_INVALID, DURATION_INVALID */
 export function dueOfEnqueue({ in: delay, at }: EnqueueOptions, nowMs: number): number {
   if (delay !== undefined) return within("in", delay, nowMs + parseDuration(delay, "in", 0));
   return at === undefined ? Math.floor(nowMs) : timeOf("at", at);
 }
 
-/** When the run expires, in epoch milliseconds; null: never. @throws OPTION_INVALID, DURATION_INVALID */
+/** Returns when the run expires, in epoch milliseconds; null if it does not. @throws OPTION_INVALID, DURATION_INVALID */
 function expiryOf({ expiresIn, expiresAt }: EnqueueOptions, dueMs: number): number | null {
   if (expiresIn !== undefined) return within("expiresIn", expiresIn, dueMs + parseDuration(expiresIn, "expiresIn", 1));
   if (expiresAt === undefined) return null;
@@ -132,7 +133,10 @@ function timeOf(option: string, given: Date | number): number {
   return within(option, given, ms);
 }
 
-/** @throws OPTION_INVALID for a time outside these bounds, which cannot be shown as a date */
+/**
+ * Checks that a time is neither before 1970 nor after the last year that Carillon supports, and rounds it down to whole ms.
+ * @throws OPTION_INVALID
+ */
 function within(option: string, given: unknown, dueMs: number): number {
   if (dueMs >= 0 && dueMs < endOfTime) return Math.floor(dueMs);
   throw optionInvalid(
@@ -143,21 +147,18 @@ function within(option: string, given: unknown, dueMs: number): number {
 
 const optionInvalid = (what: string, hint = "") => new CarillonError("OPTION_INVALID", what, { hint });
 
-/** The policies of one run, which replace those of its task. */
+/** Policies of a single run that replace the policies of its task. */
 export type Overrides = Partial<Pick<TaskDefinition, "retry" | "timeoutMs">>;
 
-/** The policies that an enqueue can give to its run alone. */
+/** Options of an enqueue that replace the task's policies for its run. */
 export interface RunPolicies {
-  /** The total number of tries, or the whole policy of tries and pauses; default: the task's. */
+  /** The total number of attempts, or a whole retry policy. Default: the task's. */
   retry?: TaskOptions["retry"];
-  /** The time after which an attempt of this run is stopped; null: none. Default the task's. */
+  /** The time after which an attempt of this run is stopped; null: no limit. Default: the task's. */
   runTimeout?: Duration | null;
 }
 
-/**
- * @returns null if all policies are the task's
- * @throws OPTION_INVALID, DURATION_INVALID
- */
+/** @returns null if the options replace none of the task's policies @throws OPTION_INVALID, DURATION_INVALID */
 export function overridesOf({ retry, runTimeout }: RunPolicies): Overrides | null {
   if (retry === undefined && runTimeout === undefined) return null;
   return {
@@ -177,32 +178,29 @@ function read<Kept>(path: string, kind: Kind<Kept>, given: unknown): Kept {
   }
 }
 
-/** A task's definition with the overrides of one run applied. */
+/** Returns a task's definition with the overrides of one run applied. */
 export const definitionFor = (definition: TaskDefinition, overrides: Overrides | null | undefined): TaskDefinition =>
   overrides ? { ...definition, ...overrides } : definition;
 
-/** The overrides in the form in which an enqueue gives them. */
+/** Converts overrides back to the options of an enqueue. */
 export const writtenOverrides = ({ retry, timeoutMs }: Overrides) => ({
   ...(retry === undefined ? {} : { retry: taskOptions.retry.kind.write(retry) }),
   ...(timeoutMs === undefined ? {} : { runTimeout: timeoutMs === null ? null : formatDuration(timeoutMs) }),
 });
 
-/**
- * @returns null if the run has no labels of its own
- * @throws OPTION_INVALID
- */
+/** @returns null if the options have no labels @throws OPTION_INVALID */
 export function labelsOf({ labels }: Pick<EnqueueOptions, "labels">): RunLabels | null {
   if (labels === undefined) return null;
   const kept = read("labels", runLabelsKind, labels);
   return Object.keys(kept).length === 0 ? null : kept;
 }
 
-/** Reads these options into the parts of a write. @throws OPTION_INVALID, DURATION_INVALID */
+/** Validates the options and converts them to fields of an enqueue write. @throws OPTION_INVALID, DURATION_INVALID */
 export function readOptions(options: EnqueueOptions, nowMs: number) {
   const dueMs = dueOfEnqueue(options, nowMs);
   return { dueMs, overrides: overridesOf(options), expiresMs: expiryOf(options, dueMs), labels: labelsOf(options) };
 }
 
-/** The parts of a write that say what happens if its key is taken. */
+/** Returns the fields of an enqueue write that say what happens if its key is in use. */
 export const replacing = (ifKeyTaken: IfKeyTaken | undefined): { replaces?: true; again?: boolean } =>
   ifKeyTaken === "replace" || ifKeyTaken === "again" ? { replaces: true, again: ifKeyTaken === "again" } : {};

@@ -24,7 +24,7 @@ describe("the fingerprint of an error", () => {
     expect(of("order 1 refused")).not.toBe(of("order 1 lost"));
     expect(of("order 1 refused", "A")).not.toBe(of("order 1 refused", "B"));
     expect(of("x")).toMatch(/^[0-9a-f]{12}$/);
-    // Dead letters keep this value in the store for years, so it must not change.
+    // Dead letters store this value for years, so it must not change.
     expect(of("order 1 refused", "E_ORDER")).toBe("c512e38ba994");
   });
 

@@ -1,19 +1,20 @@
 import { createHash } from "node:crypto";
 import type { Json } from "../base/json.ts";
 
-/** Only this many characters of a message describe the failure; the rest is mostly data. */
+/** Only this many characters of a message are used; the rest is mostly data. */
 const messageLength = 1_000;
 
-/** Why a run failed, without the parts that differ between failures of one cause. */
+/** Why a run failed, without the details that differ between failures with the same cause. */
 export interface Reason {
-  /** The error's code; "" if it had none. */
+  /** The error's code; "" if it has none. */
   code: string;
   words: string;
 }
 
 /**
- * Returns a message without its data: quoted texts, numbers, ids, hex. The result is the same for failures of one cause, and two causes
- * that differ in words have different results. A word that contains a digit counts as data, because it is more often an id than a name.
+ * Removes data from an error message: quoted texts, numbers, ids, hexadecimal numbers. Failures with the same cause then give the same
+ * text, and causes that differ in words give different texts. A word with a digit counts as data, because it is more often an id than a
+ * name.
  */
 export function normalised(message: string): string {
   return message
@@ -27,7 +28,7 @@ export function normalised(message: string): string {
     .trim();
 }
 
-/** @param error as the run's record stores it: an object with a message and perhaps a code, or anything that was thrown */
+/** @param error the error as stored with the run: an object with a message and possibly a code, or any other value that was thrown */
 export function reasonOf(error: Json): Reason {
   if (error === null) return { code: "", words: "" };
   if (typeof error !== "object" || Array.isArray(error))
@@ -39,13 +40,13 @@ export function reasonOf(error: Json): Reason {
   };
 }
 
-/** Returns twelve hexadecimal digits that are the same for all failures of one reason, on every node and in every version. */
+/** Returns twelve hexadecimal digits that are equal for failures with the same reason, on every node and in every version. */
 export function fingerprintOf(error: Json): string {
   const { code, words } = reasonOf(error);
   return createHash("sha256").update(`${code}\n${words}`).digest("hex").slice(0, 12);
 }
 
-/** The same as `fingerprintOf`, for the JSON text that a verdict carries. */
+/** Like `fingerprintOf`, for an error that is given as JSON text. */
 export function fingerprintOfText(text: string | null): string {
   return fingerprintOf(text === null ? null : (JSON.parse(text) as Json));
 }

@@ -4,10 +4,12 @@ import { limits } from "../base/limits.ts";
 const stackLength = 4_000;
 const codeLength = 100;
 
-/** The text is cut first, because a thrown value may be as large as a string can be. */
+/** Returns the message of a thrown value. It is shortened before it is cleaned, because it may be as long as a string can be. */
 export const textOf = (thrown: unknown): string => clean(messageOf(thrown).slice(0, limits.errorMessageLength));
 
-/** The stored parts of any thrown value; a CarillonError is described fully by its code and message. */
+/**
+ * Returns the parts of a thrown value that are stored. A CarillonError has no stack there, because its code and message describe it fully.
+ */
 export function errorParts(thrown: unknown): { code?: string; message: string; stack?: string } {
   const { code, stack } = partsOf(thrown);
   return {
@@ -22,12 +24,12 @@ function partsOf(thrown: unknown): { code?: unknown; stack?: unknown } {
     const code = (thrown as { code?: unknown } | null | undefined)?.code;
     return { code, stack: thrown instanceof Error && !isCarillonError(thrown) ? thrown.stack : undefined };
   } catch {
-    // The value throws when its properties are read; `textOf` reports that.
+    // A property of the thrown value throws when it is read; `textOf` reports that.
     return {};
   }
 }
 
-/** Replaces NUL characters and lone surrogates, because PostgreSQL's jsonb can hold neither. */
+/** Replaces NUL characters and unpaired surrogates by U+FFFD, because PostgreSQL's jsonb type accepts neither. */
 function clean(text: string): string {
   return Buffer.from(text.replaceAll("\0", "\ufffd")).toString();
 }

@@ -1,11 +1,11 @@
 /**
- * Splits items that name claims: the first item of each claim, and all later ones. A claim ends once, so of several verdicts
- * on it the first counts. Both parts keep the order of `given`.
+ * Splits items that name claims into the first item of each claim and all later items. Because a claim ends only once, the first of several
+ * verdicts on it counts. Both parts keep the order of `given`.
  */
 export function firstOfEach<Item extends { readonly runId: number; readonly fence: number }>(
   given: Item[],
 ): { first: Item[]; later: Item[] } {
-  // Two claims never have the same fence, so if there are as many fences as items, no claim is named twice.
+  // Fences are unique, so if there are as many fences as items, no claim occurs twice.
   if (new Set(given.map(({ fence }) => fence)).size === given.length) return { first: given, later: [] };
   const first = new Map<string, Item>();
   const later: Item[] = [];

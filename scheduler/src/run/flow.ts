@@ -2,11 +2,11 @@ import type { Json } from "../base/json.ts";
 import type { Ends } from "../task/after.ts";
 import type { Enqueued } from "./run-record.ts";
 
-/** A run that ended, as seen by the runs that come after it or join it. */
+/** A run that has ended, as another run reads it that follows it or joins it. */
 export interface RunInput {
   runId: number;
   task: string;
-  /** The key under which the run was spawned as a child; null: it has none. */
+  /** The key under which a parent run spawned this run; null if it has none. */
   key: string | null;
   slotMs: number | null;
   outcome: "succeeded" | "failed" | "cancelled" | "skipped";
@@ -17,20 +17,18 @@ export interface RunInput {
 export interface ChildWrite {
   taskId: number;
   payload: string | null;
-  /** Unique among its parent's children: an attempt of the parent that spawns this key again gets the same child. */
+  /** Unique among the children of its parent. If a later attempt of the parent spawns the same key, it gets the same child. */
   key: string;
 }
 
-/**
- * The run that begins after a run's success, made by the write that ends that run. The task is given by number, payload and state as JSON.
- */
+/** The run that follows a run's success. The statement that ends the first run creates it. `payload` and `state` are JSON texts. */
 export type Onward =
-  /** One run of this task, once every child of the run has ended. */
+  /** One run of this task, created once every child of the ended run has ended. */
   | { kind: "join"; taskId: number; payload: string | null }
-  /** The next run of the chain, of the same task. */
+  /** The next run in a chain of runs of the same task. */
   | { kind: "continue"; payload: string | null; state: string | null };
 
-/** Returned by a handler: its run succeeds, and another run follows. Created by `run.fanOut` and `run.continueAs`. */
+/** A return value of a handler: its run succeeds, and another run follows. `run.fanOut` and `run.continueAs` create it. */
 export class Continuation {
   readonly onward: Onward;
 
@@ -46,12 +44,12 @@ export interface Relative {
   relation: "parent" | "input" | "child" | "after" | "join" | "chain";
 }
 
-/** A task whose runs start after another task's runs. */
+/** A task that is configured to run after another task's runs. */
 export interface Follower {
   task: string;
-  /** The outcomes of the other task's runs that start it. */
+  /** The outcomes of the other task's run after which a run of this task is created. */
   on: Ends;
-  /** The other tasks that this task waits for as well. */
+  /** Further tasks whose runs this task waits for. */
   with: string[];
 }
 
@@ -63,36 +61,38 @@ export interface LateResult {
   error: Json;
 }
 
-/** The claim under which a handler sends a request. */
+/** The claim in whose name a handler sends a request. */
 export interface AskingRun {
   runId: number;
   fence: number;
 }
 
-/** The requests that a handler can make for its run: to the store, or to a server if its worker has no store. */
+/** The requests that a handler can make for its run. They go to the store, or to a server if the worker has no store. */
 export interface RunFlow {
   /** @throws TASK_UNKNOWN */
   taskId(name: string, asking: AskingRun): Promise<number>;
   /**
-   * Makes runs with `parent` as their parent, under the parent's claim. Repeatable: an existing child, ended or not, is found by its key.
-   * @throws FENCE_STALE when the claim is no longer valid, TASK_UNKNOWN, OPTION_INVALID when the parent would have more than
-   * limits.children
+   * Creates runs as children of the run `parent`, if its claim is valid. Can be repeated: an existing child, even one that has ended, is
+   * found by its key.
+   * @throws FENCE_STALE if the claim is not valid any more, TASK_UNKNOWN, OPTION_INVALID if the parent would have more than limits.children
+   * children
    */
   spawn(parent: AskingRun, children: ChildWrite[], nowMs: number): Promise<Enqueued[]>;
   /**
-   * Stores a claimed run's state, which is kept until the run ends; null deletes the state. Repeatable. @returns whether the claim was
-   * still valid
+   * Stores the state of a claimed run until the run ends; null deletes the state. Can be repeated.
+   * @returns true if the claim was still valid
    */
   saveState(runId: number, fence: number, state: string | null): Promise<boolean>;
   /**
-   * Returns the runs that a run comes from: the children that it joins, the runs that it follows, or the run that it continues.
+   * Returns the runs that led to this run: the children that it joins, the runs that it follows, or the run that it continues.
    * @throws FENCE_STALE
    */
   inputs(asking: AskingRun): Promise<RunInput[]>;
 }
 
 /**
- * A page of a run's inputs: those with a number above `afterRunId`; at least one, at most `limit`, and at most `bytes` bytes of results.
+ * Selects a page of a run's inputs: those with an id above `afterRunId`; at least one, at most `limit`, and at most `bytes` bytes of
+ * results.
  */
 export interface InputsPage {
   afterRunId: number;
@@ -100,20 +100,20 @@ export interface InputsPage {
   bytes: number;
 }
 
-/** The port for runs that other runs begin, and for the decisions of an operator. */
+/** Store operations for runs that other runs create, and for an operator's decisions about undecided runs. */
 export interface FlowStore extends RunFlow {
   taskId(name: string): Promise<number>;
-  /** Returns the inputs in the order of their run numbers. @param of without a fence: for a reader that has no claim */
+  /** Returns the inputs ordered by run id. @param of without a `fence`, the claim is not checked, for a reader that has no claim */
   inputs(of: { runId: number; fence?: number }): Promise<RunInput[]>;
   inputsPage(of: AskingRun, page: InputsPage): Promise<{ inputs: RunInput[]; more: boolean }>;
-  /** For each of these parents with a join whose children have all ended, makes the joining run. Repeatable. */
+  /** Creates the joining run of each of these parents that has a join and whose children have all ended. Can be repeated. */
   join(parentIds: number[], nowMs: number): Promise<void>;
-  /** Decides an undecided run. @throws RUN_UNKNOWN, RUN_STATE */
+  /** Decides that an undecided run is retried or fails. @throws RUN_UNKNOWN, RUN_STATE */
   decide(runId: number, how: "retry" | "fail", why: string, nowMs: number, by: string): Promise<void>;
-  /** The runs that a run comes from, and the runs that it began; at most `limit` of its children. */
+  /** Returns the runs that led to a run and the runs that it created, with at most `limit` of its children. */
   relatives(runId: number, limit: number): Promise<Relative[]>;
-  /** The tasks that come after this one, by name. */
+  /** Returns the tasks that run after this one, by name. */
   followers(taskId: number): Promise<Follower[]>;
-  /** Verdicts on the run that arrived too late. */
+  /** Returns the verdicts on the run that arrived after its claim had ended. */
   lateResults(runId: number): Promise<LateResult[]>;
 }

@@ -4,84 +4,83 @@ import type { Continuation, RunInput } from "./flow.ts";
 import type { RetryIn, Snooze } from "./handling/postponed.ts";
 import type { Transaction } from "./transaction.ts";
 
-/** The run that a handler executes, as the handler sees it. */
+/** The run, as its handler receives it. */
 export interface Run {
   readonly id: number;
   readonly task: string;
-  /** The name of the task's schedule that this run's slot belongs to. null: a slot of the task's own schedule, or an enqueued run. */
+  /** The name of the schedule that created this run's slot. null if the task's own schedule created it, or if the run was enqueued. */
   readonly schedule: string | null;
   /** The slot's nominal time; null for an enqueued run. */
   readonly slot: Date | null;
   readonly due: Date;
-  /** The number of this attempt, from 1. */
+  /** This attempt's number, from 1. */
   readonly attempt: number;
   readonly key: string | null;
-  /** The labels given when the run was enqueued, and its task's `runLabels`. */
+  /** The labels given at the enqueue together with the task's `runLabels`. */
   readonly labels: Readonly<Record<string, string>>;
-  /** For a task with `route: "broadcast"` or `{ shards }`: which part this run is, from 0; else null. */
+  /** For a task with `route: "broadcast"` or `{ shards }`: the index of this run's part, from 0, and the number of parts; else null. */
   readonly shard: { readonly index: number; readonly total: number } | null;
   /**
-   * Higher than the fence of each earlier attempt of this run. Pass it to the system that you write to, and let that system reject writes
-   * of the same run with a lower fence. Claims are made ahead, so runs of a task may start in another order than their fences: a fence
-   * orders different runs of a task only if they cannot overlap.
+   * A number higher than the fence of every earlier attempt of this run. Pass it to the system that the handler writes to, and let that
+   * system reject writes of the same run with a lower fence. Runs are claimed before they are due, so runs of one task may start in another
+   * order than that of their fences. Fences therefore order different runs of a task only if those runs cannot overlap.
    */
   readonly fence: number;
-  /** Aborts on timeout, cancel, and when the claim can no longer be trusted; its reason is a CarillonError. */
+  /** Aborts when the run times out, is cancelled, or may no longer own its claim. Its reason is a CarillonError. */
   readonly signal: AbortSignal;
   readonly log: RunLog;
   /**
-   * Returns a secret's current value, or its value in one of the kept versions (the present one and the one before). From then on the value
-   * is removed from everything that this process's runs log, return, show and throw.
+   * Returns a secret's current value, or one of the two stored versions: the current and the previous one. From then on, the value is
+   * redacted in everything that this process's runs log, return, report as progress or throw.
    * @throws SECRET_UNKNOWN, SECRET_FORBIDDEN, SECRET_KEY_MISSING, FENCE_STALE
    */
   secret(name: string, options?: { version?: number }): Promise<string>;
-  /** Shows how far the run has come: any small JSON value. */
+  /** Reports the run's progress as any small JSON value, which the console and the API show. */
   progress(value: unknown): void;
   /**
-   * Completes the run inside your own PostgreSQL transaction on the store's database: your writes and the completion happen both or not at
-   * all. Return from the handler soon after you commit.
-   * @param transaction a pg client on which you began one, or a transaction of Drizzle, Kysely, Knex, TypeORM, MikroORM, Prisma or
-   * postgres.js
-   * @throws FENCE_STALE when the claim is no longer this run's: roll back; OPTION_INVALID for a pool, which has no transaction
+   * Completes the run inside the caller's own PostgreSQL transaction on the store's database, so that the caller's writes and the
+   * completion are committed together or not at all. Return from the handler soon after the commit.
+   * @param transaction a pg client that has begun one, or a transaction of Drizzle, Kysely, Knex, TypeORM, MikroORM, Prisma or postgres.js
+   * @throws FENCE_STALE if the run's claim is not valid any more (roll back then); OPTION_INVALID for a pool, which has no transaction
    */
   complete(transaction: Transaction, result?: unknown): Promise<void>;
-  /** The value that `saveState` stored, in this attempt or an earlier one; null: none. Deleted when the run has ended. */
+  /** The value that `saveState` stored in this attempt or an earlier one; null if none. It is deleted when the run has ended. */
   readonly state: Json;
   /**
-   * Stores the run's state: any JSON up to 256 KiB. Resolves once a later attempt would find it.
-   * @throws FENCE_STALE when the claim is no longer this run's, PAYLOAD_NOT_JSON, PAYLOAD_TOO_LARGE
+   * Stores the run's state: any JSON up to 256 KiB. Resolves once it is committed, so that a later attempt finds it.
+   * @throws FENCE_STALE if the run's claim is not valid any more, PAYLOAD_NOT_JSON, PAYLOAD_TOO_LARGE
    */
   saveState(value: unknown): Promise<void>;
   /**
-   * Makes a run of a task as this run's child, at once. A child's key is unique among its parent's children of that task, so another
-   * attempt of the parent that spawns the same key gets the same child. Without a key, children are numbered in the order of calls, so
-   * every attempt must spawn them in the same order.
+   * Immediately creates a run of a task as this run's child. A key is unique among the parent's children of that task, so another attempt
+   * of the parent that spawns the same key gets the same child. Without keys, children are numbered in the order of the calls, so every
+   * attempt must spawn them in the same order.
    * @throws TASK_UNKNOWN, FENCE_STALE, OPTION_INVALID (over 10,000 children), PAYLOAD_…; in a remote worker KEY_FORBIDDEN for a task of a
    * group that its key does not allow
    */
   spawn(task: string, payload?: unknown, options?: { key?: string }): Promise<{ runId: number; created: boolean }>;
   /**
    * `return run.fanOut(children, { join })`: spawns these children and ends this run. Once every child has ended, with any outcome and
-   * including children spawned before, one run of the task `join` is made, which reads their results with `inputs`. No slot of concurrency
-   * is held meanwhile.
+   * including children spawned earlier, one run of the task `join` is created, which reads the children's results with `inputs`. No slot of
+   * concurrency is occupied while the children run.
    */
   fanOut(children: ChildSpec[], options: { join: string; payload?: unknown }): Promise<Continuation>;
-  /** `return run.continueAs(payload)`: ends this run and begins the next run of the chain, in one write. */
+  /** `return run.continueAs(payload)`: ends this run and creates the next run of the chain, in one statement. */
   continueAs(payload?: unknown, options?: { state?: unknown }): Continuation;
   /**
-   * `throw run.retryIn("10m", { cause: error })`: the attempt fails, with the cause as its error, and the next try comes after this time
-   * instead of the pause of the task's `retry`. The attempt counts as a try: if it was the last one, the run has failed.
+   * `throw run.retryIn("10m", { cause: error })`: the attempt fails with the cause as its error, and the next attempt starts after this
+   * time instead of the delay of the task's `retry`. The attempt counts: if it was the last one, the run has failed.
    * @throws DURATION_INVALID, OPTION_INVALID (over 366 days)
    */
   retryIn(after: Duration, options?: { cause?: unknown }): RetryIn;
   /**
-   * `return run.snooze("10m")`: postpones the run by this time. The attempt has not failed, and does not count as a try; the run keeps its
-   * key, its state and its slot of concurrency. A run can be snoozed 1,000 times; after that the attempt fails.
+   * `return run.snooze("10m")`: postpones the run by this time. The attempt has not failed and does not count for `retry`. The run keeps
+   * its key, its state and its slot of concurrency. A run can be snoozed 1,000 times; after that, the attempt fails.
    * @throws DURATION_INVALID, OPTION_INVALID (over 366 days)
    */
   snooze(by: Duration): Snooze;
   /**
-   * Returns the runs that this run comes from: the children that it joins, the runs that it follows, or the run that it continues.
+   * Returns the runs that led to this run: the children that it joins, the runs that it follows, or the run that it continues.
    * @throws FENCE_STALE
    */
   inputs(): Promise<RunInput[]>;
@@ -94,8 +93,8 @@ export interface ChildSpec {
 }
 
 /**
- * Writes to the run's log. Never throws. Fields are stored as JSON of up to 256 KiB: Errors by message, code and stack; a value that cannot
- * be stored is replaced by the reason.
+ * Writes to the run's log; never throws. Fields are stored as JSON of up to 256 KiB. An Error is stored as its message, code and stack; a
+ * value that cannot be stored is replaced by the reason.
  */
 export interface RunLog {
   debug(message: string, fields?: Record<string, unknown>): void;
@@ -104,10 +103,13 @@ export interface RunLog {
   error(message: string, fields?: Record<string, unknown>): void;
 }
 
-/** The return value is stored as the run's result if it can be written as JSON; a throw fails the attempt. */
+/**
+ * The function that executes a run. Its return value is stored as the run's result if it can be converted to JSON; a thrown error fails the
+ * attempt.
+ */
 export type Handler<Payload = unknown, Result = unknown> = (run: Run, payload: Payload) => Result | Promise<Result>;
 
-/** Reports a start or an end of a run in this process, for a live view. Times are by the store's clock. */
+/** Reports that a run has started or ended in this process, for a live view. Times are in epoch ms of the store's clock. */
 export interface RunNotice {
   kind: "started" | "ended" | "retry" | "snoozed";
   runId: number;
@@ -115,7 +117,10 @@ export interface RunNotice {
   attempt: number;
   slotMs: number | null;
   dueMs: number;
-  /** Since when only a worker was missing. Later than `dueMs` if the run first waited for a limit, a rate, a predecessor or a pause. */
+  /**
+   * The time since when the run waited only for a worker. It is later than `dueMs` if the run first waited for a limit, a rate, a preceding
+   * run or the end of a pause.
+   */
   readyMs: number;
   startedMs: number;
   endedMs: number | null;

@@ -3,8 +3,8 @@ import { type Json, jsonText } from "../base/json.ts";
 import { errorParts } from "./error-parts.ts";
 
 /**
- * Returns the part of a log line's fields that can be stored; a line never fails the run that writes it. Errors become their parts, big
- * integers become strings, and each value that cannot be stored is replaced by the reason.
+ * Returns the part of a log line's fields that can be stored, and never throws, so that logging cannot fail a run. An Error becomes its
+ * message, code and stack, a bigint becomes a string, and a value that cannot be stored is replaced by the reason.
  */
 export function logFields(fields: unknown): Json {
   if (fields === undefined) return null;
@@ -20,7 +20,7 @@ function fieldByField(fields: unknown): Json | undefined {
     const some = Object.entries(fields as object).map(([name, value]) => [name, orReason(value)]);
     return asKept(Object.fromEntries(some));
   } catch {
-    // The fields are too large together, or reading them throws: the reason replaces all of them.
+    // The fields are too large in total, or reading them throws. The reason then replaces all of them.
     return undefined;
   }
 }

@@ -1,6 +1,6 @@
 /**
- * A tracked operation: one action on everything that a filter matches. Processes carry it out in small steps, taking turns; if one dies,
- * another continues exactly where it stopped. docs/operations.md shows the state table.
+ * A bulk operation: one action on everything that matches a filter. Processes execute it in small steps; if one process dies, another
+ * continues with the next step. docs/operations.md shows the state table.
  */
 
 import type { Change } from "../base/change.ts";
@@ -43,41 +43,42 @@ const transitions: Partial<Record<OperationState, Partial<Record<OperationEvent,
   stopping: { "batch done": "stopped", break: "failed", "kill -9": "stopping" },
 };
 
-/** The state after an event; undefined: the event changes nothing, or is refused. */
+/** Returns the state after an event; undefined if the event has no effect in this state. */
 export const operationTransition = (state: OperationState, event: OperationEvent): OperationState | undefined =>
   transitions[state]?.[event];
 
 /**
- * The set that an operation acts on. All given fields must match; times apply to the runs: the due time of live ones, the end of others.
+ * Selects the items that an operation acts on. All given fields must match. For a live run, the time limits apply to its due time; for an
+ * ended run, to its end.
  */
 export interface OperationFilter {
   task?: string;
-  /** A pattern for the task's name: `*` matches any text, `?` one character. */
+  /** A pattern for the task's name, in which `*` matches any text and `?` one character. */
   matching?: string;
   group?: string;
   /** The task's namespace must be one of these. */
   namespaces?: string[];
   fingerprint?: string;
-  /** Labels that each run, or each dead letter's run, must all have. */
+  /** Labels that a run must have; for dead letters, the labels of the letter's run. All of them must match. */
   labels?: RunLabels;
-  /** For dead letters: only the letter of this run. */
+  /** For dead letters: selects only the letter of this run. */
   runId?: number;
   states?: (LiveState | Outcome)[];
   sinceMs?: number;
   untilMs?: number;
-  /** Set to act on everything; allowed only if no other field is given. */
+  /** True selects everything; not permitted together with other fields. */
   all?: boolean;
 }
 
-/** The range of a backfill: slots in [fromMs, toMs]. */
+/** The time range of a backfill: slots from `fromMs` to `toMs`, both included. */
 export interface BackfillRange {
   fromMs: number;
   toMs: number;
-  /** Runs that become due each second; null: as fast as they can be made. */
+  /** The number of runs that become due per second; null: as fast as they can be created. */
   perSecond: number | null;
-  /** True: the newest slots come first. */
+  /** True: the backfill begins with the newest slot. */
   reverse: boolean;
-  /** True: also run slots that the ledger lists as missed or skipped. */
+  /** True: also creates runs for slots that were recorded as missed or skipped. */
   missed: boolean;
 }
 
@@ -85,7 +86,7 @@ export interface OperationRequest {
   kind: OperationKind;
   filter: OperationFilter;
   range?: BackfillRange;
-  /** The time at which a pause ends by itself; absent: it lasts until its tasks are resumed. */
+  /** When a pause ends automatically; absent if it lasts until the tasks are resumed. */
   pauseUntilMs?: number;
   author: string;
   reason: string;
@@ -95,19 +96,19 @@ export interface OperationRecord extends OperationRequest {
   operationId: number;
   state: OperationState;
   /**
-   * The number of items that matched when the operation began, and of items found later, such as a task that was paused between the count
-   * and its turn. At the end it equals done + passed + late + failed, unless the operation was stopped or failed.
+   * The number of items: those that matched when the operation began, plus items found later, such as a task that was paused after the
+   * count. At the end it equals done + passed + late + failed, unless the operation was stopped or failed.
    */
   total: number;
   done: number;
-  /** Items that needed no action when their turn came, such as a run that had ended by itself before the cancel reached it. */
+  /** Items that needed no action, such as a run that had already ended when the operation reached it. */
   passed: number;
-  /** For a cancel: running runs whose workers were told to stop them, and that have not ended. */
+  /** For a cancel: runs whose workers were asked to stop them and that have not ended yet. */
   asked: number;
-  /** For a cancel: runs that ended otherwise than cancelled, because their workers were told too late or could not stop them. */
+  /** For a cancel: runs that ended with another outcome than cancelled, because the worker was asked too late or could not stop them. */
   late: number;
   failed: number;
-  /** The error of the last item that failed, or the error that made the operation fail. */
+  /** The error of the last item that failed, or the error because of which the whole operation failed. */
   error: string | null;
   createdMs: number;
   startedMs: number | null;
@@ -116,28 +117,37 @@ export interface OperationRecord extends OperationRequest {
 
 export interface OperationStore {
   /**
-   * Returns what a request would act on: the number of items, and the first of them as text.
+   * Returns what a request would act on: the number of items, and the first `show` items as text.
    * @throws FILTER_EMPTY, OPTION_INVALID, TASK_UNKNOWN
    */
   preview(request: OperationRequest, nowMs: number, show: number): Promise<{ total: number; first: string[] }>;
-  /** Repeatable: only one operation begins per token. @returns the operation's number @throws as `preview` */
+  /**
+   * Begins an operation. Can be repeated: there is only one operation per token.
+   * @returns the operation's id
+   * @throws the errors of `preview`
+   */
   begin(request: OperationRequest, token: string, nowMs: number): Promise<number>;
   /**
-   * Takes one small step of the operation whose turn it is, or of the named one. Repeatable, and safe for any number of callers at once:
-   * the effect of a step commits together with the operation's new position, or can be done twice without harm.
-   * @returns the operation that was stepped, or null with the time of the next step
+   * Executes one small step of the given operation, or of the one that is next in turn. Any number of callers can do so at once, and a step
+   * can be repeated: its effect either is committed together with the operation's new position, or is harmless if done twice.
+   * @returns the operation whose step was executed, or null with the time of the next step
    */
   step(nowMs: number, operationId?: number): Promise<{ stepped: number | null; nextMs: number | null }>;
-  /** @returns the operation's new state @throws OPERATION_UNKNOWN, OPERATION_STATE */
+  /**
+   * Stops an operation.
+   * @returns the operation's new state
+   * @throws OPERATION_UNKNOWN, OPERATION_STATE
+   */
   stop(operationId: number, nowMs: number, by?: Pick<Change, "author" | "reason">): Promise<OperationState>;
   /**
-   * Runs one ended run again, as `rerun` does with many. @param made a number drawn for the new run: with it, two calls make only one run
+   * Creates a new run for one run that has ended, as the operation `rerun` does for many.
+   * @param made an id for the new run, reserved by the caller, so that repeating the call creates only one run
    * @throws RUN_UNKNOWN, RUN_STATE, TASK_UNKNOWN
    */
   rerun(runId: number, change: Change, made?: number): Promise<Enqueued>;
   /** @throws OPERATION_UNKNOWN */
   find(operationId: number): Promise<OperationRecord>;
-  /** The operations, newest first. */
+  /** Returns the newest operations, newest first. */
   list(limit: number): Promise<OperationRecord[]>;
 }
 
@@ -153,10 +163,10 @@ const looksAt: Record<OperationKind, (keyof OperationFilter)[]> = {
   dismiss: ofLetters,
   backfill: ofTasks,
 };
-/** The names under which callers give the filter's fields. */
+/** The names of filter fields as callers write them, for error messages. */
 const filterNames: Record<string, string> = { sinceMs: "since", untilMs: "until", runId: "run" };
 
-/** @throws FILTER_EMPTY, OPTION_INVALID */
+/** Validates a request. @throws FILTER_EMPTY, OPTION_INVALID */
 export function checkRequest({ kind, filter, range, pauseUntilMs }: OperationRequest, nowMs: number): void {
   const wrong = (message: string, hint = "") => new CarillonError("OPTION_INVALID", `${kind}: ${message}`, { hint });
   const given = Object.entries(filter).filter(([name, value]) => name !== "all" && value !== undefined);
@@ -165,7 +175,7 @@ export function checkRequest({ kind, filter, range, pauseUntilMs }: OperationReq
       hint: "Say what is meant, such as --task NAME or --since 1d; or --all.",
     });
   }
-  // Refused, because a field that the kind ignores would seem to narrow the filter, and the operation would act on everything.
+  // A field that this kind of operation ignores is refused, because the caller would believe that it restricts the operation.
   const idle = given.find(([name]) => !looksAt[kind].includes(name as keyof OperationFilter));
   if (idle)
     throw wrong(`does not go by ${filterNames[idle[0]] ?? idle[0]}`, "Leave it out, and say otherwise what is meant.");
@@ -205,7 +215,7 @@ export const operationUnknown = (operationId: number): CarillonError =>
     hint: "See `carillon operations list`.",
   });
 
-/** Converts a glob to a pattern for SQL's LIKE. */
+/** Converts a pattern with * and ? to a pattern for SQL's LIKE. */
 export const likeOf = (glob: string): string =>
   glob
     .replace(/[\\%_]/g, "\\$&")

@@ -1,13 +1,13 @@
 /**
- * Reads the text of an error response if it comes from a Carillon server (RFC 9457). A proxy in between may answer anything, and null is
- * JSON too. An empty text counts as absent.
+ * Reads the fields of an error response if it comes from a Carillon server (RFC 9457). Any other content, for example of a proxy, gives no
+ * fields. Empty texts are left out.
  */
 export function problemWords(text: string): { code?: string; detail?: string; hint?: string; path?: string } {
   let said: unknown;
   try {
     said = JSON.parse(text);
   } catch {
-    // Not the answer of a Carillon server but, for example, a proxy's page; only its status is known.
+    // The response is not JSON, for example the page of a proxy, so only its status is known.
   }
   const words = Object.entries((said ?? {}) as object).filter(
     ([name, word]) =>

@@ -1,42 +1,42 @@
 import type { TaskDefinition } from "../task/task.ts";
 import type { LiveWorker } from "./routing.ts";
 
-/** A ready run of a routed task that has no addressee yet. */
+/** A run that is ready and whose task has a route, but for which no worker has been chosen yet. */
 export interface UnaddressedRun {
   runId: number;
   taskId: number;
   key: string | null;
   shard: [index: number, total: number] | null;
   dueMs: number;
-  /** How many times the run has been claimed. */
+  /** The number of times that the run has been claimed. */
   attempt: number;
   /**
-   * For a task with `pin`: the release of the worker of the last try; for a child, a next link or a join of a pinned run, that run's
-   * release.
+   * The release (version of the code) that the run must stay on, for a task that pins runs to a release: that of the worker of the last
+   * attempt. A child, a continuation or a join of a pinned run has the release of that run.
    */
   release: string | null;
-  /** True if a worker of that release is alive, or ended at or after `goneMs`. */
+  /** True if a worker with that release is alive, or ended at or after `goneMs`. */
   releaseStands: boolean;
 }
 
 /**
- * The data from which the router chooses, all read at one moment. The choice may be out of date when it is written; the write's conditions
- * decide.
+ * The data by which the router chooses workers, read at one moment. A choice may be outdated when it is written, so the write has
+ * conditions of its own.
  */
 export interface RouteView {
   runs: UnaddressedRun[];
-  /** True if there are more runs than these. */
+  /** True if there are more such runs than `runs` contains. */
   more: boolean;
-  /** When the next run past `untilMs` is due. */
+  /** When the first run that is due after `untilMs` is due, in epoch ms; null if there is none. */
   nextDueMs: number | null;
-  /** `canRun`: the tasks of these runs that the worker can run; null: any. */
+  /** `canRun`: the ids of those tasks that the worker can run; null: all of them. */
   workers: (Omit<LiveWorker, "ofTask"> & { groups: string[]; canRun: number[] | null })[];
-  /** The tasks that these runs belong to. */
+  /** The tasks of these runs. */
   tasks: {
     taskId: number;
     definition: TaskDefinition;
     turns: Record<string, number>;
-    /** The number of the task's runs that each session has. */
+    /** By session id, the number of the task's runs that the session has. */
     held: Record<string, number>;
   }[];
 }
@@ -46,45 +46,49 @@ export interface AddressWrite {
   taskId: number;
   sessionId: number;
   node: string;
-  /** The turn to record: above each of the task's turns in the view, and rising with each write of the task. */
+  /**
+   * The turn to store for the chosen node. It is above every turn of the task in the view, and each further write for the task has a higher
+   * one.
+   */
   turn: number;
 }
 
-/** Directed runs: each is claimed by its addressee or withdrawn from it, and never both. */
+/** Runs that are addressed to a certain worker. Such a run is either claimed by that worker or withdrawn from it, never both. */
 export interface RouteStore {
   /**
-   * Returns ready runs without an addressee that are due by `untilMs`, and the workers that could run them.
-   * @param goneMs a release is gone if its last worker ended before this time
+   * Returns ready runs that are addressed to no worker and due by `untilMs`, and the workers that could run them.
+   * @param goneMs a release counts as gone if its last worker ended before this time
    */
   view(untilMs: number, limit: number, exceptTaskIds: number[], goneMs: number): Promise<RouteView>;
   /**
-   * Addresses runs that are still ready and without an addressee to sessions that are alive and not stopping. Never gives one worker more
-   * runs of a task than the task allows. Repeatable. @returns the runs that were addressed, and the tasks for which another router has
-   * chosen since the view: none of their writes was applied, and the caller must view them again
+   * Addresses runs to sessions, if the run is still ready and unaddressed and the session is alive and not stopping. Never gives a worker
+   * more runs of a task than the task's limit per worker. Can be repeated.
+   * @returns the runs that were addressed, and the tasks for which another router has chosen since the view; for these tasks nothing was
+   * written, and the caller must read the view again
    */
   address(writes: AddressWrite[], nowMs: number): Promise<{ addressed: Set<number>; overtaken: Set<number> }>;
   /**
-   * Splits one run into `total` parts; the run itself becomes the first part. Repeatable: a part is not split again.
-   * @param addressees one for each part of a broadcast; null: each part gets one later
+   * Splits a run into `total` parts, of which the run itself becomes the first. Can be repeated, because a part is not split again.
+   * @param addressees for a broadcast, the worker of each part; null: workers are chosen later
    */
   split(runId: number, total: number, addressees: { sessionId: number; node: string }[] | null): Promise<void>;
   /**
-   * Ends a run that is still ready and without an addressee, because no worker is left that may run it: as cancelled if it had not begun,
-   * else as failed. Repeatable. @param release the release that the run is pinned to; null: the run is a part of a broadcast whose worker
-   * left
+   * Ends a run that is still ready and unaddressed, because no worker is left that may run it. Its outcome is cancelled if it had not
+   * started, else failed. Can be repeated.
+   * @param release the release that the run is pinned to; null if the run is a part of a broadcast whose worker has left
    */
   giveUp(runId: number, release: string | null, nowMs: number): Promise<void>;
   /**
-   * Takes back addressed runs that are not claimed: those of sessions that ended or are stopping, and a few of those that were due before
-   * `lateMs` and that another worker could run.
-   * @param lateMs null: take back no late runs
-   * @returns how many
+   * Withdraws runs that were addressed to a worker but not claimed: those of sessions that have ended or are stopping, and some of those
+   * that were due before `lateMs` and that another worker could run.
+   * @param lateMs null: withdraw no late runs
+   * @returns the number of withdrawn runs
    */
   withdraw(lateMs: number | null): Promise<number>;
-  /** Sessions to which runs could be addressed. */
+  /** Returns the ids of the sessions to which runs can be addressed. */
   sessions(): Promise<number[]>;
-  /** Distributes unclaimed parts again, because workers were added. @returns how many */
+  /** Distributes unclaimed parts of split runs again after workers were added. @returns the number of parts */
   spread(): Promise<number>;
-  /** Marks this session as taking no more runs; unclaimed runs addressed to it go to other workers. */
+  /** Marks a session as taking no more runs. Unclaimed runs that are addressed to it are given to other workers. */
   drain(sessionId: number): Promise<void>;
 }

@@ -26,7 +26,7 @@ const part = (runId: number, key: string | null, shard: RouteRun["shard"]): Rout
 });
 const whole = (runId: number, key: string | null = null) => part(runId, key, null);
 
-/** Lets the policy choose workers for `count` runs one after the other, as the router does. @returns the worker of each run */
+/** Chooses a worker for each of the runs, one after the other, as the router does. @returns the worker of each run */
 function place(policies: PolicyParts, view: LiveWorker[], runs: RouteRun[], turns: Turns = new Map(), seed = 7) {
   const random = seeded(seed);
   const live = view.map((one) => ({ ...one }));
@@ -222,7 +222,7 @@ describe("churn", () => {
     expect(chosen(kept("gone", false))).toBe("old");
     expect(chosen(kept("gone", false), "wait")).toBe("wait");
     expect(chosen(kept("gone", false), "fail")).toBe("fail");
-    // The workers of its release have no free slot for it now.
+    // The workers with the run's release have no free slot for it now.
     const full = { limit: { perKey: null, perWorker: 1 }, onReleaseGone: "fail" } as const;
     const busy = view.map((one) => ({ ...one, ofTask: 1 }));
     expect(choose(full, busy, kept("old", false), new Map(), seeded(7))).toBe("wait");
@@ -237,7 +237,7 @@ describe("churn", () => {
   });
 });
 
-/** Every strategy, by its type: a new strategy must state here its shares and how it reacts to changes of members. */
+/** Every routing strategy, by its type: a new strategy must be added here with the number of runs that each worker gets. */
 const strategies: Record<Route["by"], { route: Route; shares: (of: number) => number[] }> = (() => {
   const even = (of: number) => Array.from({ length: of }, () => 120 / of);
   const one = (of: number) => [120, ...Array.from({ length: of - 1 }, () => 0)];
@@ -256,7 +256,7 @@ const strategies: Record<Route["by"], { route: Route; shares: (of: number) => nu
 
 describe.each(Object.entries(strategies))("%s", (by, { route, shares }) => {
   const split = by === "broadcast" || by === "shards";
-  /** 120 runs or parts; for a broadcast, one part for each worker. */
+  /** 120 runs or parts; for a broadcast, each part belongs to one of the workers. */
   const asked = (view: LiveWorker[]) =>
     Array.from({ length: 120 }, (_, i) => {
       const key = by === "broadcast" ? (view[i % view.length]?.node ?? "") : `key-${i}`;
@@ -287,7 +287,7 @@ describe.each(Object.entries(strategies))("%s", (by, { route, shares }) => {
     near(counts(after.nodes), shares(3));
     const back = place({ route }, workers(4), asked(workers(4)), after.turns);
     near(counts(back.nodes), shares(4));
-    // No other worker can replace the worker of a pin or of a broadcast's part.
+    // A task that is pinned to a worker, and a part of a broadcast, cannot run on another worker.
     const w0 = without.filter(({ node }) => node !== "w0");
     const lost = place({ route }, w0, asked(workers(4)), after.turns).nodes.filter((node) => node === null);
     expect(lost).toHaveLength(by === "pin" ? 120 : by === "broadcast" ? 60 : 0);

@@ -1,44 +1,46 @@
 /**
- * Chooses the worker for a run: pure functions over the workers that are alive now. This module does not use the store; the conditional
- * write of the store decides whether a choice is still valid.
+ * Chooses the worker for a run by pure functions over the workers that are alive. This module does not access the store. The statement that
+ * stores a choice checks whether the choice is still valid.
  */
 import type { Random } from "../base/random.ts";
 import type { PolicyParts, Route } from "../task/policies.ts";
 
-/** A worker that lives, serves the task's group, and does not stop. */
+/** A worker that is alive, serves the task's group, and is not stopping. */
 export interface LiveWorker {
   node: string;
   sessionId: number;
   labels: Readonly<Record<string, string>>;
-  /** How many runs the worker takes at once; null: not known. */
+  /** The number of runs that the worker executes at once; null if it is not known. */
   capacity: number | null;
-  /** The number of runs that the worker has or that are addressed to it. */
+  /** The number of runs that the worker has claimed or that are addressed to it. */
   load: number;
-  /** How many of these runs belong to the task in question. */
+  /** The number of these runs that belong to the task. */
   ofTask: number;
-  /** The release of its code; null: not reported. */
+  /** The release (version) of the worker's code; null if it did not report one. */
   release: string | null;
 }
 
-/** The properties of a run that a choice depends on. */
+/** The properties of a run by which a worker is chosen. */
 export interface RouteRun {
   runId: number;
-  /** The run's limit key, or else its key; null: neither. */
+  /** The run's `limitKey`, or else its key; null if it has neither. */
   key: string | null;
-  /** The index of the run's part and the number of parts; null: the run is not split. */
+  /** For a part of a split run: the part's index and the number of parts; null if the run is not split. */
   shard: readonly [index: number, total: number] | null;
-  /** The release that the run is pinned to, see UnaddressedRun.release; null: none. */
+  /** The release that the run is pinned to, see UnaddressedRun.release; null if it is not pinned. */
   release: string | null;
-  /** True if a worker of that release is alive, or was until a short while ago. */
+  /** True if a worker with that release is alive or was alive until a short while ago. */
   releaseStands: boolean;
 }
 
-/** When each node was last given a run of a task, as a number: the higher, the later. Nodes that are gone stay in the map. */
+/** The turn at which each node last got a run of the task; a higher number is later. Nodes that have left are still in the map. */
 export type Turns = ReadonlyMap<string, number>;
 
 type Policies = Pick<PolicyParts, "route" | "labels" | "limit" | "onReleaseGone">;
 
-/** Returns the workers that may run the task: those with all of its labels; if it is pinned to a worker, only that one. */
+/**
+ * Returns the workers that may run the task: those with all labels that it requires; if the task is pinned to a worker, only that worker.
+ */
 export function eligible({ route, labels = {} }: Policies, view: readonly LiveWorker[]): LiveWorker[] {
   const wanted = Object.entries(labels);
   return view.filter(
@@ -48,7 +50,10 @@ export function eligible({ route, labels = {} }: Policies, view: readonly LiveWo
   );
 }
 
-/** @returns "wait": no worker can take the run now. "fail": no worker of its release is left, and the run may not go to another release */
+/**
+ * @returns "wait" if no worker can take the run now; "fail" if the run is pinned to a release that has no workers any more and the task's
+ * `onReleaseGone` does not permit another release
+ */
 export function choose(
   policies: Policies,
   view: readonly LiveWorker[],
@@ -76,7 +81,7 @@ function chooseOf(
   const most = policies.limit?.perWorker ?? Number.POSITIVE_INFINITY;
   const free = able.filter(({ ofTask }) => ofTask < most);
   const by = policies.route?.by ?? "least-loaded";
-  // Other strategies choose among workers with a free slot; with `hash` and `broadcast`, a run waits for its own worker.
+  // With `hash` and `broadcast`, the worker is fixed and the run waits for it; other strategies choose among workers with a free slot.
   if (by === "hash") return roomAt(byHash(able, run.key ?? String(run.runId)), free);
   if (by === "broadcast")
     return roomAt(
@@ -86,7 +91,7 @@ function chooseOf(
   return strategies[by](free, run, turns, random);
 }
 
-/** Returns the turns after a choice, in which this node has the latest turn. */
+/** Returns the turns after a run was given to this node: the node gets the latest turn. */
 export function turnTaken(turns: Turns, node: string): Map<string, number> {
   return new Map(turns).set(node, latest(turns).turn + 1);
 }
@@ -95,24 +100,24 @@ type Strategy = (free: readonly LiveWorker[], run: RouteRun, turns: Turns, rando
 
 const strategies: Record<Exclude<Route["by"], "hash" | "broadcast">, Strategy> = {
   random: (free, _run, _turns, random) => free[Math.floor(random.next() * free.length)],
-  /** The next node by name after the node that had the last turn, even if that node is gone. */
+  /** Chooses the next node in the order of names after the node with the latest turn, even if that node has left. */
   "round-robin": (free, _run, turns) => {
     const { node } = latest(turns);
     const ring = [...free].sort(byName);
     return ring.find((worker) => worker.node > node) ?? ring[0];
   },
-  /** The lowest load in relation to capacity; among equal loads, the node whose turn was longest ago. */
+  /** Chooses the node with the lowest load in relation to its capacity; among equal ones, the node whose turn is longest ago. */
   "least-loaded": (free, _run, turns) =>
     least(free, (a, b) => loadOf(a) - loadOf(b) || turnOf(turns, a) - turnOf(turns, b) || byName(a, b)),
   "least-recently-used": (free, _run, turns) =>
     least(free, (a, b) => turnOf(turns, a) - turnOf(turns, b) || byName(a, b)),
-  /** The node that had the last turn; if it is gone or full, the least loaded node, which then has the last turn. */
+  /** Chooses the node with the latest turn; if it has left or is full, the least loaded node, which is then used from now on. */
   sticky: (free, run, turns, random) =>
     free.find(({ node }) => node === latest(turns).node) ?? strategies["least-loaded"](free, run, turns, random),
   pin: (free) => free[0],
   /**
-   * Equal numbers of parts for all nodes; among equals, the node with the highest weight for the part, so that a part tends to return to
-   * the same node.
+   * Gives all nodes equally many parts. Among nodes with equal numbers, it chooses the node with the highest weight for the part, so that a
+   * part tends to return to the same node.
    */
   shards: (free, { shard }) => {
     const part = String(shard?.[0] ?? 0);
@@ -121,14 +126,14 @@ const strategies: Record<Exclude<Route["by"], "hash" | "broadcast">, Strategy> =
 };
 
 /**
- * Rendezvous hashing: a number is computed for each worker and key, and the worker with the highest number gets the key. When a worker
- * leaves, only its keys move, spread evenly over the others; when a worker joins, it gets its share from all.
+ * Rendezvous hashing: a weight is computed for each pair of worker and key, and the worker with the highest weight gets the key. When a
+ * worker leaves, only its keys move, evenly to the others; when a worker joins, it gets an equal share from all.
  */
 export function byHash(view: readonly LiveWorker[], key: string): LiveWorker | undefined {
   return least(view, (a, b) => weight(key, b.node) - weight(key, a.node) || byName(a, b));
 }
 
-/** 32 bits of FNV-1a, mixed once more, so that names that differ in one letter get independent numbers. */
+/** A 32-bit FNV-1a hash, mixed once more, so that names that differ in one letter get independent weights. */
 function weight(key: string, node: string): number {
   let hash = 0x811c9dc5;
   for (const text of [node, "\0", key]) {

@@ -2,31 +2,31 @@ import { CarillonError } from "../base/errors.ts";
 import type { Json } from "../base/json.ts";
 import { type Outcome, runUnknown } from "./run.ts";
 
-/** The end of a run. */
+/** How a run ended. */
 export interface RunEnd {
   runId: number;
-  /** null: no run with this number is known. */
+  /** null if no run with this id is known. */
   outcome: Outcome | null;
-  /** null if no row of the run was kept. */
+  /** null if no row of the run was stored. */
   task: string | null;
   result: Json;
   /** An object with `code` and `message`. */
   error: Json;
-  /** false: no row was kept, as for a success of a task with `history: "failures"`. */
+  /** False if no row of the run was stored, as for a success of a task with `history: "failures"`. */
   kept: boolean;
 }
 
 export interface EndStore {
-  /** From now on a signal announces the end of each of these runs. Repeatable. The store forgets the request after an hour. */
+  /** Requests a signal for the end of each of these runs. Can be repeated. The store deletes the request after an hour. */
   awaitEnds(runIds: number[], nowMs: number): Promise<void>;
   /**
-   * Returns the ends of those of these runs that have ended, and forgets that their ends were awaited.
-   * @param sinceMs the earliest time at which one of them may have ended
+   * Returns how those of the runs ended that have ended, and deletes the requests for their signals.
+   * @param sinceMs the earliest time at which one of these runs may have ended
    */
   ends(runIds: number[], sinceMs: number): Promise<RunEnd[]>;
 }
 
-/** @throws RUN_FAILED, RUN_CANCELLED, RUN_SKIPPED, RESULT_UNKEPT, RUN_UNKNOWN */
+/** Returns the result of a successful run. @throws RUN_FAILED, RUN_CANCELLED, RUN_SKIPPED, RESULT_UNKEPT, RUN_UNKNOWN */
 export function resultOf({ runId, outcome, task, result, error, kept }: RunEnd): Json {
   if (outcome === null) throw runUnknown(runId);
   if (outcome === "succeeded" && kept) return result;

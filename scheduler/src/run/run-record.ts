@@ -10,47 +10,50 @@ export interface EnqueueWrite {
   payload: string | null;
   dueMs: number;
   key: string | null;
-  /** The key for limits and routing by hash; null or absent: the run's key. */
+  /** The key for limits and for routing by hash; null or absent: the run's key is used. */
   limitKey?: string | null;
-  /** The run's own policies; absent or null: the task's. */
+  /** Policies that replace the task's for this run; absent or null: none. */
   overrides?: Overrides | null;
-  /** If the run has not begun by then, it ends as skipped; absent or null: it does not expire. */
+  /** The run ends as skipped if it has not started by this time; absent or null: it does not expire. */
   expiresMs?: number | null;
-  /** Labels of the run in addition to the task's; a label with the same name replaces the task's. */
+  /** The run's labels, in addition to the task's. A label with the same name replaces the task's label. */
   labels?: RunLabels | null;
-  /** A number drawn for the run in advance: if a run with this number exists, it is this run. */
+  /** An id reserved for the run. If a run with this id exists, it is this run, so nothing is created. */
   runId?: number | undefined;
-  /** The run replaces an unfinished run that has the key and has not had a try. */
+  /** True: the run replaces an unfinished run with the same key that has not had an attempt. */
   replaces?: boolean;
-  /** With `replaces`: if the run with the key has begun, this run follows it, in place of an earlier run that was to follow. */
+  /**
+   * With `replaces`: if the run with the key has already started, this run is created to follow it, and replaces an earlier run that was to
+   * follow it.
+   */
   again?: boolean;
-  /** This run stands for its key for this long, even after it has ended: see `uniqueFor`. */
+  /** For this time, an enqueue of the same key with this option finds this run, even if the run has ended: see `uniqueFor`. */
   uniqueForMs?: number;
-  /** With `replaces`: the run is due at most this long after the first enqueue that it stands for. */
+  /** With `replaces`: the run is due at most this time after the first of the enqueues that replaced each other. */
   maxWaitMs?: number;
-  /** null: the task's priority. */
+  /** null means the task's priority. */
   priority: number | null;
   source: RunSource;
-  /** The span of a traced enqueue, in the format of the traceparent header, stored with the run. */
+  /** The span of a traced enqueue, in the format of the traceparent header. It is stored with the run. */
   context?: string | undefined;
 }
 
-/** The origin of a traced run: the span that enqueued it, or a run that began it. */
+/** The origin of a traced run: the span that enqueued the run, or the span of a run that created it. */
 export interface RunOrigin {
   runId: number;
   context: string;
   createdMs: number;
-  /** True if the run continues one run or follows several. */
+  /** True if the run continues another run or follows several runs. Its trace is then linked to those runs' traces and not part of them. */
   apart: boolean;
 }
 
 export interface Enqueued {
   runId: number;
-  /** False: this is an existing run of the task, which is unfinished and has the key, or stands for the key. */
+  /** False if the run existed before: an unfinished run with the key, or an earlier run whose `uniqueFor` has not passed. */
   created: boolean;
-  /** The waiting run with the key, which ended as skipped because this run replaces it. */
+  /** The id of the waiting run with the same key, which ended as skipped because this run replaced it. */
   replaced?: number | undefined;
-  /** True if the run with the key has begun, and this run follows its end. */
+  /** True if the run with the key has already started and this run is to follow it. */
   again?: boolean | undefined;
 }
 
@@ -65,7 +68,7 @@ export interface RunRecord {
   key: string | null;
   slotMs: number | null;
   dueMs: number;
-  /** Since when the run waited only for a worker, if that is later than `dueMs`: see handling/lateness.ts. */
+  /** The time since when the run has waited only for a worker, if later than `dueMs`: see handling/lateness.ts. */
   readyMs?: number | null;
   createdMs: number;
   claimedMs: number | null;
@@ -74,13 +77,13 @@ export interface RunRecord {
   attempt: number;
   fence: number | null;
   node: string | null;
-  /** The node that the run is addressed to, while no worker has claimed it. */
+  /** The node that the run is addressed to, until a worker claims it. */
   addressee?: string | null;
   limitKey?: string | null;
   shard?: [index: number, total: number] | null;
   overrides?: Overrides | null;
   expiresMs?: number | null;
-  /** null: the run has no labels. */
+  /** null if the run has no labels. */
   labels?: RunLabels | null;
   payload: Json;
   progress: Json;
@@ -101,7 +104,7 @@ export interface AttemptRecord {
 
 export interface LogLine {
   runId: number;
-  /** For a store that must check whether the writer of the line has the run. */
+  /** The fence of the writer's claim, for a store that must check whether the writer has the run. */
   fence?: number;
   attempt: number;
   atMs: number;
@@ -110,23 +113,23 @@ export interface LogLine {
   fields: Json;
 }
 
-/** Properties by which lists of runs can be filtered, in addition to task and state. */
+/** Conditions for lists of runs, in addition to task and state. */
 export interface RunMatch {
-  /** The group of the run's task. */
+  /** Only runs of tasks in this group. */
   group?: string;
-  /** The run's task is in one of these namespaces. */
+  /** Only runs of tasks in one of these namespaces. */
   namespaces?: readonly string[];
-  /** Allowed only together with a task, because a key is unique only among the unfinished runs of a task. */
+  /** Only permitted together with a task, because a key is unique only among the unfinished runs of a task. */
   key?: string;
   source?: RunSource;
-  /** The run has all of these labels. */
+  /** Only runs that have all of these labels. */
   labels?: RunLabels;
 }
 
 export interface RunFilter extends RunMatch {
   task?: string;
   states?: (LiveState | Outcome)[];
-  /** Ended or due at or after this time. */
+  /** Only ended runs that ended, and live runs that are due, at or after this time. */
   sinceMs?: number;
   limit: number;
 }

@@ -5,11 +5,11 @@ import type { AttemptRecord, Enqueued, EnqueueWrite, LogLine, RunFilter, RunOrig
 
 export interface RunStore extends EndStore {
   /**
-   * Makes runs. Repeatable: the runs' numbers are drawn first, so a second try recognises its own runs.
-   * @param local takes the runs that are due at once
-   * @param drawn if empty, receives the runs' numbers, in the order of `writes`. If it is passed again with all or some of the same writes,
-   * runs that already exist are returned: after a failed call it is unknown whether that call made them
-   * @param signal once aborted, the call is not repeated while the store is away: the next failure is thrown
+   * Creates runs. Can be repeated: the runs' ids are reserved first, so a second attempt recognises the runs of the first.
+   * @param local claims those of the runs that are due at once for a worker in this process
+   * @param drawn if empty, it receives the runs' ids in the order of `writes`. If it is passed again with all or some of the same writes,
+   * existing runs are returned, because after a failed call it is unknown whether the runs were created
+   * @param signal once aborted, the call is not repeated while the store is unreachable; the next error is thrown
    */
   enqueue(
     writes: EnqueueWrite[],
@@ -19,47 +19,54 @@ export interface RunStore extends EndStore {
     signal?: AbortSignal,
   ): Promise<Enqueued[]>;
   /**
-   * Enqueues a run that replaces the waiting run of its key, or stands for its key for a time: see `EnqueueWrite`. If a run with the key
-   * has had a try, is held by a worker, or stands for the key, no run is made and that run is returned. Repeated until the store answers,
-   * like `enqueue`.
+   * Enqueues a run that replaces the waiting run with its key, or that keeps its key for a period (`uniqueFor`): see `EnqueueWrite`. If the
+   * run with the key has had an attempt, is claimed by a worker, or still has the key by `uniqueFor`, that run is returned and none is
+   * created. Repeated until the store responds, like `enqueue`.
    */
   enqueueReplacing(write: EnqueueWrite, nowMs: number, signal?: AbortSignal): Promise<Enqueued>;
-  /** Resolves when the other processes have been sent a signal for everything that this process has enqueued and committed by now. */
+  /** Resolves once other processes have been sent signals for all runs that this process has enqueued and committed so far. */
   announced(): Promise<void>;
-  /** Returns the origins of the given runs; runs enqueued without a trace context are left out. */
+  /** Returns the origins of these runs. Runs that were enqueued without a trace context are left out. */
   origins(runIds: number[]): Promise<RunOrigin[]>;
   /**
-   * Stores the spans of runs that follow from these spans. Tries once. Leaves out a span whose claim is no longer valid.
-   * @param sessionId the session that must hold the claims
-   * @returns the runs whose spans were stored
+   * Stores trace spans of runs, so that runs that they create later can be linked to them. Sends only one statement, without repetition,
+   * and leaves out spans whose claim is not valid any more.
+   * @param sessionId the session to which the claims must belong
+   * @returns the ids of the runs whose spans were stored
    */
   leaveSpans(
     spans: { runId: number; fence: number; context: string }[],
     nowMs: number,
     sessionId?: number,
   ): Promise<Set<number>>;
-  /** @throws OPTION_INVALID: the client has no open transaction, or belongs to another database */
+  /** @throws OPTION_INVALID if the client has no open transaction, or is connected to another database */
   requireTransaction(client: SqlClient): Promise<void>;
-  /** The same inside the caller's transaction. @param places "later": the caller settles the gates of held runs itself, after the call */
+  /**
+   * Enqueues a run inside the caller's transaction.
+   * @param places "later": the caller itself assigns free slots of concurrency to held runs, after the call
+   */
   enqueueIn(client: SqlClient, write: EnqueueWrite, nowMs: number, places?: "later"): Promise<Enqueued>;
-  /** @returns "cancelled" at once if no worker has the run; "asked" if its worker must stop it; @throws RUN_UNKNOWN, RUN_STATE */
-  /** @param by the caller, if the request comes from one: recorded in the audit */
+  /**
+   * @returns "cancelled" if no worker has the run, so that it has ended; "asked" if its worker must stop it
+   * @throws RUN_UNKNOWN, RUN_STATE
+   */
+  /** @param by the user or program that requested the cancellation; it is recorded in the audit log */
   cancel(runId: number, why: string, nowMs: number, by?: string): Promise<"cancelled" | "asked">;
-  /** Ends the runs that had not begun when they expired, except runs that workers have claimed. @returns how many */
+  /** Ends the runs that have not started before their expiry, except runs that are claimed. @returns the number of ended runs */
   endExpired(nowMs: number): Promise<number>;
-  /** Drops the keys for which no run stands any more. */
+  /** Deletes the records of keys whose `uniqueFor` has passed. */
   forgetKeys(nowMs: number): Promise<void>;
-  /** Returns those of these runs whose worker has not answered a recall yet. */
+  /** Returns those of these runs whose worker has not responded to a recall yet. */
   recallsOpen(runIds: number[]): Promise<number[]>;
   find(runId: number): Promise<RunRecord>;
-  /** Works for a removed task too. @throws TASK_UNKNOWN: no task of that name ever existed */
+  /** Returns runs of a task, even of one that has been removed. @throws TASK_UNKNOWN if no task with that name ever existed */
   list(filter: RunFilter): Promise<RunRecord[]>;
   attempts(runId: number): Promise<AttemptRecord[]>;
   logs(runId: number, limit: number): Promise<LogLine[]>;
   /**
-   * Writes log lines. A line that is more than a day old is stored with a time of a day ago, because retention may have dropped the
-   * partition of an earlier day.
-   * @param sessionId if given, a line is left out unless this session's worker is known to hold the claim with the line's run and fence
+   * Writes log lines. The time of a line older than a day is stored as one day ago, because retention may have dropped the partition of the
+   * earlier day.
+   * @param sessionId if given, a line is left out unless this session has the claim with the line's run and fence
    * @returns the lines that were left out
    */
   writeLogs(lines: LogLine[], nowMs: number, sessionId?: number): Promise<LogLine[]>;

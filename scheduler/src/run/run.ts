@@ -1,11 +1,10 @@
 import { CarillonError } from "../base/errors.ts";
 
 /**
- * The states of a run in the store. `held`: waits for a slot under the task's overlap policy. `paused`: an enqueued run of a paused task.
- * `ready`: claimable once due. `claimed`: a worker has it. `undecided`: its worker was lost, and its task leaves the decision to an
- * operator; the run does not start meanwhile. The others are ends; an ended run moves from the live table to history. Exception:
- * `withdrawn` is the end of a planned slot that an edit or a pause took back before its time; that slot never came due, so no record of it
- * remains.
+ * The states of a run in the store. `held`: waits for a slot of concurrency under the task's overlap policy. `paused`: enqueued while its
+ * task is paused. `ready`: can be claimed once due. `claimed`: a worker has it. `undecided`: its worker was lost, and an operator must
+ * decide whether it is retried. All others are outcomes; a run that has ended moves from the live table to the history table. Exception:
+ * `withdrawn` is a planned slot that an edit or a pause took back before it was due. No record of it remains.
  */
 export const liveStates = ["held", "paused", "ready", "claimed", "undecided"] as const;
 export type LiveState = (typeof liveStates)[number];
@@ -14,13 +13,15 @@ export type Outcome = (typeof outcomes)[number];
 export type RunState = LiveState | Outcome | "withdrawn";
 
 /**
- * How a run was made. `child`: spawned by a run; `after`: follows one or more runs; `chain`: continues one run; `join`: follows all
- * children of one run.
+ * How a run was created. `slot`: by a schedule; `enqueue`: by a program; `manual`: by hand; `child`: spawned by a run; `after`: follows
+ * runs of other tasks; `chain`: continues one run; `join`: follows all children of one run.
  */
 export const runSources = ["slot", "enqueue", "manual", "child", "after", "chain", "join"] as const;
 export type RunSource = (typeof runSources)[number];
 
-/** A key is unique only within its task, and the indexes of runs begin with the task. */
+/**
+ * Creates the error for a filter with a key but without a task. A key is unique only within its task, and the indexes begin with the task.
+ */
 export const keyNeedsTask = (): CarillonError =>
   new CarillonError("OPTION_INVALID", "runs are listed by a key within one task only", {
     hint: "Add the task whose run has the key.",

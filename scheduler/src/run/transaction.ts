@@ -44,7 +44,7 @@ export interface PostgresJsTransaction {
   savepoint(name: string, work: never): Promise<unknown>;
 }
 
-/** A transaction that the caller has begun on the store's database, as an object of the caller's library. */
+/** A transaction that the caller has begun on the store's database, in the form of the caller's library. */
 export type Transaction =
   | SqlClient
   | DrizzleTransaction
@@ -55,14 +55,14 @@ export type Transaction =
   | PrismaTransaction
   | PostgresJsTransaction;
 
-/** The properties by which a library's object is recognised. */
+/** An object whose properties are tested to recognise the library that it comes from. */
 type Parts = Record<string, unknown>;
 
 const clients = new WeakMap<object, SqlClient>();
 
 /**
- * Returns an object with pg's `query` for a transaction of any of these libraries; for the same transaction always the same object.
- * @param what the option's name in the error
+ * Returns an object with pg's method `query` for a transaction of any of these libraries; always the same object for the same transaction.
+ * @param what the option's name in error messages
  * @throws OPTION_INVALID for a pool, and for a connection without a transaction, whose statements would be committed one by one
  */
 export function clientOf(what: string, given: unknown): SqlClient {
@@ -76,7 +76,7 @@ export function clientOf(what: string, given: unknown): SqlClient {
 }
 
 function clientIn(what: string, given: Parts): SqlClient {
-  // Objects of TypeORM have query() too, but its result differs from that of pg.
+  // Tested before `query()`, which objects of TypeORM have too, but with another result than pg's.
   if ("isTransactionActive" in given) return ofTypeOrm(what, given as unknown as TypeOrmRunner);
   if ("createQueryRunner" in given || "queryRunner" in given)
     return ofTypeOrm(what, given.queryRunner as TypeOrmRunner | undefined);
@@ -93,8 +93,8 @@ function clientIn(what: string, given: Parts): SqlClient {
 }
 
 /**
- * A pool has query() too, and runs each statement on any of its connections. A pool is recognised by its counts of connections, which no
- * client has.
+ * Accepts a client of pg, but refuses a pool. A pool has `query()` too, but runs each statement on any of its connections. Only a pool has
+ * counts of connections.
  */
 function ofPg(what: string, given: Parts): SqlClient {
   const isPool = [given.totalCount, given.idleCount, given.waitingCount].every((count) => typeof count === "number");
@@ -123,7 +123,7 @@ function ofTypeOrm(what: string, runner: TypeOrmRunner | undefined): SqlClient {
 function ofKysely(what: string, given: Parts): SqlClient {
   if (given.isTransaction !== true) throw notBegun(what, "db.transaction().execute() passes to your function");
   const { executeQuery } = given as { executeQuery: (query: object) => Promise<{ rows: Record<string, unknown>[] }> };
-  // The same object as CompiledQuery.raw() of Kysely returns.
+  // `executeQuery` receives the same object as Kysely's CompiledQuery.raw() returns.
   return {
     query: (text, values = []) =>
       executeQuery.call(given, {
@@ -138,11 +138,11 @@ function ofKysely(what: string, given: Parts): SqlClient {
 function ofKnex(what: string, given: Parts): SqlClient {
   if (given.isTransaction !== true) throw notBegun(what, "knex.transaction() passes to your function");
   const { client } = given as { client: { acquireConnection(): Promise<SqlClient> } };
-  // The transaction's single connection, a client of pg, because knex.raw() would treat each `?` in a statement as a placeholder.
+  // Uses the transaction's connection, which is a client of pg, because knex.raw() would treat each `?` in a statement as a placeholder.
   return { query: async (text, values) => (await client.acquireConnection()).query(text, values) };
 }
 
-/** The transaction inside is one of Knex (version 6) or of Kysely (version 7). */
+/** MikroORM's transaction contains a transaction of Knex (MikroORM 6) or of Kysely (MikroORM 7). */
 function ofMikroOrm(what: string, given: MikroOrmTransaction): SqlClient {
   const context = given.getTransactionContext();
   if (!context) throw notBegun(what, "em.transactional() passes to your function");
@@ -150,7 +150,7 @@ function ofMikroOrm(what: string, given: MikroOrmTransaction): SqlClient {
 }
 
 function ofPrisma(what: string, given: Parts): SqlClient {
-  // Only the client itself has $connect; the transaction does not.
+  // Only Prisma's client has $connect; a transaction does not.
   if (typeof given.$connect === "function") throw notBegun(what, "prisma.$transaction() passes to your function");
   const tx = given as unknown as PrismaTransaction;
   return {
@@ -163,11 +163,11 @@ function ofPrisma(what: string, given: Parts): SqlClient {
   };
 }
 
-/** Prisma gives each bigint as a BigInt. */
+/** Converts bigint values to numbers, because Prisma returns a BigInt for PostgreSQL's bigint. */
 const plain = (value: unknown): unknown =>
   typeof value === "bigint" ? Number(value) : Array.isArray(value) ? value.map(plain) : value;
 
-/** Rejects with PostgreSQL's message and SQLSTATE, as pg does: Prisma's own error contains both. */
+/** Throws an error with PostgreSQL's message and SQLSTATE, as pg does; Prisma's error contains both. */
 function asOfPg(error: {
   meta?: { driverAdapterError?: { cause?: { originalCode?: string; originalMessage?: string } } };
 }): never {
@@ -175,7 +175,7 @@ function asOfPg(error: {
   throw code === undefined ? error : Object.assign(new Error(message, { cause: error }), { code });
 }
 
-/** The id of PostgreSQL's type `unknown`: the server then infers the type that the statement needs. */
+/** The OID of PostgreSQL's type `unknown`, for which the server infers the type that the statement needs. */
 const unknownType = 705;
 
 function ofPostgresJs(what: string, given: Parts): SqlClient {
@@ -184,7 +184,7 @@ function ofPostgresJs(what: string, given: Parts): SqlClient {
     unsafe(text: string, values: unknown[]): PromiseLike<Record<string, unknown>[]>;
     typed(value: unknown, type: number): unknown;
   };
-  /** Strings are sent unchanged, because postgres.js would encode a string that already is JSON once more. */
+  /** Sends strings unchanged, because postgres.js would encode a string that is already JSON a second time. */
   const sentAs = (value: unknown) =>
     Array.isArray(value) || typeof value === "string"
       ? sql.typed(Array.isArray(value) ? arrayText(value) : value, unknownType)
@@ -192,7 +192,7 @@ function ofPostgresJs(what: string, given: Parts): SqlClient {
   return { query: async (text, values = []) => ({ rows: [...(await sql.unsafe(text, values.map(sentAs)))] }) };
 }
 
-/** Formats a list as text in PostgreSQL's array format. */
+/** Formats an array as text in PostgreSQL's array format. */
 const arrayText = (values: readonly unknown[]) =>
   `{${values.map((value) => (value === null ? "NULL" : `"${String(value).replace(/["\\]/g, "\\$&")}"`)).join(",")}}`;
 

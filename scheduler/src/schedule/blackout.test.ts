@@ -16,7 +16,7 @@ const nightly = (given: Partial<BlackoutWindow & { from: string }> = {}) =>
 const minute = 60_000;
 const endOfWindow = (window: BlackoutWindow, ms: number) => occurrenceAt(window, ms)?.endMs ?? null;
 
-/** The minutes of the day and the weekday on a clock in the zone, computed by the runtime. */
+/** Returns the minutes since midnight and the weekday on a clock in the zone, computed by the runtime instead of the code under test. */
 function wall(zone: string, ms: number): { minutes: number; weekday: number } {
   const parts = new Intl.DateTimeFormat("en-US", {
     timeZone: zone,
@@ -64,7 +64,7 @@ describe("a blackout window", () => {
         ({ entered }) => entered > 0 && entered < dayMs,
       );
       for (const { from: at, entered, offset } of gaps) {
-        // If clocks go back on an adjacent day, a special rule applies, so such days are excluded here.
+        // A clock change with another one within three days is left out, because another rule applies when clocks go back.
         if ([...zone.transitions(at - 3 * dayMs, at + 3 * dayMs)].length > 1) continue;
         const end = (((at + offset) % dayMs) / minute) | 0;
         const inGap = end - Math.ceil((chance.next() * entered) / minute);
@@ -120,7 +120,7 @@ describe("a blackout window", () => {
   });
 
   it("goes by the wall where clocks change, too", () => {
-    // On 29 March 2026 in Berlin, clocks jump from 02:00 to 03:00, so the window from 22:00 to 06:00 is an hour shorter.
+    // On 29 March 2026 in Berlin, clocks go forward from 02:00 to 03:00, so the window from 22:00 to 06:00 is an hour shorter.
     expect(endOfWindow(nightly(), utc("2026-03-28T21:00:00"))).toBe(utc("2026-03-29T04:00:00"));
     expect(endOfWindow(nightly(), utc("2026-03-29T04:00:00"))).toBeNull();
     expect(endOfWindow(nightly(), utc("2026-10-24T20:00:00"))).toBe(utc("2026-10-25T05:00:00"));
@@ -133,7 +133,7 @@ describe("a blackout window", () => {
         const end = endOfWindow(window, utc(`2026-11-01T${time}:00`));
         return end === null ? null : new Date(end).toISOString().slice(11, 16);
       });
-    // On 1 November 2026 in New York, clocks go back to 01:00 at 06:00Z.
+    // On 1 November 2026 in New York, clocks go back from 02:00 to 01:00 at 06:00Z.
     const short = newYork("01:30", "01:45");
     expect(ends(short, "05:29", "05:35", "05:45", "06:29", "06:35", "06:45")).toEqual([
       null,

@@ -1,19 +1,19 @@
 /**
- * Blackout windows: times in which slots of a task do not start. A slot that would become due in a window is skipped, or runs at the
- * window's end. Only slots are held back, not enqueued runs, retries, or runs that wait for a concurrency limit.
+ * Blackout windows: times in which slots of a task do not start. A slot that is due in a window is skipped, or runs at the window's end.
+ * Windows apply only to slots, not to enqueued runs, retries, or runs that wait for a concurrency limit.
  */
 import { beginOf, dayMs, localDayOf } from "./calendar.ts";
 import type { Judgement } from "./schedule.ts";
 import { zoneOf } from "./zone.ts";
 
-/** A window in a task's definition. The end is exclusive. */
+/** A window in a task's definition. Its end is exclusive. */
 export type BlackoutWindow =
   | {
-      /** Local times of day, such as "22:00"; a window whose end is not after its beginning continues past midnight. */
+      /** Local times of day, such as "22:00". If `to` is not later than `from`, the window ends on the next day. */
       from: string;
       to: string;
       zone: string;
-      /** The days on which the window begins, 0 (Sunday) to 6; null: every day. */
+      /** The weekdays on which the window begins, from 0 (Sunday) to 6; null: every day. */
       days: number[] | null;
       then: "skip" | "delay";
     }
@@ -23,7 +23,7 @@ export type BlackoutWindow =
       then: "skip" | "delay";
     };
 
-/** A slot that windows would delay by more than this is skipped. */
+/** A slot is skipped if windows would delay it by more than this time, in ms. */
 const delayedMaxMs = 366 * dayMs;
 
 export const minutesOf = (text: string): number => Number(text.slice(0, 2)) * 60 + Number(text.slice(3, 5));
@@ -33,7 +33,7 @@ interface Occurrence {
   endMs: number;
 }
 
-/** The occurrence of the window that contains the instant; null if none does. */
+/** Returns the occurrence of the window that contains the instant; null if there is none. */
 export function occurrenceAt(window: BlackoutWindow, ms: number): Occurrence | null {
   if ("fromMs" in window)
     return ms >= window.fromMs && ms < window.toMs ? { startMs: window.fromMs, endMs: window.toMs } : null;
@@ -41,14 +41,14 @@ export function occurrenceAt(window: BlackoutWindow, ms: number): Occurrence | n
   const [from, to] = [minutesOf(window.from), minutesOf(window.to)];
   const span = zone.at(ms);
   const today = localDayOf(zone, ms);
-  // The occurrence began today, or it began yesterday and continues past midnight.
+  // The occurrence began today, or yesterday if the window ends on the next day.
   for (const day of to <= from ? [today - 1, today] : [today]) {
     if (window.days !== null && !window.days.includes((((day + 4) % 7) + 7) % 7)) continue;
     const first = day * dayMs + from * 60_000;
     const last = (to <= from ? day + 1 : day) * dayMs + to * 60_000;
     const [startMs, endMs] = [beginOf(zone, first), beginOf(zone, last)];
     if (ms >= startMs && ms < endMs) return { startMs, endMs };
-    // `startMs` and `endMs` use the first pass of a repeated hour; in the second pass the window applies again.
+    // `startMs` and `endMs` are in the first pass of a repeated hour. The window applies again in the second pass.
     const again = { startMs: Math.max(span.from, first - span.offset), endMs: last - span.offset };
     if (ms < span.from - span.entered && ms >= again.startMs && ms < again.endMs) return again;
   }
@@ -61,20 +61,20 @@ const wordsOf = (window: BlackoutWindow) =>
     : `blackout ${window.from} to ${window.to} ${window.zone}`;
 
 /**
- * Cache of the step from each instant. The end of one window that delays may be in the next window, and each step of a long chain is
- * computed once.
+ * Caches, for each instant, which window contains it and when that window ends. The end of a delaying window may be in the next window, so
+ * slots can be delayed along a long chain of windows; with the cache, each link is computed only once.
  */
 export type Steps = Map<number, Step>;
 
 interface Step {
-  /** The last window that contains the instant; the first window with `skip` takes precedence. undefined: no window contains it. */
+  /** The window that contains the instant: the first one with `skip`, or else the last one that delays. undefined if none contains it. */
   window: BlackoutWindow | undefined;
   endMs: number;
 }
 
 /**
- * A chain of more windows than this is cached: if windows follow each other without gaps, each judgement would otherwise follow the chain
- * for a year.
+ * The number of windows in a chain that are computed without the cache. If windows follow each other without gaps, each judgement would
+ * otherwise follow the chain for a year.
  */
 const shortRow = 16;
 const stepsKept = 2_000;
@@ -102,7 +102,8 @@ function rememberedStep(steps: Steps, windows: readonly BlackoutWindow[], at: nu
 }
 
 /**
- * Returns the instant up to which later due times are in the same windows. Further windows that begin and end before it only add to these.
+ * Returns the instant before which all due times from `dueMs` on are in the same windows as `dueMs`. Windows that both begin and end within
+ * that time are ignored, because they only add to these windows.
  */
 function heldAlike(windows: readonly BlackoutWindow[], dueMs: number): number {
   const held = windows.map((window) => occurrenceAt(window, dueMs));
@@ -112,8 +113,8 @@ function heldAlike(windows: readonly BlackoutWindow[], dueMs: number): number {
 }
 
 /**
- * Judges a run that is due at `dueMs`; returns undefined if no window contains that time. A window with `skip` takes precedence over
- * windows that delay. If the run is skipped, runs due before `untilMs` are skipped as well.
+ * Decides about a run that is due at `dueMs`; returns undefined if no window contains that time. A window with `skip` takes precedence over
+ * windows that delay. If the run is skipped, runs that are due before `untilMs` are skipped as well.
  */
 export function blackedOut(
   windows: readonly BlackoutWindow[],

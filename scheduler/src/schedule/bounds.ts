@@ -1,22 +1,22 @@
-/** A schedule's bounds: its first moment, its last moment, and the most slots. */
+/** The bounds of a schedule: the earliest and the latest time of a slot, and the maximum number of slots. */
 import { instant, instantOf, show, time, wrong } from "./given.ts";
 
-/** Which slots of a schedule are kept. */
+/** Limits the slots of a schedule. */
 export interface Bounds {
   /** The schedule has no slot before this time. */
   fromMs?: number;
-  /** The schedule has no slot after this time; a slot at this very time is the last one. */
+  /** The schedule has no slot after this time; a slot exactly at this time is still included. */
   untilMs?: number;
-  /** The most slots, counted from `fromMs`. */
+  /** The maximum number of slots, counted from `fromMs`. */
   times?: number;
 }
 
 export interface BoundOptions {
   /** The schedule has no slot before this time: a Date, epoch milliseconds, or ISO 8601 with an offset or Z. Default: none. */
   from?: Date | number | string;
-  /** The schedule has no slot after this time; a slot at this very time is the last one. Default: none. */
+  /** The schedule has no slot after this time; a slot exactly at this time is still included. Default: no end. */
   until?: Date | number | string;
-  /** The most slots, counted from `from`, including slots that are skipped or missed. Default: no limit. */
+  /** The maximum number of slots, counted from `from`; slots that are skipped or missed count too. Default: no limit. */
   times?: number;
 }
 
@@ -30,7 +30,7 @@ export const givenBounds = ({ from, until, times }: Partial<Record<"from" | "unt
 
 export const boundNames = ["fromMs", "untilMs", "times"] as const;
 export const mostTimes = 1_000_000_000;
-/** The most slots that are iterated to find the last one. */
+/** The maximum `times` for schedules whose last slot is found by computing every slot. */
 export const mostTimesOfCron = 10_000;
 
 export function boundsOf(given: Partial<Record<keyof Bounds, unknown>>, most: number): Bounds {
@@ -53,20 +53,20 @@ export const boundsIn = ({ fromMs, untilMs, times }: { [name in keyof Bounds]?: 
   ...(times === undefined ? {} : { times }),
 });
 
-/** A schedule without bounds. */
+/** The schedule that the bounds are applied to. */
 interface Unbounded {
   next(afterMs: number): number | null;
   previous(beforeMs: number): number | null;
   words(): string;
 }
 
-/** The time of the last possible slot. @param everyMs the period of an interval; undefined: the slots are iterated */
+/** Returns the time of the last possible slot. @param everyMs the period of an interval; undefined: the slots are computed one by one */
 export function lastOf(base: Unbounded, everyMs: number | undefined, { fromMs = 0, untilMs, times }: Bounds): number {
   if (times === undefined) return untilMs ?? Number.POSITIVE_INFINITY;
   let last = base.next(fromMs - 1);
   if (last !== null && everyMs !== undefined) return last + (times - 1) * everyMs;
   for (let more = times - 1; more > 0 && last !== null; more--) last = base.next(last);
-  // The schedule has fewer slots than `times`, because its years end before.
+  // null: the schedule has fewer slots than `times`, because the supported years end first, so no bound is needed.
   return last ?? Number.POSITIVE_INFINITY;
 }
 
@@ -75,7 +75,7 @@ export const boundsKey = (bounds: Bounds): string => {
   return Object.keys(within).length === 0 ? "" : `|${JSON.stringify(within)}`;
 };
 
-/** The slots of another schedule from one moment to another, or its first `times` slots. */
+/** A schedule with the slots of another schedule that are within the bounds. */
 export class BoundedSchedule {
   readonly #base: Unbounded;
   readonly #bounds: Bounds;

@@ -1,6 +1,7 @@
 /**
- * The schedule kind `interval`: every n days, weeks, months or years of the calendar, on certain days of the period, at certain times of
- * day. It counts from the period of its anchor, in both directions, so that all nodes agree and none needs to store a count.
+ * The schedule kind `interval`: every n days, weeks, months or years of the calendar, on certain days of that period and at certain times
+ * of day. Periods are counted from the period that contains the anchor, forwards and backwards, so all nodes compute the same slots without
+ * storing a count.
  */
 import { limits } from "../base/limits.ts";
 import { type Bounds, boundNames, boundsOf, givenBounds, mostTimesOfCron } from "./bounds.ts";
@@ -47,16 +48,16 @@ export type IntervalSpec = {
   count: number;
   unit: PeriodUnit;
   /**
-   * The days within a period; not used if the period is a day. In a week "MON"; in a month 1 to 31, "last", "TUE#2", "FRIL"; in a year
-   * "02-29".
+   * The days of a period; absent if the period is a day. For a week: "MON". For a month: 1 to 31, "last", "TUE#2" (second Tuesday), "FRIL"
+   * (last Friday). For a year: "02-29".
    */
   on?: (number | string)[];
   /** Times of day, such as "09:00". */
   at: string[];
   zone: string;
-  /** A local date; the period that contains it has slots. */
+  /** A local date. The period that contains this date has slots. */
   anchor: string;
-  /** In a month that lacks the day: use its last day, or none. Only set where `on` contains such a day. */
+  /** For a month that lacks the day: "last" uses the month's last day, "skip" uses no day. Set only if `on` contains such a day. */
   monthEnd?: (typeof monthEnds)[number];
   gap: GapPolicy;
   overlap: FoldPolicy;
@@ -70,12 +71,12 @@ const mostCount = 10_000;
 const mostAt = 100;
 const weekdayCodes = ["MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN"] as const;
 
-/** The anchor of schedules with neither `anchor` nor `from`: Monday, 5 January 1970. */
+/** The anchor of a schedule with neither `anchor` nor `from`: Monday, 5 January 1970. */
 const usualAnchor = "1970-01-05";
 
 const calendarPeriod = /^\s*(\d{1,5})?\s*(day|week|month|quarter|year)s?\s*$/i;
 
-/** Reads a text such as "2 weeks" into its count and unit; null: another kind of period, such as "14d" of elapsed time. */
+/** Parses a period such as "2 weeks" into count and unit; returns null for other texts, such as "14d", which is elapsed time. */
 export function calendarPeriodOf(text: unknown): { count: number; unit: PeriodUnit } | null {
   const [, count = "1", unit] = (typeof text === "string" && calendarPeriod.exec(text)) || [];
   if (unit === undefined) return null;
@@ -86,7 +87,8 @@ export function calendarPeriodOf(text: unknown): { count: number; unit: PeriodUn
 }
 
 /**
- * @param options the options of `every`, unchecked
+ * Makes a spec of the kind `interval` from the options of `every`.
+ * @param options unvalidated
  * @throws SCHEDULE_INVALID, ZONE_UNKNOWN, SLOT_TOO_FAR, DURATION_INVALID
  */
 export function calendarEvery(period: { count: number; unit: PeriodUnit }, options: unknown): IntervalSpec {
@@ -112,11 +114,11 @@ export function calendarEvery(period: { count: number; unit: PeriodUnit }, optio
 const dateOfInstant = (ms: number, zone: unknown): string =>
   dayText(Math.floor((ms + zoneOf(zone ?? "UTC").at(ms).offset) / dayMs));
 
-/** The text of a period, such as "2 weeks". */
+/** Formats a period, such as "2 weeks". */
 export const calendarPeriodText = ({ count, unit }: { count: number; unit: PeriodUnit }): string =>
   `${count} ${unit}${count === 1 ? "" : "s"}`;
 
-/** @throws SCHEDULE_INVALID, ZONE_UNKNOWN, SLOT_TOO_FAR */
+/** Validates a spec. @throws SCHEDULE_INVALID, ZONE_UNKNOWN, SLOT_TOO_FAR */
 export function intervalSpec(value: unknown): IntervalSpec {
   const given = only(value, "interval", names);
   const unit = oneOf("unit", given.unit, periodUnits);
@@ -160,11 +162,11 @@ export function intervalSpec(value: unknown): IntervalSpec {
   return spec;
 }
 
-/** @param from a local time, in ms */
+/** Returns the default anchor. @param from the schedule's start as a local time, in ms */
 const usualAnchorOf = (from: number | undefined): string =>
   from === undefined ? usualAnchor : dayText(Math.floor(from / dayMs));
 
-/** @param from a local time, in ms */
+/** Returns the default time of day. @param from the schedule's start as a local time, in ms */
 const usualAtOf = (from: number | undefined): string =>
   from === undefined ? "00:00" : clockText(Math.floor((((from % dayMs) + dayMs) % dayMs) / 1000));
 
@@ -205,7 +207,10 @@ const onHints: { [unit in PeriodUnit]: string } = {
   year: 'Give a date such as "04-15". For days of the week say "12 months", with an anchor in that month.',
 };
 
-/** @param anchorDay the day that is used if no day is given; null: there is no anchor */
+/**
+ * Validates the days of a period.
+ * @param anchorDay the day number of the anchor, whose day is used if none is given; null if there is no anchor
+ */
 function daysGiven(unit: PeriodUnit, given: unknown, anchorDay: number | null): (number | string)[] | null {
   if (unit === "day") {
     if (given === undefined) return null;
@@ -231,7 +236,7 @@ function dayOfAnchor(unit: PeriodUnit, day: number): number | string {
   return unit === "month" ? new Date(day * dayMs).getUTCDate() : dayText(day).slice(5);
 }
 
-/** Sort order of days: numbers first, then weekdays from Monday. */
+/** Returns the sort key of a day: numbers first, then "last" and dates, then weekdays from Monday. */
 function orderOf(day: number | string): number {
   if (typeof day === "number") return day;
   const weekday = (weekdayCodes as readonly string[]).indexOf(day.slice(0, 3));
@@ -268,7 +273,12 @@ function intervalTimes({ count, unit, on = [], at, anchor, monthEnd }: IntervalS
   return new PeriodicTimes({ unit, count, anchorDay: anchorOf(anchor), weekStart: 0 }, daysOf, at.map(secondOf));
 }
 
-/** @param first the first day of the period @param end the day after its last day @returns null: the period lacks that day */
+/**
+ * Returns the day number of a day in a period; null if the period lacks the day.
+ * @param first the first day of the period
+ * @param end the day after the period's last day
+ * @param clamps true: the last day of the month is returned for a day that the month lacks
+ */
 function dayIn(unit: PeriodUnit, on: number | string, first: number, end: number, clamps: boolean): number | null {
   if (unit === "year") {
     const text = String(on);
@@ -291,7 +301,7 @@ export class IntervalSchedule {
   readonly #spec: IntervalSpec;
   readonly #zone: Zone;
   readonly #times: LocalTimes;
-  /** @param spec as `intervalSpec` returns it */
+  /** @param spec a validated spec, as returned by `intervalSpec` */
   constructor(spec: IntervalSpec) {
     this.#spec = spec;
     this.#zone = zoneOf(spec.zone);
@@ -308,7 +318,7 @@ export class IntervalSchedule {
   }
 }
 
-/** For example "every 2 weeks on Mondays at 09:00, Europe/Berlin, counted from 2026-03-16". */
+/** Describes a spec, for example "every 2 weeks on Mondays at 09:00, Europe/Berlin, counted from 2026-03-16". */
 function intervalWords({ count, unit, on = [], at, zone, anchor, monthEnd }: IntervalSpec): string {
   const often = count === 1 ? `every ${unit}` : `every ${count} ${unit}s`;
   const days = on.length === 0 ? "" : ` on ${list(on.map((day) => dayWords(unit, day)))}`;

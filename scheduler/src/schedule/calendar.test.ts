@@ -24,7 +24,7 @@ const utc = (text: string) => Date.parse(`${text}Z`);
 
 const clocks = new Map<string, Intl.DateTimeFormat>();
 
-/** The local day and time of an instant, computed by the runtime instead of by the code under test. */
+/** Returns the local day and time of an instant, computed by the runtime instead of by the code under test. */
 function wall(zone: string, ms: number): { day: number; time: number } {
   const clock =
     clocks.get(zone) ??
@@ -47,7 +47,7 @@ function wall(zone: string, ms: number): { day: number; time: number } {
   };
 }
 
-/** The expected result: every slot of a wide range, moved one by one by counting days; slots at one instant count as one. */
+/** Computes the expected result naively: moves every slot of a wide range by counting days; slots at one instant count once. */
 function naive(
   base: Schedule,
   rule: CalendarRule,
@@ -66,7 +66,8 @@ function naive(
     while (!runs(target)) target += rule.otherwise === "next" ? 1 : -1;
     if (target === day) moved.add(slot);
     else {
-      // Found by search: the first instant near there whose local time is that time; in a gap, it is later by the gap's length.
+      // Searches for the first instant in the vicinity that has this local time; for a skipped local time, the instant is later by the
+      // length of the gap.
       const guess = target * dayMs + time;
       let found: number | undefined;
       for (let at = guess - 15 * 3_600_000; at <= guess + 15 * 3_600_000 && found === undefined; at += 1_800_000) {

@@ -1,7 +1,7 @@
 /**
- * Business calendars: which days are working days in one zone, and how that changes a task's slots. A slot on a day on which the task does
- * not run is skipped, or moved to the next or the previous day on which it does, at the same local time. Pure functions: the store keeps
- * calendars (see calendar-store.ts), and every node computes the same result. See docs/calendars.md.
+ * Business calendars: which days are working days in a zone, and how they change a task's slots. A slot on an excluded day is skipped, or
+ * is moved to the next or previous permitted day, at the same local time. These functions are pure: the store has the calendars (see
+ * calendar-store.ts), and every node computes the same result. See docs/calendars.md.
  */
 import { CarillonError } from "../base/errors.ts";
 import { shownValue } from "../base/json.ts";
@@ -11,11 +11,11 @@ import type { Judgement, Schedule } from "./schedule.ts";
 import { endOfTime, type Zone, zoneOf } from "./zone.ts";
 
 export interface CalendarContent {
-  /** The zone of the calendar's days, and of the local times of slots that are moved. */
+  /** The time zone of the calendar's days, and of the local times of moved slots. */
   zone: string;
-  /** 0 (Sunday) to 6; ascending. */
+  /** Weekdays from 0 (Sunday) to 6, ascending. */
   weekend: number[];
-  /** "2026-12-25", ascending. */
+  /** Dates such as "2026-12-25", ascending. */
   holidays: string[];
 }
 
@@ -24,22 +24,22 @@ export interface Calendar extends CalendarContent {
   version: number;
 }
 
-/** A task's own rule, which is part of its definition. */
+/** A task's rule for a calendar; a part of the task's definition. */
 export interface CalendarRule {
   name: string;
-  /** "holidays" here means all days that are not working days, including weekends. */
+  /** The days on which the task runs. "holidays" means all days that are not working days, including weekends. */
   on: "working-days" | "holidays";
   otherwise: "skip" | "next" | "previous";
 }
 
 export const dayMs = 86_400_000;
-/** No slot is moved by more days than this; a slot that would be moved further is skipped. */
+/** The maximum number of days by which a slot is moved. A slot that would be moved further is skipped. */
 export const movedDaysMax = 400;
 const weekdays = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"] as const;
 
 export const dayText = (day: number): string => new Date(day * dayMs).toISOString().slice(0, 10);
 
-/** The number of days from 1970-01-01 to a date such as 2026-12-25. @throws CALENDAR_INVALID */
+/** Returns the number of days from 1970-01-01 to a date such as 2026-12-25. @throws CALENDAR_INVALID */
 export function dayOfText(text: string): number {
   if (typeof text !== "string") throw invalid(`${shownValue(text)} is no date`, "Write dates as 2026-12-25.");
   const ms = /^\d{4}-\d\d-\d\d$/.test(text) ? Date.parse(`${text}T00:00:00Z`) : Number.NaN;
@@ -48,14 +48,14 @@ export function dayOfText(text: string): number {
   return ms / dayMs;
 }
 
-/** Reads "sat" or "Saturday" as 6. @throws CALENDAR_INVALID */
+/** Converts the name of a weekday to a number from 0 (Sunday) to 6: "sat" and "Saturday" give 6. @throws CALENDAR_INVALID */
 export function weekdayOf(text: string): number {
   const day = weekdays.indexOf(text.trim().slice(0, 3).toLowerCase() as (typeof weekdays)[number]);
   if (day < 0) throw invalid(`${JSON.stringify(text.slice(0, 40))} is no day of the week`, "Write sun, mon, … sat.");
   return day;
 }
 
-/** @throws CALENDAR_INVALID, ZONE_UNKNOWN */
+/** Validates and sorts a calendar's content. @throws CALENDAR_INVALID, ZONE_UNKNOWN */
 export function calendarContent(given: { zone: string; weekend: number[]; holidays: string[] }): CalendarContent {
   const zone = zoneOf(given.zone).name;
   for (const name of ["weekend", "holidays"] as const)
@@ -70,14 +70,14 @@ export function calendarContent(given: { zone: string; weekend: number[]; holida
   return { zone, weekend, holidays: days.map(dayText) };
 }
 
-/** The part of a zone that converts instants to local times. */
+/** The part of a time zone that is needed to convert instants to local times. */
 export interface Offsets {
   at(instant: number): { readonly offset: number };
 }
 
 /**
- * Returns the instant of a local time in the zone: if it exists twice, the first instant; if it is in a gap, the instant that is later by
- * the gap's length.
+ * Returns the instant of a local time in the zone. For a local time that exists twice, it is the first instant; for a skipped local time,
+ * it is the instant that is later by the length of the gap.
  */
 export function instantAt(zone: Offsets, local: number): number {
   const early = local - zone.at(local - dayMs).offset;
@@ -86,7 +86,10 @@ export function instantAt(zone: Offsets, local: number): number {
   return late + zone.at(late).offset === local ? late : early;
 }
 
-/** Returns the first instant at which clocks in the zone show this local time or a later one; in a gap, that is the gap's end. */
+/**
+ * Returns the first instant at which clocks in the zone show this local time or a later one. For a skipped local time, that is the end of
+ * the gap.
+ */
 export function beginOf(zone: Zone, local: number): number {
   const instant = instantAt(zone, local);
   const span = zone.at(instant);
@@ -96,24 +99,26 @@ export function beginOf(zone: Zone, local: number): number {
 const localOf = (zone: Zone, ms: number) => ms + zone.at(ms).offset;
 export const localDayOf = (zone: Zone, ms: number): number => Math.floor(localOf(zone, ms) / dayMs);
 
-/** Start of a day; `endOfTime` for a day that no schedule reaches. */
+/** Returns the instant at which a day begins; `endOfTime` for a day beyond the range of schedules. */
 const startOf = (zone: Zone, day: number) => (day * dayMs < endOfTime ? beginOf(zone, day * dayMs) : endOfTime);
 
-/** The days on which a task runs. */
+/** The days on which a task may run. */
 export interface RunDays {
   zone: Zone;
   allows(day: number): boolean;
-  /** Returns the first such day at or after `day`, or with −1 the last one at or before it; infinite if there is none. */
+  /** Returns the first permitted day at or after `day`, or with `way` −1 the last one at or before `day`; ±Infinity if there is none. */
   nearest(day: number, way: 1 | -1): number;
 }
 
 interface CompiledDays {
   zone: Zone;
   free: Set<number>;
-  /** The holidays as day numbers, ascending. */
+  /** The holidays as numbers of days since 1970-01-01, ascending. */
   holidays: number[];
   weekend: Set<number>;
-  /** Cache of the nearest working day of each holiday, because a calendar may have years of holidays in a row. */
+  /**
+   * A cache of the nearest working day of each holiday in both directions, because a calendar may contain years of consecutive holidays.
+   */
   worked: Record<1 | -1, Map<number, number>>;
 }
 
@@ -131,7 +136,7 @@ function compile(calendar: Calendar): CompiledDays {
   return known;
 }
 
-/** Day 0, the first of January 1970, was a Thursday. */
+/** Day 0 is 1 January 1970, a Thursday. */
 const weekdayOfDay = (day: number) => (((day + 4) % 7) + 7) % 7;
 
 export function runDays(calendar: Calendar, on: CalendarRule["on"]): RunDays {
@@ -162,7 +167,7 @@ function nearestWorked({ free, weekend, worked }: CompiledDays, day: number, way
 }
 
 function nearestFree({ holidays, weekend }: CompiledDays, day: number, way: 1 | -1): number {
-  // The number of holidays before the day; in a search backwards, the day itself counts too.
+  // Binary search for the number of holidays before the day; in a search backwards, the day itself is included.
   const before = way === 1 ? day : day + 1;
   let [low, high] = [0, holidays.length];
   while (low < high) {
@@ -180,7 +185,7 @@ function nearestFree({ holidays, weekend }: CompiledDays, day: number, way: 1 | 
   return nearest;
 }
 
-/** Returns a short reason why a task does not run on a day. */
+/** Returns a short reason why a task does not run on this day. */
 function whyNot(calendar: Calendar, day: number): string {
   const { free, weekend } = compile(calendar);
   const name = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"][weekdayOfDay(day)];
@@ -188,15 +193,15 @@ function whyNot(calendar: Calendar, day: number): string {
   return `calendar ${calendar.name}: ${dayText(day)} is ${what}`;
 }
 
-/** Returns the start of the next day on which the task runs; undefined if the clocks are about to go back into the day before. */
+/** Returns the start of the next permitted day; undefined if the next clock change leads back into the day before. */
 function untilAllowed({ zone, nearest }: RunDays, slotMs: number, day: number): number | undefined {
   const { to, left } = zone.at(slotMs);
-  // Checked only where clocks go back: a span without a change of offset ends where the zone's search has ended, and looking beyond it
-  // would extend the search.
+  // The local day at the span's end is only computed where clocks go back. A span without a change of offset ends where the zone's search
+  // for changes ended, and a look beyond its end would extend that search.
   return left < 0 && localDayOf(zone, to) < day ? undefined : startOf(zone, nearest(day, 1));
 }
 
-/** Wraps a schedule: slots on excluded days are marked as skipped, each at its own time. */
+/** Wraps a schedule so that slots on excluded days are marked as skipped; their times do not change. */
 const skipping = (base: Schedule, calendar: Calendar, days: RunDays): Schedule =>
   judgedSchedule(base, (slotMs, dueMs) => {
     const day = localDayOf(days.zone, slotMs);
@@ -204,7 +209,7 @@ const skipping = (base: Schedule, calendar: Calendar, days: RunDays): Schedule =
     return { dueMs, skipped: whyNot(calendar, day), untilMs: untilAllowed(days, slotMs, day) };
   });
 
-/** A part of a day whose slots all move by the same amount; the whole day unless the clocks change. */
+/** A part of a day whose slots are all moved by the same time. It is the whole day unless the clocks change on one of the two days. */
 interface Move {
   day: number;
   fromMs: number;
@@ -212,7 +217,7 @@ interface Move {
   byMs: number;
 }
 
-/** Yields the spans of constant offset around a day. */
+/** Yields the spans with a constant UTC offset from the day before to the day after a day. */
 function* spansAround(zone: Zone, day: number) {
   const end = (day + 2) * dayMs;
   for (let at = (day - 1) * dayMs; at < end; ) {
@@ -222,14 +227,17 @@ function* spansAround(zone: Zone, day: number) {
   }
 }
 
-/** Yields the moves of one day's slots to another day. Moved times ascend within a part, but not always from one part to the next. */
+/**
+ * Yields the moves by which the slots of one day get to another day. Within one move, moved times are in order; across moves they may not
+ * be.
+ */
 function* movesOf(zone: Zone, day: number, target: number): Iterable<Move> {
   for (const { fromMs, toMs, offset } of spansAround(zone, day)) {
     const end = Math.min(toMs, (day + 1) * dayMs - offset);
     let at = Math.max(fromMs, day * dayMs - offset);
     for (const there of spansAround(zone, target)) {
       const byMs = day === target ? 0 : (target - day) * dayMs + offset - there.offset;
-      // The same rule as in `instantAt`: an offset also applies to local times in a gap after it, and to the first of two passes.
+      // Uses the rule of `instantAt`: local times in a gap use the offset before the gap, and repeated local times use the first pass.
       const last = Math.min(end, there.toMs + Math.max(there.left, 0) - byMs);
       if (at >= last) continue;
       yield { day, fromMs: at, toMs: last, byMs };
@@ -238,23 +246,23 @@ function* movesOf(zone: Zone, day: number, target: number): Iterable<Move> {
   }
 }
 
-/** Returns the day to which the slots of a day are moved; the day itself if no other day is near enough. */
+/** Returns the day to which the slots of a day are moved; the day itself if no permitted day is near enough. */
 export function movedTo({ nearest }: RunDays, day: number, way: 1 | -1): number {
   const target = nearest(day, way);
   return Math.abs(target - day) <= movedDaysMax ? target : day;
 }
 
 /**
- * A schedule whose slots on excluded days are moved. Its slots are the moved times; two times that move to the same instant are one slot.
- * It is computed one day at a time: a day has its own slots, and the slots of the excluded days that are moved to it.
+ * A schedule whose slots on excluded days are moved to permitted days. Its slots are at the moved times; two slots moved to the same
+ * instant are one slot. Slots are computed one day at a time: the day's own slots, and the slots of the excluded days that are moved to it.
  */
 export class MovingSchedule implements Schedule {
   readonly #base: Schedule;
   readonly #calendar: Calendar;
   readonly #days: RunDays;
-  /** 1: slots move to the next day; −1: to the previous one. */
+  /** 1: slots are moved to the next permitted day; −1: to the previous one. */
   readonly #way: 1 | -1;
-  /** Cache of the moves to the day queried last, because consecutive slots are mostly on the same day. */
+  /** A cache of the moves to the last queried day, because consecutive slots are mostly on the same day. */
   #held: { target: number; moves: Move[] } | undefined;
   constructor(base: Schedule, calendar: Calendar, days: RunDays, way: 1 | -1) {
     this.#base = base;
@@ -269,7 +277,7 @@ export class MovingSchedule implements Schedule {
 
   next(afterMs: number): number | null {
     const { zone } = this.#days;
-    // Starts at the day before, because where clocks skip a whole day, its slots are on the next day.
+    // The search starts one day earlier: where clocks skip a whole day, the slots of that day are on the next day.
     let start = localDayOf(zone, Math.max(afterMs, 0)) - 1;
     if (this.#way === 1) start = this.#sources(this.#target(start))[0];
     for (;;) {
@@ -314,7 +322,7 @@ export class MovingSchedule implements Schedule {
     return moves.length === 0 ? [slotMs] : moves.map(({ byMs }) => slotMs - byMs);
   }
 
-  /** Yields the moves by which slots of the task's own schedule arrive at this instant of a day. */
+  /** Yields the moves that bring a slot of the task's own schedule to this instant. */
   *#movesAt(slotMs: number, day: number): Generator<Move> {
     for (const move of this.#movesTo(day)) {
       const nominal = slotMs - move.byMs;
@@ -322,7 +330,10 @@ export class MovingSchedule implements Schedule {
     }
   }
 
-  /** Returns nominal times after `nowMs` whose slots are not after `nowMs`: with a new calendar or task they have already passed. */
+  /**
+   * Returns nominal times after `nowMs` that were moved to `nowMs` or earlier, so that their slots have already passed, for a new task or
+   * calendar.
+   */
   passedBy(nowMs: number, most: number): number[] {
     const target = this.#target(localDayOf(this.#days.zone, nowMs));
     const passed: number[] = [];
@@ -338,7 +349,7 @@ export class MovingSchedule implements Schedule {
     return passed;
   }
 
-  /** Returns nominal times up to `nowMs` whose slots are postponed until after `nowMs`, ascending. */
+  /** Returns nominal times up to `nowMs` that were moved to a time after `nowMs`, ascending. */
   putOff(nowMs: number, most: number): number[] {
     if (this.#way === -1) return [];
     const off: number[] = [];
@@ -352,7 +363,7 @@ export class MovingSchedule implements Schedule {
     return off.sort((a, b) => a - b);
   }
 
-  /** The instant to which a nominal time of the base schedule is moved. */
+  /** Returns the instant to which a nominal time of the base schedule is moved. */
   placeOf(nominalMs: number): number {
     const day = localDayOf(this.#days.zone, nominalMs);
     for (const { fromMs, toMs, byMs } of movesOf(this.#days.zone, day, this.#target(day)))
@@ -364,7 +375,7 @@ export class MovingSchedule implements Schedule {
     return movedTo(this.#days, day, this.#way);
   }
 
-  /** Returns the first and the last of the days whose slots are moved to this day, including the day itself. */
+  /** Returns the first and last day of the days whose slots are moved to this day; the day itself is one of them. */
   #sources(target: number): [number, number] {
     const { allows, nearest } = this.#days;
     if (!allows(target)) return [target, target];
@@ -373,7 +384,7 @@ export class MovingSchedule implements Schedule {
       : [target, Math.min(nearest(target + 1, 1) - 1, target + movedDaysMax)];
   }
 
-  /** Returns all moves to the day, those from the nearest day first. */
+  /** Returns all moves to the day. The day's own moves come first, then those of the nearest other days. */
   #movesTo(target: number): readonly Move[] {
     if (this.#held?.target !== target) {
       const [first, last] = this.#sources(target);
@@ -385,7 +396,7 @@ export class MovingSchedule implements Schedule {
     return this.#held.moves;
   }
 
-  /** Returns the first slot on a day that is after an instant. */
+  /** Returns the first slot after an instant among the slots moved to a day; null if there is none. */
   #firstOn(target: number, afterMs: number): number | null {
     if (startOf(this.#days.zone, target + 2) <= afterMs) return null;
     let first = Number.POSITIVE_INFINITY;
@@ -397,7 +408,7 @@ export class MovingSchedule implements Schedule {
     return first === Number.POSITIVE_INFINITY ? null : first;
   }
 
-  /** Returns the last slot on a day that is before an instant. */
+  /** Returns the last slot before an instant among the slots moved to a day; null if there is none. */
   #lastOn(target: number, beforeMs: number): number | null {
     if (startOf(this.#days.zone, target) >= beforeMs) return null;
     let last = Number.NEGATIVE_INFINITY;
@@ -410,7 +421,7 @@ export class MovingSchedule implements Schedule {
   }
 }
 
-/** Applies a task's calendar rule to its schedule. */
+/** Returns the task's schedule with a calendar rule applied. */
 export function calendarSchedule(base: Schedule, rule: CalendarRule, calendar: Calendar): Schedule {
   const days = runDays(calendar, rule.on);
   if (rule.otherwise === "skip") return skipping(base, calendar, days);

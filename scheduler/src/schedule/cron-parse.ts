@@ -1,7 +1,6 @@
 /**
- * Parses the text of a cron expression into masks. Accepted are the five fields of Vixie cron, six with seconds first, seven with the year
- * last, and Quartz's additions `L W # ?`. Weekdays are 0–7 as in cron (Sunday is 0 and 7), never 1–7 as in Quartz. docs/cron.md has the
- * table.
+ * Parses a cron expression into bit masks. It accepts the five fields of Vixie cron, six fields with seconds first, seven with the year
+ * last, and Quartz's `L W # ?`. Weekdays are 0–7 as in cron (Sunday is 0 and 7), not 1–7 as in Quartz. docs/cron.md has a table.
  */
 
 import { CarillonError } from "../base/errors.ts";
@@ -14,7 +13,7 @@ interface FieldForm {
   name: string;
   min: number;
   max: number;
-  /** Number of values in the field's cycle; ranges may wrap around its end. 0: ranges do not wrap. */
+  /** The number of values after which the field's cycle repeats, so that ranges can wrap around. 0 if ranges do not wrap. */
   cycle: number;
   names?: readonly string[];
   allowed: string;
@@ -64,12 +63,15 @@ const macros: Record<string, string> = {
   "@hourly": "0 * * * *",
 };
 
-/** The expression trimmed and with single spaces: the form that is stored, compared and shown. */
+/** Returns the expression trimmed and with single spaces, which is the form that is stored, compared and displayed. */
 export function tidyCron(expression: string): string {
   return expression.trim().replace(/\s+/g, " ");
 }
 
-/** @throws CRON_INVALID, CRON_NEVER, SLOT_TOO_FAR (a year after the last one) */
+/**
+ * Parses a cron expression.
+ * @throws CRON_INVALID; CRON_NEVER if it never matches; SLOT_TOO_FAR if its years are beyond the last supported year
+ */
 export function parseCron(expression: string): Cron {
   if (typeof expression !== "string") {
     throw invalid(shownValue(expression), "is not a text", 'Give a text such as "0 9 * * MON-FRI".');
@@ -186,8 +188,8 @@ function parseFields(text: string): CronFields {
 }
 
 /**
- * Calls `add` for each value that a field names. @param special handles an item that is not a number, a range or a step; returns false if
- * it does not
+ * Calls `add` with each value that a field names.
+ * @param special handles an item that is not a number, a range or a step; returns false for any other item
  */
 function each(
   text: string,
@@ -261,7 +263,7 @@ function readValue(text: string, form: FieldForm, item: string, word: string): n
   );
 }
 
-/** Reads an item such as L, L-3, LW, L-3W or 15W. */
+/** Reads a special item of the day field: L, L-3, LW, L-3W or 15W. @returns false for any other item */
 function dayItem(text: string, item: string, fields: CronFields): boolean {
   const fromEnd = /^L(?:-(\d{1,2}))?(W?)$/.exec(item);
   if (fromEnd !== null) {
@@ -278,7 +280,7 @@ function dayItem(text: string, item: string, fields: CronFields): boolean {
   return true;
 }
 
-/** Reads an item such as 5L, FRIL or FRI#2. */
+/** Reads a special item of the weekday field: 5L, FRIL or FRI#2. @returns false for any other item */
 function weekdayItem(text: string, item: string, fields: CronFields): boolean {
   if (item === "L") {
     throw badField(

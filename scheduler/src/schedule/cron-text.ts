@@ -1,17 +1,17 @@
-/** Writes sets of values as the shortest usual cron expression: the inverse of cron-parse.ts. */
+/** Formats sets of values as a short cron expression in the usual notation; the inverse of cron-parse.ts. */
 import { limits } from "../base/limits.ts";
 
 export interface DayChoice {
-  /** 1 to 31. */
+  /** Days from 1 to 31. */
   days: number[];
-  /** Items such as "L", "L-3", "15W", "LW" or "L-3W". */
+  /** Special items such as "L", "L-3", "15W", "LW" or "L-3W". */
   special: string[];
 }
 
 export interface WeekdayChoice {
-  /** 0 (Sunday) to 6. */
+  /** Weekdays from 0 (Sunday) to 6. */
   days: number[];
-  /** Items such as "FRI#2" or "FRIL". */
+  /** Special items such as "FRI#2" or "FRIL". */
   special: string[];
 }
 
@@ -19,12 +19,12 @@ export interface CronSets {
   seconds: number[];
   minutes: number[];
   hours: number[];
-  /** null: any. */
+  /** null means any day. */
   day: DayChoice | null;
   weekday: WeekdayChoice | null;
-  /** How the two day fields combine: "or" matches days in either, "and" matches days in both. */
+  /** How the two day fields are combined: "or" matches days that match either field, "and" days that match both. */
   join: "or" | "and";
-  /** 1 to 12. */
+  /** Months from 1 to 12. */
   months: number[];
   years: number[] | null;
 }
@@ -32,13 +32,14 @@ export interface CronSets {
 const weekdayNames = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
 
 /**
- * @returns null if no cron expresses the sets: a cron matches a day in either of its day fields, unless one of them is a step through all
- * days
+ * Formats the sets.
+ * @returns null if no cron expression has these days. A cron expression matches days that match either day field; it requires both only if
+ * one of the fields begins with a star
  */
 export function cronText(sets: CronSets): string | null {
   const text = textOf(sets);
   if (text === null || text.length <= limits.cronTextLength) return text;
-  // A long list came from steps that overlap: years of "*/2,*/3" are 150 numbers.
+  // Overlapping steps give long lists of values: the years "*/2,*/3" are 150 numbers. Long lists are therefore written as steps.
   const [seconds, minutes, hours, day, months, weekday, years] = text.split(" ");
   const packed = (values: number[], usual = "*") =>
     values.length > 9 && /^[\d,-]+$/.test(usual) ? inSteps(values) : usual;
@@ -91,7 +92,7 @@ function field(values: number[], first: number, last: number, special: string[] 
   return listed(sorted, special);
 }
 
-/** Returns "*" and the step if the values are such a step through the whole field from its first value; else null. */
+/** Returns a star with a step if the values are exactly the steps through the whole field from its first value; else null. */
 function stepOf(values: readonly number[], first: number, last: number): string | null {
   const sorted = [...new Set(values)].sort((a, b) => a - b);
   const by = (sorted[1] ?? 0) - (sorted[0] ?? 0);
@@ -100,8 +101,8 @@ function stepOf(values: readonly number[], first: number, last: number): string 
 }
 
 /**
- * Returns the same days as a field that begins with a star, which makes a cron require a match of the other day field too; null if there is
- * no such field.
+ * Writes the days as a field that begins with a star, so that a cron expression requires the other day field to match too.
+ * @returns null if the days contain no step through the whole field
  */
 function starred(values: readonly number[], first: number, last: number): string | null {
   for (let by = 2; by < last - first + 1; by++) {
@@ -126,7 +127,7 @@ function listed(values: number[], special: string[]): string {
   return [...items, ...special].join(",");
 }
 
-/** Covers the values with few steps by always choosing the longest step; steps may overlap. */
+/** Writes the values as a few steps, choosing the step that covers most remaining values first. Steps may overlap. */
 function inSteps(values: readonly number[]): string {
   const all = new Set(values);
   const left = new Set(values);

@@ -1,41 +1,40 @@
 /**
- * A cron expression as bit masks, and the search for its next and previous local time. Local times are written as if
- * they were UTC epoch milliseconds; `zoned-cron.ts` handles zones and daylight saving.
- *
- * The search jumps field by field: months by mask, days by one 31-bit mask a month, the time of day by masks. It never goes minute by
- * minute, and it ends at the last year, so an impossible date costs at most 12 × 231 months.
+ * A cron expression as bit masks, and the search for its next and previous match. Local times are encoded as the epoch milliseconds at
+ * which a UTC clock shows them; `zoned-cron.ts` handles zones and daylight saving.
+ * The search jumps field by field: months by a mask, days by one 31-bit mask per month, the time of day by masks. It never tests minute by
+ * minute, and it ends at the last supported year, so an impossible date costs at most 12 × 231 months.
  */
 import { limits } from "../base/limits.ts";
 
-/** An expression as masks. Sixties are two masks of 30 bits, so that every number stays a small integer. */
+/** A parsed expression as bit masks. Seconds and minutes have two masks of 30 bits each, so that every mask fits into a small integer. */
 export interface CronFields {
-  /** Seconds 0–29 and 30–59. */
+  /** Bit masks of the seconds 0–29 and 30–59. */
   secondsLow: number;
   secondsHigh: number;
   minutesLow: number;
   minutesHigh: number;
   hours: number;
-  /** Bit 0 is the 1st. */
+  /** Bit 0 means the 1st of the month. */
   days: number;
-  /** Bit n: the day n days before the month's last. */
+  /** Bit n means the day that is n days before the month's last day. */
   lastDays: number;
-  /** Bit n: the weekday (Monday to Friday) that is nearest to day n + 1. */
+  /** Bit n means the working day (Monday to Friday) nearest to day n + 1. */
   nearest: number;
-  /** Bit n: the weekday (Monday to Friday) that is nearest to the day n days before the month's last. */
+  /** Bit n means the working day (Monday to Friday) nearest to the day that is n days before the month's last day. */
   lastNearest: number;
-  /** Bit 0 is January. */
+  /** Bit 0 means January. */
   months: number;
-  /** Bit 0 is Sunday. */
+  /** Bit 0 means Sunday. */
   weekdays: number;
-  /** Bit n: the month's last weekday n. */
+  /** Bit n means the last occurrence in the month of weekday n. */
   lastWeekdays: number;
-  /** [k]: the weekdays given with `#k+1`; null when there are none. */
+  /** Element k is the mask of the weekdays given with `#k+1`; null if there are none. */
   nth: readonly number[] | null;
-  /** Ascending; null: every year. */
+  /** Years in ascending order; null means every year. */
   years: readonly number[] | null;
-  /** Both day fields are restricted, so a day must match only one of them. Otherwise it must match both. */
+  /** True if both day fields are restricted: a day must then match only one of them. False: a day must match both. */
   either: boolean;
-  /** The expression names seconds (6 or 7 fields). */
+  /** True if the expression has a field for seconds (6 or 7 fields). */
   withSeconds: boolean;
 }
 
@@ -44,14 +43,14 @@ const dayMs = 86_400_000;
 
 const low = (mask: number) => 31 - Math.clz32(mask & -mask);
 const high = (mask: number) => 31 - Math.clz32(mask);
-/** The bits of the mask from bit n upwards. */
+/** Keeps the bits of the mask from bit n upwards. */
 const from = (mask: number, n: number) => (mask >>> n) << n;
-/** The bits of the mask up to bit n, for n in 0–30. */
+/** Keeps the bits of the mask up to bit n, for n from 0 to 30. */
 const upTo = (mask: number, n: number) => mask & (2 ** (n + 1) - 1);
 
 const lowOfSixty = (a: number, b: number) => (a !== 0 ? low(a) : 30 + low(b));
 const highOfSixty = (a: number, b: number) => (b !== 0 ? 30 + high(b) : high(a));
-/** The first set value ≥ n, or −1. */
+/** Returns the first set value ≥ n; −1 if there is none. */
 function nextOfSixty(a: number, b: number, n: number): number {
   if (n < 30) {
     const rest = from(a, n);
@@ -61,7 +60,7 @@ function nextOfSixty(a: number, b: number, n: number): number {
   const rest = from(b, n - 30);
   return rest === 0 ? -1 : 30 + low(rest);
 }
-/** The last set value ≤ n, or −1. */
+/** Returns the last set value ≤ n; −1 if there is none. */
 function previousOfSixty(a: number, b: number, n: number): number {
   if (n >= 30) {
     const rest = upTo(b, n - 30);
@@ -73,11 +72,14 @@ function previousOfSixty(a: number, b: number, n: number): number {
 }
 
 const isLeap = (year: number) => year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0);
-/** @param month 0–11 */
+/** @param month 0 to 11 */
 const lengthOfMonth = (year: number, month: number) =>
   month === 1 ? (isLeap(year) ? 29 : 28) : 30 + ((0b101011010101 >>> month) & 1);
 
-/** Days from 1970-01-01 to a date of the proleptic Gregorian calendar; years from March, so that the leap day ends one. */
+/**
+ * Returns the number of days from 1970-01-01 to a date of the Gregorian calendar, extended to all years. Years are counted from March, so
+ * that a leap day is a year's last day.
+ */
 function daysTo(year: number, month: number, day: number): number {
   const y = month < 2 ? year - 1 : year;
   const m = month < 2 ? month + 10 : month - 2;
@@ -87,7 +89,7 @@ function daysTo(year: number, month: number, day: number): number {
 
 export class Cron {
   readonly fields: CronFields;
-  // Cache of the days of the last month, because consecutive slots are mostly in the same month.
+  // A cache of the matching days of the last queried month, because consecutive slots are mostly in the same month.
   #month = -1;
   #days = 0;
 
@@ -95,7 +97,7 @@ export class Cron {
     this.fields = fields;
   }
 
-  /** The first match at or after a local time in whole seconds; Infinity when there is none up to the last year. */
+  /** Returns the first match at or after a local time in whole seconds; Infinity if there is none up to the last supported year. */
   nextLocal(local: number): number {
     const f = this.fields;
     let dayNumber = Math.floor(local / dayMs);
@@ -142,7 +144,7 @@ export class Cron {
     }
   }
 
-  /** The last match at or before a local time in whole seconds; −Infinity when there is none since 1970. */
+  /** Returns the last match at or before a local time in whole seconds; −Infinity if there is none since 1970. */
   previousLocal(local: number): number {
     const f = this.fields;
     const dayNumber = Math.floor(local / dayMs);
@@ -161,7 +163,7 @@ export class Cron {
           second = 86_399;
         }
       }
-      // The search includes the year below the first supported one, because west of Greenwich the epoch is in 1969.
+      // The year 1969 is included, because west of Greenwich the first hours after the epoch are in 1969.
       if (year < firstYear - 1) return Number.NEGATIVE_INFINITY;
       const months = upTo(f.months, month);
       if (months === 0) {
@@ -193,7 +195,7 @@ export class Cron {
     }
   }
 
-  /** The first matching second of the day ≥ `second`, or −1. */
+  /** Returns the first matching second of the day that is ≥ `second`; −1 if there is none. */
   #timeFrom(second: number): number {
     const f = this.fields;
     const hour = (second / 3600) | 0;
@@ -219,7 +221,7 @@ export class Cron {
     return nextHour * 3600 + lowOfSixty(f.minutesLow, f.minutesHigh) * 60 + firstSecond;
   }
 
-  /** The last matching second of the day ≤ `second`, or −1. */
+  /** Returns the last matching second of the day that is ≤ `second`; −1 if there is none. */
   #timeUpTo(second: number): number {
     const f = this.fields;
     const hour = (second / 3600) | 0;
@@ -265,11 +267,11 @@ function yearUpTo(years: readonly number[], year: number): number {
   return firstYear - 2;
 }
 
-/** The matching days of one month, bit 0 being the 1st. */
+/** Returns a mask of the matching days of one month, in which bit 0 means the 1st. */
 function daysOfMonth(f: CronFields, year: number, month: number): number {
   const length = lengthOfMonth(year, month);
   const all = 2 ** length - 1;
-  /** The weekday of the 1st. */
+  /** The weekday of the month's first day; 0 means Sunday. */
   const first = (((daysTo(year, month, 1) + 4) % 7) + 7) % 7;
 
   let days = f.days;
@@ -300,7 +302,10 @@ function daysOfMonth(f: CronFields, year: number, month: number): number {
   return (f.either ? days | byWeekday : days & byWeekday) & all;
 }
 
-/** Returns the day from Monday to Friday that is nearest to a day, within its month; days count from 0. */
+/**
+ * Returns the working day (Monday to Friday) nearest to a day within its month. Days are counted from 0.
+ * @param first the weekday of the month's first day
+ */
 function nearestWeekday(day: number, length: number, first: number): number {
   const weekday = (first + day) % 7;
   if (weekday === 6) return day === 0 ? 2 : day - 1;

@@ -1,16 +1,18 @@
-/** Checks the parts of a schedule that a program or a file gives; each error names the fault and the correct form. */
+/**
+ * Validates the parts of a schedule that a program or a file gives. Each error message names the fault; its hint names the correct form.
+ */
 import { type Duration, parseDuration } from "../base/duration.ts";
 import { CarillonError } from "../base/errors.ts";
 import { limits } from "../base/limits.ts";
 import { endOfTime } from "./zone.ts";
 
-/** Refuses NaN, which would make every comparison false and every search wrong. */
+/** Refuses NaN, with which every comparison is false, so that a search would return wrong slots. */
 export function time(value: number): number {
   if (Number.isNaN(value)) throw new RangeError("a schedule was asked for the slot next to NaN");
   return value;
 }
 
-/** @param path the path of the option within the schedule */
+/** Creates an error with the code SCHEDULE_INVALID. @param path the option's path within the schedule */
 export function wrong(message: string, hint = "", path = ""): CarillonError {
   return new CarillonError("SCHEDULE_INVALID", message, { hint, path });
 }
@@ -26,7 +28,7 @@ export function show(value: unknown): string {
   try {
     text = JSON.stringify(value);
   } catch {
-    // A value with a circle, or a bigint: the message names only its type.
+    // The value contains itself, or a bigint, so the message names only its type.
     text = typeof value;
   }
   return (text ?? String(value)).slice(0, 80);
@@ -60,29 +62,30 @@ export function instant(name: string, value: unknown): number {
   return ms;
 }
 
-/** Slots are due up to `jitterMs` later. Absent: no jitter. If `jitterBy` is absent, each slot has an amount of its own. */
+/** Delays each slot by a time from 0 to `jitterMs`; absent: no delay. Without `jitterBy`, each slot has a delay of its own. */
 export interface Jitter {
   jitterMs?: number;
-  /**
-   * "task": all slots are delayed by the same amount, which depends on the task, so the task has a fixed position in the window after each
-   * slot.
-   */
+  /** "task": all slots of a task are delayed by the same time, which is computed from the task, so a periodic task stays periodic. */
   jitterBy?: "task";
 }
 
 export interface JitterOptions {
-  /** Each slot is due up to this much later, by an amount that every node computes alike; at most a day. */
+  /** Each slot is due up to this time later, at most a day. Every node computes the same delay. */
   jitter?: Duration;
-  /** Which amount applies: each slot's own (the default), or one for the task, so that the task is due at the same time of each period. */
+  /** "slot" (default): each slot has a delay of its own. "task": all slots of the task have the same delay. */
   jitterBy?: (typeof jitterKinds)[number];
 }
 
 const jitterKinds = ["slot", "task"] as const;
-/** The names of the jitter options, both in options and in a spec. */
+/** The names of the jitter fields, first in options, then in a spec. */
 export const jitterOptionNames = ["jitter", "jitterBy"] as const;
 export const jitterNames = ["jitterMs", "jitterBy"] as const;
 
-/** @param given unchecked @throws DURATION_INVALID */
+/**
+ * Converts the jitter options to the fields of a spec.
+ * @param given unvalidated options
+ * @throws DURATION_INVALID
+ */
 export const givenJitter = ({ jitter, jitterBy }: { jitter?: unknown; jitterBy?: unknown }) => ({
   jitterMs: jitter === undefined ? undefined : parseDuration(jitter as Duration, "jitter", 0),
   jitterBy,
@@ -126,7 +129,7 @@ export function instantOf(value: unknown, name: string): number {
   ];
   const local = new Date(Date.UTC(year, month - 1, day, hour, minute, second));
   const exists =
-    // JavaScript reads a year below 100 as a year of the twentieth century.
+    // The year is compared as well, because JavaScript's Date takes a year below 100 as 19xx.
     local.getUTCFullYear() === year &&
     local.getUTCMonth() === month - 1 &&
     local.getUTCDate() === day &&

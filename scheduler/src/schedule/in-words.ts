@@ -1,6 +1,6 @@
 /**
- * Describes a schedule in English, from its masks and not from its text, so that a step and the list of the same values give the same
- * sentence. Every expression gets a sentence; for common ones it is the sentence that a person would write.
+ * Describes a schedule in English. The description is made from bit masks instead of the expression's text, so that a step and a list of
+ * the same values give the same sentence. Every expression gets a sentence; common expressions get an idiomatic one.
  */
 
 import { formatDuration } from "../base/duration.ts";
@@ -25,10 +25,10 @@ export const ordinals = ["first", "second", "third", "fourth", "fifth"];
 const allDays = 2 ** 31 - 1;
 const allWeekdays = 127;
 const allMonths = 2 ** 12 - 1;
-/** Up to this many times of day are listed individually. */
+/** Up to this number of times of day are listed one by one. */
 export const mostTimes = 6;
 
-/** For example "at 00:00 on weekdays, Asia/Shanghai". */
+/** Returns a description such as "at 00:00 on weekdays, Asia/Shanghai". */
 export function cronWords(f: CronFields, zone: string): string {
   const time = timeWords(f);
   const days = dayWords(f, time.startsWith("at ") && !/ of every (hour|minute)$/.test(time));
@@ -36,7 +36,7 @@ export function cronWords(f: CronFields, zone: string): string {
   return `${[time, days, years].filter((part) => part !== "").join(" ")}, ${zone}`;
 }
 
-/** For example "every 5 minutes", or "5 minutes after the end of the last run". */
+/** Returns a description such as "every 5 minutes", or "5 minutes after the end of the last run". */
 export function everyWords(everyMs: number, mode: "rate" | "delay"): string {
   const units = [
     [604_800_000, "week"],
@@ -94,7 +94,7 @@ function timeWords(f: CronFields): string {
 
 const ofEveryHour = (base: string) => (base.endsWith(" of every minute") ? base : `${base} of every hour`);
 
-/** The frequency within the next larger unit, such as "every 5 minutes" or "at minutes 5 and 17". */
+/** Describes how often within an hour or a minute, such as "every 5 minutes" or "at minutes 5 and 17". */
 function pulse(values: readonly number[], unit: string): string {
   if (values.length === 60) return `every ${unit}`;
   const step = values.length > 2 ? progression(values, 60) : null;
@@ -104,7 +104,7 @@ function pulse(values: readonly number[], unit: string): string {
   return step.even && start === 0 ? `every ${step.by} ${unit}s` : `every ${step.by} ${unit}s from ${unit} ${start}`;
 }
 
-/** For example "minute 5", "minutes 5 and 17", "hours 9 to 17" or "every second hour from 1". */
+/** Describes values of a unit, such as "minute 5", "minutes 5 and 17", "hours 9 to 17" or "every second hour from 1". */
 function named(values: readonly number[], unit: string): string {
   const cycle = unit === "hour" ? 24 : 60;
   if (values.length === cycle) return `every ${unit}`;
@@ -116,10 +116,10 @@ function named(values: readonly number[], unit: string): string {
   return `${unit}s ${runs(values, (value) => `${value}`)}`;
 }
 
-/** @param pointed true if the time is a time of day, so that even an unrestricted day must be named */
+/** @param pointed true if the description has times of day, so that even unrestricted days must be described, as "every day" */
 function dayWords(f: CronFields, pointed: boolean): string {
   const months = f.months === allMonths ? "" : runs(bits(f.months), (month) => monthNames[month] as string);
-  // If a match in either field is enough, a field with all its days matches every day, whatever the other field contains.
+  // If a day must match only one of the two fields, a field that contains all its days makes every day match.
   const everyDay = f.either && (f.days === allDays || f.weekdays === allWeekdays);
   const anyDay = everyDay || f.days === allDays;
   const anyWeekday = everyDay || f.weekdays === allWeekdays;
@@ -134,7 +134,9 @@ function dayWords(f: CronFields, pointed: boolean): string {
     : `on ${days}, only on ${weekdays}`;
 }
 
-/** For example "1 January", "day 1 of the month", "days 1 and 15 of June and July" or "the last day of the month". */
+/**
+ * Describes days of the month, such as "1 January", "day 1 of the month", "days 1 and 15 of June and July" or "the last day of the month".
+ */
 function dateWords(f: CronFields, months: string): string {
   const days = bits(f.days);
   const special: string[] = [];
@@ -155,7 +157,7 @@ function dateWords(f: CronFields, months: string): string {
   return `${list([...plain, ...special])} of ${months === "" ? "the month" : months}`;
 }
 
-/** For example "weekdays", "Mondays and Fridays" or "the last Friday of the month". */
+/** Describes weekdays, such as "weekdays", "Mondays and Fridays" or "the last Friday of the month". */
 function weekdayWords(f: CronFields, months: string): string {
   const days = bits(f.weekdays);
   const plain: string[] = [];
@@ -190,7 +192,7 @@ export function list(items: readonly string[]): string {
   return `${items.slice(0, -1).join(", ")} and ${items[items.length - 1]}`;
 }
 
-/** For example "1, 5 and 10 to 14": three or more consecutive values become a range. */
+/** Lists values, such as "1, 5 and 10 to 14"; three or more consecutive values become a range. */
 export function runs(values: readonly number[], name: (value: number) => string): string {
   const items: string[] = [];
   for (let i = 0; i < values.length; ) {
@@ -203,7 +205,7 @@ export function runs(values: readonly number[], name: (value: number) => string)
   return list(items);
 }
 
-/** The first and the last of consecutive values, which may wrap around the end of the cycle; null if the values are not consecutive. */
+/** Returns the first and last of consecutive values, which may wrap around the end of the cycle; null if the values are not consecutive. */
 function wrapped(values: readonly number[], cycle: number): [number, number] | null {
   if (values.length === 0 || values.length === cycle) return null;
   const starts = values.filter((value) => !values.includes((value + cycle - 1) % cycle));
@@ -212,7 +214,10 @@ function wrapped(values: readonly number[], cycle: number): [number, number] | n
   return [start, (start + values.length - 1) % cycle];
 }
 
-/** Values that are one step > 1 apart through the whole cycle, as written by a/n. `even`: the step also fits around the cycle's end. */
+/**
+ * Returns the step if the values are equal steps of 2 or more up to the end of the cycle, as a/n in a cron gives them; else null. `even` is
+ * true if the distance across the end of the cycle equals the step.
+ */
 function progression(values: readonly number[], cycle: number): { by: number; even: boolean } | null {
   const by = (values[1] ?? 0) - (values[0] ?? 0);
   if (by < 2) return null;
@@ -224,7 +229,7 @@ function progression(values: readonly number[], cycle: number): { by: number; ev
 
 const isPlain = (values: readonly number[]) => values[0] === 0 && (progression(values, 60)?.even ?? false);
 
-/** For example "3rd". */
+/** Returns an ordinal number such as "3rd". */
 export function nth(n: number): string {
   const tail = n % 100 >= 11 && n % 100 <= 13 ? "th" : (["th", "st", "nd", "rd"][n % 10] ?? "th");
   return `${n}${tail}`;

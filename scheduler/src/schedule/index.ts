@@ -1,4 +1,6 @@
-/** carillon/schedule: the schedules, zones and calendars with which the planner computes; pure, also for browsers. */
+/**
+ * The entry point carillon/schedule: the schedules, zones and calendars that the planner uses. Pure functions that also work in browsers.
+ */
 export { type Calendar, type CalendarRule, instantAt, localDayOf, runDays } from "./calendar.ts";
 export type { CronFields } from "./cron.ts";
 export { parseCron } from "./cron-parse.ts";

@@ -1,13 +1,13 @@
 /**
  * Slots at a fixed period. Times are epoch milliseconds; slots are in [0, endOfTime).
- *
- * Fixed rate: anchor + k × period for every whole k, so that all nodes agree without communication. The anchor sets the phase, not a
- * beginning. Fixed delay: one period after the instant that the caller passes, which is the end of the last run.
+ * Fixed rate: slots are at anchor + k × period for every integer k, so all nodes agree without communication. The anchor only shifts the
+ * slots; slots exist before it too. Fixed delay: one slot, a period after the instant that the caller passes, which is the end of the last
+ * run.
  */
 import { endOfTime } from "./zone.ts";
 
 export function nextAtRate(periodMs: number, anchorMs: number, after: number): number | null {
-  // The minimum is −1, so that 0 itself can be a slot.
+  // `after` is at least −1 here, so that time 0 can be a slot.
   const past = Math.floor((Math.max(after, -1) - anchorMs) / periodMs);
   return within(anchorMs + (past + 1) * periodMs);
 }

@@ -1,6 +1,6 @@
 import type { Schedule } from "./schedule.ts";
 
-/** The same slots with another `judge`. */
+/** Returns a schedule with the same slots and another method `judge`. */
 export const judgedSchedule = (base: Schedule, judge: NonNullable<Schedule["judge"]>): Schedule => ({
   next: (afterMs) => base.next(afterMs),
   previous: (beforeMs) => base.previous(beforeMs),
@@ -10,8 +10,8 @@ export const judgedSchedule = (base: Schedule, judge: NonNullable<Schedule["judg
 });
 
 /**
- * The same slots, without those whose nominal times are all in the ledger already: these ran, were skipped or were missed before an edit
- * moved them to their present slots.
+ * Returns the schedule without the slots whose nominal times are all recorded in the ledger already. They ran, were skipped or were missed
+ * before an edit moved them to their current slots.
  */
 export function withoutAccounted(base: Schedule, accountedMs: readonly number[]): Schedule {
   const accounted = new Set(accountedMs);

@@ -1,8 +1,7 @@
 /**
- * Times of day on certain days of every n-th day, week, month or year.
- *
- * The search computes which period contains a local time and continues from there, n periods at a time. It reads no period between the
- * anchor and that time, and it ends at the last year.
+ * Local times at certain times of day, on certain days of every n-th day, week, month or year.
+ * The search computes which period contains a local time, and continues from there in steps of n periods. It examines no period between the
+ * anchor and that time, and ends at the last supported year.
  */
 import { dayMs, dayOf, firstDay, type LocalTimes, lastDay, lowerBound, mod, weekdayOf } from "./local-times.ts";
 
@@ -10,26 +9,30 @@ export type PeriodUnit = "day" | "week" | "month" | "year";
 
 export interface Periods {
   unit: PeriodUnit;
-  /** Every `count`-th period has times. */
+  /** Every `count`-th period has times; the others have none. */
   count: number;
-  /** A day in any period that has times. */
+  /** A day number in any of the periods that have times. */
   anchorDay: number;
-  /** The weekday on which a week begins; 0 is Monday. */
+  /** The first day of a week; 0 is Monday. */
   weekStart: number;
 }
 
-/** Returns the days of a period that have times, ascending. @param first its first day @param end the day after its last day */
+/**
+ * Returns the day numbers in a period that have times, ascending.
+ * @param first the first day of the period
+ * @param end the day after its last day
+ */
 export type DaysOf = (first: number, end: number) => number[];
 
 export class PeriodicTimes implements LocalTimes {
   readonly #periods: Periods;
   readonly #anchor: number;
   readonly #daysOf: DaysOf;
-  /** Times of day in seconds, ascending; at least one. */
+  /** Times of day in seconds, ascending; there is at least one. */
   readonly #times: readonly number[];
-  /** Which of a period's times are kept: 1 is the first, −1 the last. null: all are kept. */
+  /** The positions of a period's times that are used: 1 is the first, −1 the last. null: all times are used. */
   readonly #positions: readonly number[] | null;
-  // Cache of the last period that was read, because consecutive slots are mostly in the same period.
+  // A cache of the last period that was computed, because consecutive slots are mostly in the same period.
   #read = Number.NaN;
   #days: number[] = [];
   #picked: number[] = [];
@@ -127,5 +130,5 @@ export class PeriodicTimes implements LocalTimes {
   }
 }
 
-/** Monday, 5 January 1970. */
+/** The day number of Monday, 5 January 1970. */
 const mondayOfEpoch = 4 - weekdayOf(4);

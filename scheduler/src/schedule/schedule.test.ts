@@ -58,7 +58,7 @@ describe("cron()", () => {
     const autumn = ms("2026-11-01T00:00-04:00");
     expect(iso(nextSlots(cron("30 2 * * *", { zone }), spring, 2))).toEqual(["2026-03-08T07:30Z", "2026-03-09T06:30Z"]);
     expect(iso(nextSlots(cron("30 2 * * *", { zone, gap: "skip" }), spring, 1))).toEqual(["2026-03-09T06:30Z"]);
-    // 02:30 is moved to 03:30, where there already is a slot, so the two are one slot.
+    // 02:30 does not exist on this day and is moved to 03:30, which is already a slot, so the two are one slot.
     expect(iso(nextSlots(cron("30 2,3 * * *", { zone }), spring, 2))).toEqual([
       "2026-03-08T07:30Z",
       "2026-03-09T06:30Z",
@@ -78,7 +78,7 @@ describe("cron()", () => {
   });
 
   it("knows the odd zones", () => {
-    // Samoa had no 30 December 2011. A task of that day runs at the same local time a day later, at the first slot of the 31st.
+    // Samoa skipped 30 December 2011. A slot on that day is moved to the same local time a day later, which is the first slot of the 31st.
     const samoa = { zone: "Pacific/Apia" };
     expect(iso(nextSlots(cron("0 0 30 12 *", samoa), ms("2011-12-01T00:00Z"), 1))).toEqual(["2011-12-30T10:00Z"]);
     expect(iso(nextSlots(cron("0 0 * * *", samoa), ms("2011-12-29T00:00Z"), 3))).toEqual([
@@ -86,7 +86,7 @@ describe("cron()", () => {
       "2011-12-30T10:00Z",
       "2011-12-31T10:00Z",
     ]);
-    // Clocks go forward in Cairo at midnight, in Lord Howe by half an hour, and in Troll by two hours.
+    // Clocks go forward at midnight in Cairo, by half an hour in Lord Howe, and by two hours in Troll.
     expect(iso(nextSlots(cron("0 0 * * *", { zone: "Africa/Cairo" }), ms("2024-04-25T12:00Z"), 1))).toEqual([
       "2024-04-25T22:00Z",
     ]);
@@ -116,7 +116,7 @@ describe("cron()", () => {
     const zone = "America/New_York";
     expect(caught(() => cron("0 30 2 8 3 ? 2026", { zone, gap: "skip" })).code).toBe("CRON_NEVER");
     expect(nextSlots(cron("0 30 2 8 3 ? 2026", { zone }), 0, 9)).toEqual([ms("2026-03-08T07:30Z")]);
-    // Before 2007 clocks went forward in April, which is irrelevant for coming slots.
+    // Before 2007, clocks in the US went forward in April. That does not matter for future slots.
     for (const text of ["30 2 * 3 SUN#2", "0 30 2 ? 3 SUN#2 2000-2040"])
       expect(caught(() => cron(text, { zone, gap: "skip" })).code).toBe("CRON_NEVER");
     expect(cron("30 2 * 3 SUN#3", { zone, gap: "skip" })).toMatchObject({ expression: "30 2 * 3 SUN#3" });
@@ -220,7 +220,7 @@ describe("dueOf()", () => {
     expect(Math.max(...dues)).toBeLessThanOrEqual(10_000);
     const mean = dues.reduce((sum, due) => sum + due, 0) / dues.length;
     expect(Math.abs(mean - 5000)).toBeLessThan(250);
-    // Fixed expected values, because nodes of different versions must agree.
+    // The expected values are constants, because nodes of different versions must compute the same jitter.
     expect([0, 60_000, ms("2030-01-01T00:00Z")].map((slot) => dueOf(spec, 7, slot) - slot)).toEqual([6083, 5334, 3000]);
     expect(dueOf(every("1m"), 42, 60_000)).toBe(60_000);
     expect(dueOf(at(5), 42, 5)).toBe(5);
@@ -245,7 +245,7 @@ describe("dueOf()", () => {
     for (const place of fleet)
       quarters[Math.floor((place / 7_200_001) * 4)] = (quarters[Math.floor((place / 7_200_001) * 4)] ?? 0) + 1;
     expect(Math.min(...quarters)).toBeGreaterThan(400);
-    // Fixed expected values, because nodes of different versions must agree.
+    // The expected values are constants, because nodes of different versions must compute the same jitter.
     expect(fleet.slice(0, 3)).toEqual([2_425_574, 4_151_990, 1_943_677]);
   });
 });
@@ -327,7 +327,7 @@ describe("compileSchedule()", () => {
   it("jumps to a slot years away, and does not step through the minutes in between", () => {
     const leapDays = compileSchedule(cron("0 0 29 2 *", { zone: "Europe/Berlin" }));
     const found = new Set<number | null>();
-    // 100,000 calls take a second. With steps of a minute they would be 10¹¹ steps, which take minutes.
+    // 100,000 calls take about a second. A search minute by minute would need 10¹¹ steps, which take minutes.
     cutOffAfter(60_000, () => {
       for (let afterMs = ms("2026-01-01T00:00Z"), n = 0; n < 50_000; n++, afterMs++)
         found.add(leapDays.next(afterMs)).add(leapDays.previous(afterMs));

@@ -1,9 +1,7 @@
 /**
- * When a task is due: by a cron in a zone, an interval of elapsed time or of the calendar, a recurrence rule, at one moment, or only by
- * hand.
- *
- * A `ScheduleSpec` is plain JSON, stored and compared as such. A `Schedule` is its compiled form; equal specs share one, which is
- * garbage-collected when unused. All times are epoch milliseconds.
+ * Defines when a task is due: by a cron in a zone, an interval of elapsed time or of the calendar, a recurrence rule, once, or only by
+ * hand. A `ScheduleSpec` is plain JSON, stored and compared as such. A `Schedule` is its compiled form; equal specs share one instance,
+ * which is garbage-collected when unused. All times are epoch milliseconds.
  */
 
 import { type Duration, parseDuration } from "../base/duration.ts";
@@ -75,18 +73,18 @@ export type ScheduleSpec =
       expression: string;
       /** A name of the IANA time zone database. */
       zone: string;
-      /** For a local time that does not exist: no slot, or a slot that is later by the gap's length. */
+      /** For a local time that does not exist: "skip": no slot; "shift": a slot that is later by the length of the gap. */
       gap: GapPolicy;
-      /** For a local time that exists twice: which of the two instants have slots. */
+      /** If a local time exists twice: whether the first, the last or both instants have slots. */
       overlap: FoldPolicy;
     } & Jitter &
       Bounds)
   | ({
       type: "every";
       everyMs: number;
-      /** rate: slots at anchor + k × period. delay: one slot, a period after the end of the last run. */
+      /** rate: slots at anchor + k × period for all integers k. delay: one slot, a period after the end of the last run. */
       mode: "rate" | "delay";
-      /** Any slot of a fixed rate; absent: the epoch. */
+      /** Any slot of a fixed rate; absent: 0 (the epoch). */
       anchorMs?: number;
     } & Jitter &
       Bounds)
@@ -98,9 +96,9 @@ export type ScheduleSpec =
 export interface CronOptions extends BoundOptions, JitterOptions {
   /** Default "UTC". */
   zone?: string;
-  /** For a local time that does not exist. Default: "skip" if the cron covers all 24 hours (it is about elapsed time), else "shift". */
+  /** For a local time that does not exist. Default: "skip" if the cron has slots in all 24 hours (elapsed time), else "shift". */
   gap?: GapPolicy;
-  /** For a local time that exists twice. Default: "both" if the cron covers all 24 hours, else "first". */
+  /** If a local time exists twice: which instants have slots. Default: "both" if the cron has slots in all 24 hours, else "first". */
   overlap?: FoldPolicy;
 }
 
@@ -108,26 +106,26 @@ export interface EveryOptions extends BoundOptions, JitterOptions {
   /** Default "rate". */
   mode?: "rate" | "delay";
   /**
-   * Any one slot of a fixed rate; sets the phase, not a beginning. Default: the epoch. For a period of the calendar a local
-   * date, whose day, week, month or year has slots. Default: that of `from`, else Monday, 5 January 1970.
+   * Any slot of a fixed rate; slots exist before it too. Default: the epoch. For a period of the calendar: a local date in any day, week,
+   * month or year that has slots. Default: the date of `from`, else Monday, 5 January 1970.
    */
   anchor?: Date | number | string;
-  /** At most the period. */
+  /** As in `JitterOptions`; also at most the period. */
   jitter?: Duration;
   /**
-   * Days of a period of the calendar. In a week "MON"; in a month 15, "last", "TUE#2", "FRIL"; in a year "04-15". Default: the anchor's.
-   * This option and those below go with periods such as "2 weeks" and "3 months" alone.
+   * Days of a calendar period. In a week "MON"; in a month 15, "last", "TUE#2", "FRIL"; in a year "04-15". Default: the anchor's day. This
+   * option and those below are only for periods in words, such as "2 weeks" or "3 months".
    */
   on?: number | string | (number | string)[];
   /** Times of day. Default: the time of `from`, else "00:00". */
   at?: string | string[];
   /** Default "UTC". */
   zone?: string;
-  /** For a month that lacks the day: its last day (the default), or none. */
+  /** For a month that lacks the day: "last" (default) uses its last day, "skip" uses no day. */
   monthEnd?: "last" | "skip";
-  /** For a local time that does not exist. Default "shift". */
+  /** What happens to a slot whose local time does not exist: "shift" (default) delays it by the length of the gap, "skip" leaves it out. */
   gap?: GapPolicy;
-  /** For a local time that exists twice. Default "first". */
+  /** If a local time exists twice: whether the slot is at the first instant (default), the last one or both. */
   overlap?: FoldPolicy;
 }
 
@@ -147,8 +145,8 @@ export function cron(expression: string, options: CronOptions = {}): ScheduleSpe
 }
 
 /**
- * @param period elapsed time such as "10m" and "14d", or a period of the calendar in words: "2 weeks", "3 months", "1 year"
- * @throws SCHEDULE_INVALID, SLOT_TOO_FAR, DURATION_INVALID, ZONE_UNKNOWN
+ * @param period elapsed time such as "10m" or "14d", or a calendar period in words: "2 weeks", "3 months", "1 year" @throws
+ * SCHEDULE_INVALID, SLOT_TOO_FAR, DURATION_INVALID, ZONE_UNKNOWN
  */
 export function every(period: Duration, options: EveryOptions = {}): ScheduleSpec {
   const calendarPeriod = calendarPeriodOf(period);
@@ -173,9 +171,8 @@ export function every(period: Duration, options: EveryOptions = {}): ScheduleSpe
 }
 
 /**
- * A recurrence rule (RFC 5545).
- * @param rule "FREQ=WEEKLY;INTERVAL=2;BYDAY=TU", or lines with DTSTART, RRULE, RDATE and EXDATE
- * @throws RRULE_INVALID, RRULE_NEVER, ZONE_UNKNOWN, SCHEDULE_INVALID, SLOT_TOO_FAR, DURATION_INVALID
+ * Creates the schedule of a recurrence rule (RFC 5545). @param rule "FREQ=WEEKLY;INTERVAL=2;BYDAY=TU", or lines with DTSTART, RRULE, RDATE
+ * and EXDATE @throws RRULE_INVALID, RRULE_NEVER, ZONE_UNKNOWN, SCHEDULE_INVALID, SLOT_TOO_FAR, DURATION_INVALID
  */
 export function rrule(rule: string, options: RuleOptions = {}): ScheduleSpec {
   const own = ["zone", "start", "rdate", "exdate", "gap", "overlap"] as const;
@@ -198,8 +195,8 @@ export function at(time: Date | number | string): ScheduleSpec {
 export const manual: ScheduleSpec = Object.freeze({ type: "manual" });
 
 /**
- * Converts a value from JSON, the store or a file to a spec with all policies resolved and nothing else in it.
- * @throws SCHEDULE_INVALID, CRON_INVALID, CRON_NEVER, RRULE_INVALID, RRULE_NEVER, SLOT_TOO_FAR, ZONE_UNKNOWN
+ * Converts a value from JSON, the store or a file to a valid spec: default policies are filled in, and unknown fields refused. @throws
+ * SCHEDULE_INVALID, CRON_INVALID, CRON_NEVER, RRULE_INVALID, RRULE_NEVER, SLOT_TOO_FAR, ZONE_UNKNOWN
  */
 export function validateSchedule(value: unknown): ScheduleSpec {
   const type = typeof value === "object" && value !== null ? (value as { type?: unknown }).type : undefined;
@@ -265,30 +262,28 @@ export function validateSchedule(value: unknown): ScheduleSpec {
 }
 
 export interface Schedule {
-  /** Returns the first slot strictly after `afterMs`; null: there is none. */
+  /** Returns the first slot strictly after `afterMs`; null if there is none. */
   next(afterMs: number): number | null;
   /**
-   * Returns the last slot strictly before `beforeMs`; null: there is none since 1970. A fixed delay has none, because its slots depend on
-   * runs.
+   * Returns the last slot strictly before `beforeMs`; null if there is none since 1970. Returns null for a fixed delay, because its slots
+   * depend on runs.
    */
   previous(beforeMs: number): number | null;
-  /** The schedule in words, such as "at 00:00 on weekdays, Asia/Shanghai". */
+  /** Describes the schedule in English, such as "at 00:00 on weekdays, Asia/Shanghai". */
   words(): string;
-  /**
-   * Returns how a calendar or a blackout changes a slot that would be due at `dueMs`; undefined, or no method: the slot runs at that time.
-   */
+  /** Returns how a calendar or blackout changes a slot that would be due at `dueMs`; undefined, or no such method: it is not changed. */
   judge?(slotMs: number, dueMs: number): Judgement | undefined;
-  /** Returns the times of the task's own schedule that a calendar moves to this slot; no method: only the slot's own time. */
+  /** Returns the times of the task's own schedule that a calendar moves to this slot; no such method: only the slot's own time. */
   nominalTimes?(slotMs: number): number[];
 }
 
 export interface Judgement {
   dueMs: number;
-  /** The reason why the slot does not run at all. */
+  /** The reason why the slot is skipped; absent if it runs. */
   skipped?: string;
-  /** The slots between this one and this instant do not run either; undefined: the following slots have not been judged. */
+  /** All slots from this one to before this instant are skipped as well; undefined: later slots must be judged on their own. */
   untilMs?: number;
-  /** The reason why the slot runs at another time. */
+  /** The reason why the slot runs at another time; absent if its time is unchanged. */
   note?: string;
 }
 
@@ -352,11 +347,11 @@ const never: Schedule = { next: () => null, previous: () => null, words: () => "
 
 const compiled = new Map<string, WeakRef<Schedule>>();
 const collected = new FinalizationRegistry<string>((key) => {
-  // Another schedule may have been compiled under the same key since.
+  // The key is kept if another schedule has been compiled for the same key in the meantime.
   if (compiled.get(key)?.deref() === undefined) compiled.delete(key);
 });
 
-/** @param spec as `validateSchedule` returns it */
+/** @param spec a validated spec, as returned by `validateSchedule` */
 export function compileSchedule(spec: ScheduleSpec): Schedule {
   if (spec.type === "manual") return never;
   const key = keyOf(spec);
@@ -394,7 +389,7 @@ function unbounded(spec: Exclude<ScheduleSpec, { type: "manual" }>): Schedule {
   }
 }
 
-/** The key contains every field that decides the slots; jitter is not among them. */
+/** Returns a key of all fields that determine the slots. Jitter is left out, because it does not change the slots. */
 function keyOf(spec: Exclude<ScheduleSpec, { type: "manual" }>): string {
   switch (spec.type) {
     case "cron":
@@ -411,7 +406,10 @@ function keyOf(spec: Exclude<ScheduleSpec, { type: "manual" }>): string {
   }
 }
 
-/** The error for a spec that a newer Carillon may have stored. If the spec were read as another kind, its task might never fire again. */
+/**
+ * Creates the error for a spec of an unknown kind, which a newer version may have stored. Taken for another kind, its task might never
+ * fire.
+ */
 const unknownKind = (spec: never): CarillonError =>
   new CarillonError(
     "SCHEDULE_INVALID",
@@ -422,7 +420,8 @@ const unknownKind = (spec: never): CarillonError =>
   );
 
 /**
- * Returns the next `count` slots, ascending; fewer if there are no more, and one for a fixed delay, whose later slots depend on its runs.
+ * Returns the next `count` slots, ascending, or fewer if there are no more. A fixed delay has only one, because later slots depend on its
+ * runs.
  */
 export function nextSlots(spec: ScheduleSpec, afterMs: number, count: number): number[] {
   const schedule = compileSchedule(spec);
@@ -446,11 +445,11 @@ function collect(step: (from: number) => number | null, from: number, count: num
 
 export const jitterMsOf = (spec: ScheduleSpec): number => ("jitterMs" in spec ? (spec.jitterMs ?? 0) : 0);
 
-/** The zone of the schedule's local times; null: it has none, as for an interval of elapsed time. */
+/** The zone of the schedule's local times; null if it has none, as an interval of elapsed time. */
 export const zoneNameOf = (spec: ScheduleSpec): string | null => ("zone" in spec ? spec.zone : null);
 
 /**
- * The slot plus its jitter: a whole number of ms in [0, jitterMs] that depends only on the arguments. With `jitterBy: "task"` the jitter
+ * Returns the slot plus its jitter: a whole number of ms from 0 to `jitterMs`, computed only from the arguments. With `jitterBy: "task"` it
  * does not depend on the slot.
  */
 export function dueOf(spec: ScheduleSpec, seed: number, slotMs: number): number {
@@ -463,12 +462,12 @@ export function dueOf(spec: ScheduleSpec, seed: number, slotMs: number): number 
 
 const allHours = 2 ** 24 - 1;
 
-/** Years before this one count as past for every cron. A constant and not the current year, so that all nodes decide alike. */
+/** The first year that is searched for slots. It is a constant instead of the current year, so that all nodes decide alike. */
 const firstToCome = 2026;
 
 /**
- * Refuses a cron whose slots all lie in gaps that its policy skips: in the few years that it names, or on each second Sunday of March. Only
- * years from `firstToCome` on are searched, unless all its years are past: gaps by the zone's old rules do not count.
+ * Refuses a cron whose slots all are at local times that do not exist and that `gap: "skip"` leaves out. Only years from `firstToCome` on
+ * are searched, unless all years of the cron are earlier, because gaps by former rules of the zone do not matter.
  */
 function refuseNever(parsed: Cron, text: string, zone: string, gap: GapPolicy, overlap: FoldPolicy): void {
   if (gap !== "skip") return;
@@ -482,7 +481,7 @@ function refuseNever(parsed: Cron, text: string, zone: string, gap: GapPolicy, o
   }
 }
 
-/** @throws SCHEDULE_INVALID when the bounds leave no slot */
+/** @throws SCHEDULE_INVALID if no slot is within the bounds */
 function withSlots<Spec extends ScheduleSpec & Bounds>(spec: Spec): Spec {
   if (spec.untilMs === undefined || compileSchedule(spec).next((spec.fromMs ?? 0) - 1) !== null) return spec;
   throw wrong(

@@ -102,7 +102,7 @@ describe("planning under them", () => {
 
   it("does not let a misfire choose a slot that would not have run", () => {
     const options: TaskOptions = { schedule: cron("0 9 * * *"), calendar: { name: "de" } };
-    // The process is away from Wednesday to Sunday; Thursday's slot is the last one that would have run.
+    // The process is stopped from Wednesday to Sunday. Thursday's slot is the last one that would have run.
     const { slots, missed, nextSlotMs } = plan(options, "2026-12-23T09:00:00", "2026-12-27T12:00:00");
     expect(slots.filter(({ skipped }) => skipped === undefined).map(({ slotMs }) => slotMs)).toEqual([
       utc("2026-12-24T09:00:00"),
@@ -217,7 +217,7 @@ describe("planning under them", () => {
     const off = utc("2026-12-25T09:00:00");
     expect(slotsPutBack(was, mended, now)).toEqual([off]);
     expect(slotsPutBack(was, was, now)).toEqual([]);
-    // A nominal time that the new schedule does not have is not put back.
+    // The new schedule does not have this nominal time, so it has no slot to which it could be moved back.
     const other = defineTask("t", { schedule: cron("0 15 * * *"), calendar: { name: "de", otherwise: "next" } });
     expect(slotsPutBack(was, { definition: other, calendar: working }, now)).toEqual([off]);
     const skipping = defineTask("t", { schedule: cron("0 9,15 * * *"), calendar: { name: "de" } });
@@ -229,7 +229,7 @@ describe("planning under them", () => {
       schedule: cron("0 9 * * *"),
       calendar: { name: "de", otherwise: "previous" },
     });
-    // On Thursday at noon, Friday becomes a holiday: Friday's slot and those of the weekend would have been this morning.
+    // On Thursday at noon, Friday becomes a holiday. The slots of Friday and the weekend would have been this morning.
     const found = slotsPassed({ definition, calendar: working }, utc("2026-12-24T12:00:00"));
     expect(found).toEqual(["2026-12-25", "2026-12-26", "2026-12-27"].map((day) => utc(`${day}T09:00:00`)));
     expect(slotsPassed({ definition, calendar: working }, utc("2026-12-24T08:00:00"))).toEqual([]);

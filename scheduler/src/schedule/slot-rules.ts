@@ -1,4 +1,4 @@
-/** A task's options that restrict its slots, a calendar and blackouts: their shape, and the schedule that they produce. */
+/** The task options that restrict slots, `calendar` and `blackout`: their types and validation, and the schedule that results. */
 
 import { CarillonError, within } from "../base/errors.ts";
 import { shownValue } from "../base/json.ts";
@@ -12,48 +12,50 @@ import { zoneName } from "./zone.ts";
 import { inZones, ownZones, type ZonesInForce } from "./zone-rules.ts";
 
 export interface CalendarOptions {
-  /** The name with which `carillon calendars set` stored the calendar. */
+  /** The name under which `carillon calendars set` stored the calendar. */
   name: string;
-  /** Default "working-days". */
+  /** The days on which the task runs; default "working-days". */
   on?: "working-days" | "holidays";
-  /** What happens to a slot on another day; default "skip". */
+  /** Whether a slot on another day is skipped (default), or moved to the next or previous permitted day. */
   otherwise?: "skip" | "next" | "previous";
 }
 
 export type BlackoutOptions = {
-  /** A time of day such as "22:00", or a moment with an offset such as "2026-12-24T12:00:00Z". */
+  /** A local time of day such as "22:00", or an instant such as "2026-12-24T12:00:00Z". */
   from: string;
   to: string;
-  /** Zone of the local times; default UTC. */
+  /** The zone of local times; default UTC. */
   zone?: string;
-  /** Days on which a window of local times begins, such as ["fri", "sat"]; default: every day. */
+  /** The days on which a window of local times begins, such as ["fri", "sat"]; default: every day. */
   days?: string[];
-  /** Default "skip". */
+  /** Whether slots in the window are skipped (default) or delayed until its end. */
   then?: "skip" | "delay";
 };
 
 export interface SlotRuleOptions {
-  /** The days on which the task runs, by a stored calendar; null: no calendar. */
+  /** Restricts the task to certain days of a stored calendar; null: no calendar. */
   calendar?: CalendarOptions | null;
-  /** Times in which the task's slots do not start. */
+  /** Times in which the task's slots do not start; null: none. */
   blackout?: BlackoutOptions[] | null;
 }
 
-/** Fields are absent if a task has none, so that the text of definitions without them does not change. */
+/**
+ * The validated rules. A field that a task does not use is absent, so that the stored text of definitions without rules does not change.
+ */
 export interface SlotRules {
   calendar?: CalendarRule;
   blackout?: BlackoutWindow[];
 }
 
 /**
- * The days of the calendar on which a task runs, and what happens to a slot on another day; the first value of each list is the default.
+ * The days on which a task with a calendar runs, and what happens to a slot on another day. The first value of each list is the default.
  */
 export const calendarDays = ["working-days", "holidays"] as const;
 export const calendarMoves = ["skip", "next", "previous"] as const;
-/** What happens to a slot in a blackout; the first value is the default. */
+/** What happens to a slot in a blackout window; the first value is the default. */
 export const blackoutEnds = ["skip", "delay"] as const;
 
-/** @throws TASK_INVALID, ZONE_UNKNOWN */
+/** Validates the options. @throws TASK_INVALID, ZONE_UNKNOWN */
 export function slotRules(task: string, { calendar, blackout }: SlotRuleOptions, schedule: ScheduleSpec): SlotRules {
   const rules: SlotRules = {};
   if (calendar !== undefined && calendar !== null) rules.calendar = calendarRule(task, calendar);
@@ -82,7 +84,7 @@ export function checkRules(task: string | undefined, { calendar, blackout }: Slo
     );
 }
 
-/** @throws TASK_INVALID */
+/** Validates the option `calendar`. @throws TASK_INVALID */
 export function calendarRule(task: string | undefined, given: unknown): CalendarRule {
   const { name, on, otherwise } = only<CalendarOptions>(task, "calendar", given, ["name", "on", "otherwise"]);
   if (!isCalendarName(name))
@@ -94,7 +96,7 @@ export function calendarRule(task: string | undefined, given: unknown): Calendar
   };
 }
 
-/** @throws TASK_INVALID, ZONE_UNKNOWN */
+/** Validates the option `blackout`. @throws TASK_INVALID, ZONE_UNKNOWN */
 export function blackoutWindows(task: string | undefined, given: unknown): BlackoutWindow[] {
   const most = limits.blackoutWindows;
   if (!Array.isArray(given) || given.length > most)
@@ -131,7 +133,7 @@ function windowOf(task: string | undefined, path: string, given: unknown): Black
   return { fromMs, toMs, then: ending };
 }
 
-/** Days on which a window of local times begins; null: every day. */
+/** Converts the names of days to numbers; null if no days are given, which means every day. */
 function daysOf(task: string | undefined, path: string, days: unknown): number[] | null {
   if (days === undefined) return null;
   if (!Array.isArray(days) || days.length === 0)
@@ -165,7 +167,7 @@ export const isCalendarName = (name: unknown): name is string =>
   typeof name === "string" && /^[\p{L}\p{N}][\p{L}\p{N}._:/@-]{0,99}$/u.test(name);
 export const calendarNameHint = "Use 1 to 100 letters, digits and . _ : / @ -, the first a letter or digit.";
 
-/** @throws CALENDAR_INVALID */
+/** @throws CALENDAR_INVALID if the name is not valid */
 export function checkCalendarName(name: string): void {
   if (isCalendarName(name)) return;
   throw new CarillonError("CALENDAR_INVALID", `a calendar's name cannot be ${shownValue(name)}`, {
@@ -180,7 +182,7 @@ function blackedOutSchedule(base: Schedule, windows: readonly BlackoutWindow[], 
     if (before?.skipped !== undefined) return before;
     const after = blackedOut(windows, dueMs, steps);
     if (after?.skipped !== undefined) {
-      // Later slots may be due earlier than this one, so slots just before the end may be due after it.
+      // A later slot may have less jitter. Therefore the end is computed without this slot's jitter and reduced by the maximum jitter.
       const { untilMs } = dueMs === slotMs ? after : (blackedOut(windows, slotMs, steps) ?? {});
       return { ...after, untilMs: untilMs === undefined ? undefined : untilMs - jitterMs };
     }
@@ -189,9 +191,9 @@ function blackedOutSchedule(base: Schedule, windows: readonly BlackoutWindow[], 
 }
 
 /**
- * The schedule by which a task is planned: its own, restricted by its calendar and its blackout windows.
- * @param accountedMs nominal times that are in the ledger already: see TaskRecord
- * @param zones zone rules to use; default: this process's own
+ * Returns the schedule by which a task is planned: its own schedule, restricted by its calendar and its blackout windows.
+ * @param accountedMs nominal times that the ledger has recorded already: see TaskRecord
+ * @param zones the zone rules to use; default: this process's own
  */
 export function plannedSchedule(
   given: { schedule: ScheduleSpec } & SlotRules,
@@ -207,15 +209,15 @@ export function plannedSchedule(
   return accountedMs.length > 0 ? withoutAccounted(ruled, accountedMs) : ruled;
 }
 
-/** A task's schedule and rules, and the days of its calendar. */
+/** A task's schedule and rules, with the calendar that its rule names. */
 export interface Ruled {
   definition: { schedule: ScheduleSpec } & SlotRules;
   calendar: Calendar | undefined;
-  /** The zone rules by which both are compiled; absent: this process's own. */
+  /** The zone rules for schedule and calendar; absent: this process's own. */
   zones?: ZonesInForce;
 }
 
-/** A task's schedule and rules, compiled by the zone rules in force. */
+/** Replaces the zones in a task's schedule, blackouts and calendar by those with the rules in force. */
 export function ruledIn(definition: Ruled["definition"], calendar: Calendar | undefined, zones: ZonesInForce): Ruled {
   const zone = calendar && zones.named(calendar.zone);
   return {
@@ -226,21 +228,21 @@ export function ruledIn(definition: Ruled["definition"], calendar: Calendar | un
 }
 
 /**
- * Nominal times after `nowMs` whose slots a change of the task or its calendar moves to before `nowMs`. The planner begins at `nowMs`, so
- * it does not plan them.
+ * Returns nominal times after `nowMs` whose slots a change of the task or its calendar moves to `nowMs` or earlier. The planner continues
+ * from `nowMs`, so it will not plan them.
  */
 export function slotsPassed(ruled: Ruled, nowMs: number): number[] {
   return movingOf(ruled)?.passedBy(nowMs, slotsMovedMax) ?? [];
 }
 
-/** Nominal times up to `nowMs` whose slots are postponed until after `nowMs`; only the newest `slotsMovedMax`. */
+/** Returns nominal times up to `nowMs` whose slots are postponed until after `nowMs`; at most `slotsMovedMax`. */
 export function slotsPutOff(ruled: Ruled, nowMs: number): number[] {
   return movingOf(ruled)?.putOff(nowMs, slotsMovedMax) ?? [];
 }
 
 /**
- * Nominal times of slots that had been postponed to a later day, and that a change moves back to their own time, which has passed, or
- * removes. Before the change the planner had left them for later; after the change it begins at `nowMs` and misses them.
+ * Returns nominal times whose slots were postponed to a later day, and which a change moves back to a time that has passed, or removes.
+ * Before the change, the planner left these slots for later; after it, the planner continues from `nowMs` and would miss them.
  * @param moved maps nominal times before the change to those after it: see zone-rules.ts
  */
 export function slotsPutBack(
@@ -253,7 +255,7 @@ export function slotsPutBack(
   return slotsPutOff(before, nowMs).filter((atMs) => (placeOf(moved.get(atMs) ?? atMs) ?? nowMs) <= nowMs);
 }
 
-/** Returns a function from a nominal time to its slot's time; null: the schedule does not have the nominal time. */
+/** Returns a function that converts a nominal time to its slot's time; null if the schedule does not have the nominal time. */
 export function placesOf(ruled: Ruled): (nominalMs: number) => number | null {
   const plain = compileSchedule(ruled.definition.schedule);
   const moving = movingOf(ruled);

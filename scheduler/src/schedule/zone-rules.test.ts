@@ -10,7 +10,7 @@ const nowMs = Date.UTC(2026, 10, 28);
 const iso = (ms: number) => new Date(ms).toISOString().slice(0, 16);
 
 const rulesOf = (name: string): ZoneRules => ownRules(name, nowMs);
-/** The zone's own rules, with offsets increased by `byMs` from `fromMs` on. */
+/** Returns the zone's rules with all offsets from `fromMs` on increased by `byMs`. */
 function shifted(name: string, byMs: number, fromMs: number): ZoneRules {
   const { startsMs, offsetsMs, toMs } = rulesOf(name);
   const place = startsMs.findLastIndex((startMs) => startMs <= fromMs);
@@ -103,7 +103,7 @@ describe("local times that new rules move", () => {
 
   it("are those around now, by both rules", () => {
     const later = shifted("Asia/Tokyo", -hourMs, nowMs - 10 * dayMs);
-    // 09:00 in Tokyo is midnight UTC, which is the present time here.
+    // 09:00 in Tokyo is midnight UTC, which is the current time in this test.
     expect(moves(rulesOf("Asia/Tokyo"), later)).toEqual(["2026-11-28T00:00 2026-11-28T01:00"]);
     expect(moves(later, rulesOf("Asia/Tokyo"))).toEqual(["2026-11-28T01:00 2026-11-28T00:00"]);
     expect(moves(rulesOf("Asia/Tokyo"), later, spec, dayMs)).toEqual([

@@ -1,22 +1,22 @@
 /**
- * The rules by which a cluster plans in a zone. Each version of the time zone database may change them, and processes may have different
- * versions. So the store keeps the rules that are in force, and every process plans by those: see docs/time-zones.md.
+ * The time zone rules by which a cluster plans. Each release of the time zone database may change rules, and processes may have different
+ * releases. Therefore the store has the rules that are in force, and every process plans by these rules: see docs/time-zones.md.
  */
 import type { BlackoutWindow } from "./blackout.ts";
 import { compileSchedule, type Schedule, type ScheduleSpec, zoneNameOf } from "./schedule.ts";
 import { type Zone, type ZoneRules, zoneOf } from "./zone.ts";
 
-/** Rules are stored from some years back, for queries about the past, to many years ahead. */
+/** The stored rules cover the last two years, for queries about the past, and the next twenty years. */
 const yearsBack = 2;
 const yearsAhead = 20;
 
-/** A zone's rules in this process's own database. @throws ZONE_UNKNOWN */
+/** Returns a zone's rules from this process's own time zone database. @throws ZONE_UNKNOWN */
 export function ownRules(name: string, nowMs: number): ZoneRules {
   const year = new Date(nowMs).getUTCFullYear();
   return zoneOf(name).rules(Date.UTC(year - yearsBack, 0, 1), Date.UTC(year + yearsAhead, 0, 1));
 }
 
-/** True if both give the same offset at every instant that both cover. */
+/** True if both rules give the same offset at every instant that both cover. */
 export function sameRules(a: ZoneRules, b: ZoneRules): boolean {
   const from = Math.max(a.startsMs[0] as number, b.startsMs[0] as number);
   const to = Math.min(a.toMs, b.toMs);
@@ -26,16 +26,19 @@ export function sameRules(a: ZoneRules, b: ZoneRules): boolean {
   return offsetAt(a) === offsetAt(b) && String(changes(a)) === String(changes(b));
 }
 
-/** The rules in force for all zones. */
+/** The rules in force for all zones of the cluster. */
 export interface ZonesInForce {
-  /** The name under which `zoneOf` returns a zone with the rules in force; the zone's own name if this process has the same rules. */
+  /**
+   * Returns the name by which `zoneOf` finds the zone with the rules in force. It is the zone's own name if this process has the same
+   * rules.
+   */
   named(zone: string): string;
 }
 
-/** Used where each zone has the rules of this process. */
+/** For callers that use this process's own rules for all zones. */
 export const ownZones: ZonesInForce = { named: (zone) => zone };
 
-/** A definition's schedule and blackouts with the zones of the rules in force: for compiling, not for display. */
+/** Returns the definition with its zones replaced by those with the rules in force; for compiling, not for display. */
 export function inZones<T extends { schedule: ScheduleSpec; blackout?: BlackoutWindow[] }>(
   definition: T,
   zones: ZonesInForce,
@@ -54,7 +57,7 @@ export function inZones<T extends { schedule: ScheduleSpec; blackout?: BlackoutW
   };
 }
 
-/** The names of the zones that a definition and its calendar use, except UTC, whose rules never change. */
+/** Returns the names of the zones that a definition and its calendar use, except UTC, whose rules never change. */
 export function zonesUsed(
   definition: { schedule: ScheduleSpec; blackout?: BlackoutWindow[] },
   calendar: { zone: string } | undefined,
@@ -64,22 +67,22 @@ export function zonesUsed(
   return [...new Set(names.filter((name) => name !== undefined && name !== null && name !== "UTC"))] as string[];
 }
 
-/** A local time of a schedule, whose instant a change of its zone's rules has moved. */
+/** A local time of a schedule whose instant has changed because its zone's rules have changed. */
 export interface MovedTime {
   wasMs: number;
   isMs: number;
 }
 
-/** Offsets are compared up to this far before and after the span, because no two rules differ by more. */
+/** The offsets are compared from this time before the span to this time after it, because two offsets never differ by more. */
 const apartMs = 26 * 3_600_000;
 const timesMax = 10_000;
 
 /**
- * Times in a span, and up to a day before and after it, whose local time the schedule has by both rules but at different instants: a run at
- * one instant counts as a run at the other. An instant that the schedule has by both rules, such as a full hour's, is one slot, whatever
- * its local time.
+ * Returns the times, in a span and up to about a day around it, whose local time the schedule has by both rules but at different instants.
+ * A run at one of the two instants counts as a run at the other. An instant that the schedule has by both rules, such as every full hour,
+ * is not moved, whatever its local time is.
  * @param was the schedule by the former rules
- * @param is the schedule by the rules in force now
+ * @param is the schedule by the rules now in force
  */
 export function movedTimes(was: ScheduleSpec, is: ScheduleSpec, span: { fromMs: number; toMs: number }): MovedTime[] {
   const [before, after] = [zoneIn(was), zoneIn(is)];
@@ -106,7 +109,7 @@ const zoneIn = (spec: ScheduleSpec): Zone | null => {
 
 const has = (schedule: Schedule, atMs: number) => schedule.next(atMs - 1) === atMs;
 
-/** Returns the largest difference of the offsets, and the first instant at which they differ. */
+/** Returns the largest difference between the offsets of two zones, and the first instant at which they differ. */
 function difference(a: Zone, b: Zone, fromMs: number, toMs: number): { apart: number; sinceMs: number } {
   const changes = [a, b].flatMap((zone) => Array.from(zone.transitions(fromMs, toMs), ({ from }) => from));
   const differing = [fromMs, ...changes.sort((x, y) => x - y)]
@@ -116,7 +119,8 @@ function difference(a: Zone, b: Zone, fromMs: number, toMs: number): { apart: nu
 }
 
 /**
- * The newest times of a schedule in a span, by local time. Two times with the same local time, where clocks go back, have separate keys.
+ * Returns the last `timesMax` times of a schedule in a span, by local time. When clocks go back, two times with the same local time have
+ * different keys.
  */
 function localTimes(schedule: Schedule, zone: Zone, fromMs: number, toMs: number): Map<string, number> {
   const times: number[] = [];

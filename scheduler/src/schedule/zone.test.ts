@@ -3,7 +3,7 @@ import { isCarillonError } from "../base/errors.ts";
 import { endOfTime, type Span, Zone, zoneName, zoneOf } from "./zone.ts";
 
 const ms = (text: string) => Date.parse(text);
-/** The transitions of a zone in [from, to), by its own methods. */
+/** Returns the transitions of a zone in [from, to), found by the zone's own methods. */
 function transitions(zone: Zone, from: number, to: number): [at: string, minutes: number][] {
   const found: [string, number][] = [];
   for (let span: Span = zone.at(from); span.to < to; ) {
@@ -25,7 +25,7 @@ describe("spans of offset", () => {
     zone.at(ms("2026-06-01T00:00Z"));
     const format = Intl.DateTimeFormat;
     let left = 700;
-    // This number of calls is enough for some years, so the search is cut off among its transitions.
+    // 700 calls are enough to search some of the years, so the error ends the search in the middle.
     Intl.DateTimeFormat = function formatter(...given: ConstructorParameters<typeof format>) {
       const inner = new format(...given);
       return {
@@ -58,7 +58,7 @@ describe("spans of offset", () => {
     expect(of("Antarctica/Troll", "2024-01-01T00:00Z", "2025-01-01T00:00Z").map(([, minutes]) => minutes)).toEqual([
       120, -120,
     ]);
-    // Transitions that are twelve days apart, and a summer time that was interrupted for Ramadan.
+    // Two transitions only twelve days apart, and a summer time that is interrupted during Ramadan.
     expect(of("America/Argentina/Tucuman", "2004-05-01T00:00Z", "2004-07-01T00:00Z")).toEqual([
       ["2004-06-01T03:00Z", -60],
       ["2004-06-13T04:00Z", 60],
@@ -66,7 +66,7 @@ describe("spans of offset", () => {
     expect(of("Africa/Cairo", "2010-01-01T00:00Z", "2011-01-01T00:00Z").map(([, minutes]) => minutes)).toEqual([
       60, -60, 60, -60,
     ]);
-    // Liberia left an offset of 44 minutes and 30 seconds.
+    // In January 1972, Liberia changed from an offset of −44:30 minutes to UTC.
     expect(of("Africa/Monrovia", "1971-12-01T00:00Z", "1972-03-01T00:00Z")).toEqual([
       ["1972-01-07T00:44:30.000Z", 44.5],
     ]);

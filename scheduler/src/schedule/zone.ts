@@ -1,58 +1,62 @@
 /**
- * A time zone as spans of constant UTC offset. The offsets come from the runtime (Intl), where each call takes about 2 µs and makes some
- * garbage, so each offset is read once: a zone's spans are found a year at a time when first needed, stored as a few numbers, and shared by
- * every schedule in that zone. The formatter itself (tens of kilobytes) is not kept.
+ * A time zone as a list of spans with a constant UTC offset. The offsets come from the runtime's Intl, where each call takes about 2 µs and
+ * allocates memory, so each offset is read only once: a zone's spans are computed a year at a time when first needed, stored as a few
+ * numbers, and shared by all schedules in the zone. The Intl formatter itself, which takes tens of kilobytes, is not cached.
  */
 import { CarillonError } from "../base/errors.ts";
 import { limits } from "../base/limits.ts";
 import { editDistance } from "../base/nearest.ts";
 
-/** Instants are epoch milliseconds; a local time is the instant plus `offset`, written as if it were epoch milliseconds. */
+/**
+ * A span with a constant offset. Instants are epoch milliseconds. A local time is the instant plus `offset`, encoded as the epoch
+ * milliseconds at which a UTC clock shows it.
+ */
 export interface Span {
   readonly from: number;
   /** The first instant after the span. */
   readonly to: number;
   readonly offset: number;
   /**
-   * The change of offset at `from`. Above 0: local time jumped forward over a gap; below 0: it went back; 0: `from` is not a transition.
+   * The change of the offset at `from`, in ms. Above 0: clocks went forward; below 0: clocks went back; 0: there is no transition at
+   * `from`.
    */
   readonly entered: number;
-  /** The same at `to`. */
+  /** The change of the offset at `to`, in ms. */
   readonly left: number;
 }
 
-/** A zone's offsets in a range of time, as a version of the time zone database has them. */
+/** A zone's offsets in a time range, according to one release of the time zone database. */
 export interface ZoneRules {
-  /** Epoch milliseconds, ascending: the beginning of the range, then each change in it. */
+  /** Epoch milliseconds, ascending: the beginning of the range, then the instant of each change within it. */
   startsMs: number[];
-  /** The offset from each start on: the amount to add to an instant to get local time. */
+  /** The offset that applies from each of these instants on, in ms: instant + offset = local time. */
   offsetsMs: number[];
-  /** The end of the range. */
+  /** The exclusive end of the range, in epoch milliseconds. */
   toMs: number;
 }
 
 const dayMs = 86_400_000;
 
 /**
- * Offsets are read four days apart and bisected where they differ. Two transitions within four days that cancel each other out would be
- * overlooked; the tzdata of 1970 onwards has none: read every two hours from 1970 to 2040, all zones show the same 21,116 transitions, the
- * closest pair (Boa Vista's of October 2000) a week apart.
+ * The distance between two offsets that are read; where two neighbours differ, the transition is found by bisection. Two transitions within
+ * four days that cancel each other out would be missed. There are none in the tzdata since 1970: reading every two hours from 1970 to 2040
+ * finds the same 21,116 transitions in all zones, the closest pair (Boa Vista in October 2000) a week apart.
  */
 const probeMs = 4 * dayMs;
 
 /**
- * A span near the ends of the searched years may be incomplete: a transition just outside could reach in by its length, at most a day
- * (Samoa, Kwajalein). So the search covers more than the years that it answers for.
+ * The extra time that is searched before and after the requested years. A span near the end of the searched time may be incomplete, because
+ * a transition just outside affects local times by up to a day (Samoa, Kwajalein).
  */
 const marginMs = 3 * dayMs;
 
-/** Slots lie in [0, endOfTime). */
+/** The exclusive end of all slots, in epoch milliseconds; slots begin at 0. */
 export const endOfTime = Date.UTC(limits.lastYear + 1, 0, 1);
 
 interface Searched {
   from: number;
   to: number;
-  /** Start of each span; the start of the first span is the edge of the search. */
+  /** The beginning of each span. The first one is only where the search began, not a transition. */
   starts: readonly number[];
   offsets: readonly number[];
   spans: readonly Span[];
@@ -60,7 +64,7 @@ interface Searched {
 
 export class Zone {
   readonly name: string;
-  /** Rules that replace the runtime's in the range of time that they cover. */
+  /** Rules that are used instead of the runtime's within the time range that they cover. */
   readonly #rules: ZoneRules | undefined;
   #searched: Searched | undefined;
   #recent: Span | undefined;
@@ -70,7 +74,9 @@ export class Zone {
     this.#rules = rules;
   }
 
-  /** Returns the span that contains the instant. `from` and `to` may also be the present ends of the search. */
+  /**
+   * Returns the span that contains the instant. Its `from` or `to` may be the edge of the time searched so far, instead of a transition.
+   */
   at(instant: number): Span {
     const recent = this.#recent;
     if (recent !== undefined && instant >= recent.from && instant < recent.to) return recent;
@@ -86,17 +92,17 @@ export class Zone {
     return this.#recent;
   }
 
-  /** Yields the spans that begin in (from, to), each with a transition. */
+  /** Yields the spans that begin with a transition within (from, to). */
   *transitions(from: number, to: number): Generator<Span> {
     for (let span = this.at(from); span.to < to; ) {
       const at = span.to;
       span = this.at(at);
-      // A boundary that is only the present end of the search is not a transition, because the span began long before.
+      // An instant that was only the edge of the search is skipped, because the span that contains it began earlier.
       if (span.from === at && span.entered !== 0) yield span;
     }
   }
 
-  /** The zone's rules in [fromMs, toMs). */
+  /** Returns the zone's offsets in [fromMs, toMs). */
   rules(fromMs: number, toMs: number): ZoneRules {
     const changes = [...this.transitions(fromMs, toMs)];
     return {
@@ -117,7 +123,10 @@ export class Zone {
     };
   }
 
-  /** Stores the result in one assignment, because a search may be cut off at any point (see base/cut-off.ts). */
+  /**
+   * Searches the year of an instant and the years between it and those searched before. The result is stored by a single assignment,
+   * because base/cut-off.ts may end a search at any point.
+   */
   #search(instant: number): Searched {
     const year = new Date(instant).getUTCFullYear();
     const from = Date.UTC(year, 0, 1) - marginMs;
@@ -130,7 +139,7 @@ export class Zone {
     if (from < knownFrom) {
       const [earlier, offsetsBefore] = [[from], [offsetAt(from)]];
       findTransitions(offsetAt, from, knownFrom, earlier, offsetsBefore);
-      // The old first entry was the edge of the search, not a transition; the new last span continues through it.
+      // The old first entry is dropped: it was the edge of the search, not a transition, and the last new span continues through it.
       starts = earlier.concat(starts.slice(1));
       offsets = offsetsBefore.concat(offsets.slice(1));
     }
@@ -153,7 +162,7 @@ export class Zone {
   }
 }
 
-/** Appends every transition in (from, to] to `starts` and `offsets`, whose last entry is valid at `from`. */
+/** Appends all transitions in (from, to] to `starts` and `offsets`, whose last entry must be valid at `from`. */
 function findTransitions(
   offsetAt: (instant: number) => number,
   from: number,
@@ -183,8 +192,8 @@ function findTransitions(
 }
 
 /**
- * Formats few fields, because each field costs time: the day of the month is enough to find out on which side of midnight the local time
- * is.
+ * Returns a function that reads the zone's UTC offset in ms at an instant. Only a few fields are formatted, because each one takes time.
+ * The day of the month is enough to know whether the local date is before, equal to or after the UTC date.
  */
 function offsetReader(zone: string): (instant: number) => number {
   const format = new Intl.DateTimeFormat("en-US", {
@@ -214,12 +223,12 @@ function offsetReader(zone: string): (instant: number) => number {
 
 const zones = new Map<string, Zone>();
 
-/** @throws ZONE_UNKNOWN */
+/** Returns the shared instance of a zone. @throws ZONE_UNKNOWN */
 export function zoneOf(value: unknown): Zone {
   const name = zoneName(value);
   let zone = zones.get(name);
   if (zone === undefined) {
-    // Only names that passed the check are added, so the map is never larger than the zone database.
+    // Only valid names are added, so the map is never larger than the time zone database.
     zone = new Zone(name);
     zones.set(name, zone);
   }
@@ -228,7 +237,7 @@ export function zoneOf(value: unknown): Zone {
 
 /**
  * Registers a zone whose rules differ from the runtime's.
- * @returns the name under which `zoneOf` returns this zone, in this process only, such as "Africa/Casablanca@3"
+ * @returns a name such as "Africa/Casablanca@3", by which `zoneOf` returns this zone in this process
  */
 export function ruledZone(value: string, rules: ZoneRules): string {
   const name = zoneName(value);
@@ -242,23 +251,23 @@ export function ruledZone(value: string, rules: ZoneRules): string {
   return ruled;
 }
 
-/** The registered names, by zone and rules: one for each version of the zone database that changed the rules. */
+/** The registered names, by zone and rules. There is one per zone and version of its rules that this process has used. */
 const ruledNames = new Map<string, string>();
 
 /**
- * The name in the spelling of the zone database. Links (US/Pacific) stay as given, because their targets depend on the runtime's version,
- * which may differ between the nodes of a cluster.
+ * Returns the zone's name in the spelling of the time zone database. A link such as US/Pacific is not replaced by its target, because the
+ * target depends on the runtime's version, which may differ between the nodes of a cluster.
  * @throws ZONE_UNKNOWN
  */
 export function zoneName(value: unknown): string {
-  // A call of Intl takes 0.1 ms, and thousands of tasks use few zones, so known names skip it.
+  // Names of zones in use are not checked again, because a call of Intl takes 0.1 ms and thousands of tasks use few zones.
   if (typeof value === "string" && zones.has(value)) return value;
   if (typeof value !== "string" || !/^[A-Za-z][\w+\-/]{0,63}$/.test(value)) throw unknownZone(value);
   let canonical: string;
   try {
     canonical = new Intl.DateTimeFormat("en-US", { timeZone: value }).resolvedOptions().timeZone;
   } catch {
-    // Intl's RangeError says only that the name is unknown.
+    // The RangeError of Intl is dropped, because it says only that the name is unknown.
     throw unknownZone(value);
   }
   const lower = value.toLowerCase();
@@ -267,7 +276,7 @@ export function zoneName(value: unknown): string {
   return Intl.supportedValuesOf("timeZone").find((name) => name.toLowerCase() === lower) ?? linkCase(value);
 }
 
-/** Spells a link in one way, so that "us/pacific" and "US/Pacific", which are the same link, share one table. */
+/** Returns one spelling of a link, so that "us/pacific" and "US/Pacific" share one instance. */
 function linkCase(link: string): string {
   if (!link.includes("/")) return link.toUpperCase();
   return link
@@ -283,7 +292,9 @@ function unknownZone(value: unknown): CarillonError {
   });
 }
 
-/** The last unknown name and its hint, because finding a hint takes a millisecond and thousands of stored tasks may name the same zone. */
+/**
+ * The last unknown name with its hint, because computing a hint takes a millisecond and thousands of stored tasks may name the same zone.
+ */
 let lastHint = { value: "", hint: "" };
 
 function hintOf(value: string): string {
@@ -294,7 +305,7 @@ function hintOf(value: string): string {
 function zoneHint(value: string): string {
   const offset = /^(?:UTC|GMT)?([+-])(\d{1,2})(?::?00)?$/i.exec(value.trim());
   if (offset !== null && Number(offset[2]) <= 14) {
-    // POSIX counts westwards, so the sign is inverted.
+    // The names Etc/GMT±n have inverted signs: Etc/GMT-2 is two hours ahead of UTC.
     const hours = Number(offset[2]);
     const name = hours === 0 ? "UTC" : `Etc/GMT${offset[1] === "+" ? "-" : "+"}${hours}`;
     return `A fixed offset of whole hours has a zone of its own: "${name}".`;
@@ -302,7 +313,7 @@ function zoneHint(value: string): string {
   const wanted = value.slice(0, 64).toLowerCase().replace(/\s+/g, "_");
   const city = wanted.slice(wanted.lastIndexOf("/") + 1);
   let best = "";
-  // At most a third of the letters may differ, so that "local" is not taken for a misspelt Oral.
+  // At most a third of the letters may differ, so that "local" is not corrected to Oral.
   let least = Math.min(3, Math.floor(city.length / 3)) + 1;
   for (const name of Intl.supportedValuesOf("timeZone")) {
     const lower = name.toLowerCase();

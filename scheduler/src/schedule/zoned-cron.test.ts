@@ -1,7 +1,7 @@
 /**
- * Compares slots at transitions of 2000–2040 and in random weeks with the brute force of test/support/cron-oracle.ts. By default zones and
- * transitions are sampled; CARILLON_TEST_LONG=1 takes every transition of every zone and searches for transitions at shorter steps. In that
- * case CARILLON_ORACLE_ROUNDS (default 1) multiplies the number of expressions per transition and week.
+ * Compares slots around transitions of 2000–2040 and in random weeks with the brute-force calculation of test/support/cron-oracle.ts. By
+ * default, a sample of zones and transitions is tested. CARILLON_TEST_LONG=1 tests every transition of every zone and searches for
+ * transitions in shorter steps; CARILLON_ORACLE_ROUNDS (default 1) then multiplies the number of expressions per transition and week.
  */
 import { describe, expect, it } from "vitest";
 import {
@@ -29,11 +29,11 @@ const dayMs = 24 * hourMs;
 const gaps: readonly Gap[] = ["skip", "shift"];
 const overlaps: readonly Overlap[] = ["first", "last", "both"];
 
-/** Looks every other day or, in the long run, four times a day. */
+/** The step of the search for transitions: two days, or six hours in the long run. */
 const step = long ? 6 * hourMs : 2 * dayMs;
 const transitions = new Map(zones.map((zone) => [zone, transitionsOf(zone, from, to, step)]));
 
-/** Null if an expression is refused because it never matches, which the oracle must confirm for its window. */
+/** Returns null if the expression is refused because it never matches; the oracle must then find no match in its window either. */
 function parsed(expression: Expression, localTimes: readonly number[]) {
   try {
     return parseCron(expression.text);
@@ -52,8 +52,7 @@ function compare(zone: string, window: Window, expression: Expression): number {
   const cron = parsed(expression, localTimes);
   if (cron === null) return 0;
   let compared = 0;
-  // All six policies; for dense expressions (every second of several hours) only one policy in turn, because they would take most of the
-  // time.
+  // Tests all six combinations of policies. For an expression with very many matches, only one combination is tested in turn, to save time.
   const only = localTimes.length > 120 ? turn++ % 6 : -1;
   for (const [i, gap] of gaps.entries()) {
     for (const [j, overlap] of overlaps.entries()) {
@@ -99,14 +98,14 @@ describe("cron in zones against the oracle", () => {
         seen++;
         const known = changes.size;
         changes.add(`${at} ${before} ${after}`);
-        // A change that another zone has already been compared for, usually at the same moment: only a quarter of these are compared.
+        // Many zones have the same changes at the same moments. Only a quarter of changes that another zone already had are compared.
         if (!long && changes.size === known && chance() < 0.75) continue;
         const change = Math.abs(after - before);
         const window = new Window(zone, list, at - change - hourMs, at + change + hourMs);
         for (let round = 0; round < multiple; round++) {
           const aim = at + (chance() < 0.5 ? before : after) + Math.floor((chance() - 0.5) * 2.2 * change);
           let expression = randomExpression(chance, localOf(aim));
-          // Expressions with many seconds are rare, because thousands of similar slots would take most of the time.
+          // Most expressions with many seconds are replaced, because thousands of similar slots would take most of the time.
           if (expression.seconds.length > 4 && chance() < 0.9) expression = randomExpression(chance, localOf(aim));
           compared += compare(zone, window, expression);
         }
@@ -116,7 +115,7 @@ describe("cron in zones against the oracle", () => {
       process.stderr.write(
         `${seen} transitions, ${changes.size} of them different, ${zones.length} zones, ${compared} slots, seed ${seed}\n`,
       );
-    // The runtimes of 2026 have 418 zones and about 13,000 transitions; a far lower number would mean that almost nothing was compared.
+    // The runtimes of 2026 have 418 zones and about 13,000 transitions. A far lower number would mean that almost nothing was compared.
     expect(seen).toBeGreaterThan(rounds(700, 8_000));
     expect(changes.size).toBeGreaterThan(rounds(500, 2_000));
     expect(compared).toBeGreaterThan(seen);

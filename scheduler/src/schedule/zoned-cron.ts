@@ -1,13 +1,11 @@
 /**
- * Converts the local times of a cron, a rule or a calendar interval to instants, by the task's policy for daylight saving.
- *
- * A local time that exists once has one instant. A local time that is skipped (a gap) has no instant, or with `shift` the instant by the
- * offset before the gap, which is later by the gap's length; if another slot is at that instant, the two are one slot. A local time that
- * exists twice (an overlap) has its first instant, its last, or both.
- *
- * So within one span of constant offset the slots are the matches of local time, minus the part at its start or end that the policy for
- * overlaps suppresses, plus, after a gap, the matches within the gap. The search goes from span to span; where the next match is far away,
- * it jumps there.
+ * Converts the local times of a cron, a recurrence rule or a calendar interval to instants, by the task's policies for daylight saving.
+ * A local time that exists once gives one instant. A skipped local time (in a gap) gives none with the policy `skip`; with `shift`, it
+ * gives the instant computed with the offset before the gap, which is later by the length of the gap. If another slot is at that instant,
+ * the two are one slot. A repeated local time (in an overlap) gives its first instant, its last one, or both.
+ * Within a span of constant offset, the slots are therefore the matching local times, without the part at its start or end that the overlap
+ * policy leaves out, plus, after a gap, the matches within the gap. The search goes from span to span, and jumps ahead if the next match is
+ * far away.
  */
 import type { LocalTimes } from "./local-times.ts";
 import { endOfTime, type Zone } from "./zone.ts";
@@ -18,10 +16,10 @@ export type GapPolicy = (typeof gapPolicies)[number];
 export type FoldPolicy = (typeof foldPolicies)[number];
 
 const dayMs = 86_400_000;
-/** Local times near a transition or a jump's target differ from UTC by less than this. */
+/** More than the largest difference between a local time and UTC, including gaps and overlaps. */
 const leewayMs = 3 * dayMs;
 
-/** The first slot strictly after an instant, or null. Slots lie in [0, endOfTime). */
+/** Returns the first slot strictly after an instant; null if there is none. Slots are in [0, endOfTime). */
 export function nextInZone(
   times: LocalTimes,
   zone: Zone,
@@ -46,15 +44,15 @@ export function nextInZone(
       if (shifted < Math.min(span.from + span.entered, span.to)) best = Math.min(best, shifted);
     }
     if (best < endOfTime) return best;
-    // After a short remaining part of a span, an overlap may repeat local times that were already passed, so the search may jump only over
-    // a long one.
+    // If only a short part of the span is left, the next span may repeat local times, so that an earlier match occurs again. The search
+    // therefore jumps only if a long part of the span is left.
     const far = local - leewayMs;
     at = span.to - at >= leewayMs && far > span.to ? far : span.to;
   }
   return null;
 }
 
-/** The last slot strictly before an instant, or null. */
+/** Returns the last slot strictly before an instant; null if there is none. */
 export function previousInZone(
   times: LocalTimes,
   zone: Zone,

@@ -5,8 +5,8 @@ const shape = /^(\[[^\][]+\]|[^:[\]/?#@%\s]+):(\d{1,5})$/;
 const hostName = /^(?=.{1,253}$)[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?)*$/;
 
 /**
- * Checks and normalises the address at which other processes reach this one, "host:port" with an IPv6 address in brackets. Equal addresses
- * become equal texts: lower case, and the one short form of an IP address.
+ * Validates and normalises the address at which other processes reach this one: "host:port", with an IPv6 address in brackets. Equal
+ * addresses become equal texts: lower case, and the shortest form of an IP address.
  * @throws OPTION_INVALID
  */
 export function parseAddress(text: string): string {
@@ -26,7 +26,7 @@ export function parseAddress(text: string): string {
   return `${host}:${port}`;
 }
 
-/** True if the address leads every machine to itself, so that it is usable only for processes on one machine. */
+/** True if the address is a loopback address, which on every machine means that machine itself. */
 export function isLoopback(address: string): boolean {
   return /^(?:127\.|\[::1\]|\[::ffff:7f|(?:[^:]*\.)?localhost:)/.test(address);
 }

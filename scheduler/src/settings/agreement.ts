@@ -3,41 +3,41 @@ import type { SessionIdentity } from "../cluster/session-store.ts";
 import { isLoopback } from "./address.ts";
 import { beatMsOf } from "./settings.ts";
 
-/** The leader plans again when less than this share of the horizon is left. */
+/** The leader plans again once less than this share of its planning horizon is left. */
 export const refill = 0.75;
-/** A larger difference between this machine's clock and the store's is logged at the start. */
+/** The difference in ms between this machine's clock and the store's clock above which a line is logged at the start. */
 const clockBoundMs = 5_000;
-/** A larger uncertainty about the store's time is logged at the start. */
+/** The uncertainty in ms about the store's time above which a line is logged at the start. */
 const uncertainMs = 1_000;
 
 export type Told = Pick<SessionIdentity, "node" | "role" | "host" | "timeoutMs" | "settings">;
 
-/** A conflict between the settings of two live processes. */
+/** A conflict between the settings of two processes that are alive. */
 export interface Disagreement {
   code: "SETTINGS_DIFFER" | "NODE_ADDRESS_TAKEN";
   setting: "retention" | "sessionTimeout" | "address";
-  /** The conflict in words, with both nodes and both values. */
+  /** A description of the conflict, with both nodes and both values. */
   found: string;
   advice: string;
-  /** True if the later process must not run beside the earlier one. */
+  /** True if the process that started later must not join. */
   refused: boolean;
 }
 
 /**
- * Compares a process's settings with those of a process that started before it. Most settings concern one process only: a session is judged
- * by the timeout in its own row, and `claimAhead` and `concurrency` concern one worker. Three settings concern several processes:
- * - The address must lead to one process. An address that leads every machine to itself (localhost) means another process on each host, so
- *   it does not lead to a process on another host: a later process with such an address is refused, an earlier one is logged.
- * - Retention: the leader drops data older than its own retention, so the shortest retention of the scheduler nodes applies to all. A
- *   process that would drop data that the others keep is refused, because dropped data cannot be restored; for a process that would keep
- *   data longer, a log line says that this has no effect.
- * - The leader's horizon must last until its death has been noticed and another node has planned: its own timeout and a beat of the other
- *   node. If it is shorter, the catch-up planner still plans every slot, so this is logged and not refused.
- * The last two concern only processes that may lead: a worker or an observer plans nothing and drops nothing.
+ * Compares a process's settings with those of a process that started earlier. Most settings concern one process only: a session is judged
+ * by its own timeout, and `claimAhead` and `concurrency` concern one worker. Three settings concern several processes:
+ * - Address: it must lead to one process only. Two processes with the same address are a conflict, and the later one is refused. A loopback
+ * address is useless to processes on other hosts: the later process is refused for it, the earlier one is logged.
+ * - Retention: the leader deletes data older than its own retention, so the shortest retention of the scheduler nodes applies to all. A
+ * process that would delete data that the other keeps is refused, because deleted data cannot be restored. For a process with a longer
+ * retention, a line is logged that it has no effect.
+ * - Horizon: what the leader has planned must last until another node has noticed its death and planned: the leader's session timeout plus
+ * a heartbeat interval of the other node. A shorter horizon is only logged, because the catch-up planner still plans every slot.
+ * The last two concern only processes that may lead; workers and observers plan nothing and delete nothing.
  */
 export function disagreements(elder: Told, other: Told): Disagreement[] {
   const found: Disagreement[] = addresses(elder, other);
-  // A process of an old version reports no settings, so they are unknown.
+  // A process of an old version does not report its settings.
   if (!elder.settings || !other.settings || !mayLead(elder) || !mayLead(other)) return found;
   const [kept, wanted] = [elder.settings.retentionMs, other.settings.retentionMs];
   if (kept !== wanted) {
@@ -104,7 +104,8 @@ function addresses(elder: Told, other: Told): Disagreement[] {
 }
 
 /**
- * Problems of this machine's wall clock. The clock decides nothing, but logs with its times are read beside those of other machines.
+ * Finds problems of this machine's wall clock. Scheduling does not depend on it, but the times in this machine's logs do, which are
+ * compared with the logs of other machines.
  * @returns lines to log
  */
 export function clockTroubles({ wallOffsetMs, errorMs }: { wallOffsetMs: number; errorMs: number }): string[] {

@@ -1,4 +1,4 @@
-/** Receivers of the events of runs: `webhooks`, docs/webhooks.md. */
+/** The option `webhooks`: receivers of the events of runs. See docs/webhooks.md. */
 import { CarillonError } from "../base/errors.ts";
 import { checkNames, meant } from "../base/nearest.ts";
 import { type EventType, eventTypes } from "../store/event-store.ts";
@@ -7,7 +7,7 @@ import { httpUrl } from "./alarms/channels.ts";
 export interface EventWebhookOptions {
   /** The URL to which each event is posted. */
   url: string;
-  /** The secret that signs the requests. */
+  /** The secret with which requests are signed. */
   secret?: string;
   /** Only events of these types; default: all. */
   types?: EventType[];
@@ -15,13 +15,13 @@ export interface EventWebhookOptions {
   task?: string;
   /** Only events of runs of the tasks in this namespace. */
   namespace?: string;
-  /** Private and local addresses that the URL may resolve to; its own host needs no entry. */
+  /** Private and local addresses to which the URL's host may resolve. A host that is itself an address needs no entry. */
   allow?: string[];
 }
 
 const names = ["url", "secret", "types", "task", "namespace", "allow"];
 
-/** @throws OPTION_INVALID with the option's path */
+/** Validates the options. @throws OPTION_INVALID with the option's path */
 export function checkEventWebhooks(
   options: Readonly<Record<string, EventWebhookOptions>>,
 ): Readonly<Record<string, EventWebhookOptions>> {

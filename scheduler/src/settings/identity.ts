@@ -6,8 +6,9 @@ import type { Release } from "../task/release.ts";
 import type { Settings } from "./settings.ts";
 
 /**
- * The facts that a process registers about itself when it joins. @param groups the groups whose tasks its worker runs @param coordination
- * the URL of the coordination service
+ * Returns what a process registers about itself when it joins the cluster.
+ * @param groups the groups whose tasks its worker runs
+ * @param coordination the URL of the coordination service
  */
 export function identityOf(
   settings: Settings,

@@ -3,7 +3,10 @@ import { CarillonError } from "../base/errors.ts";
 import { shownValue } from "../base/json.ts";
 import { isLoopback } from "./address.ts";
 
-/** The listening address: "host:port", "[v6]:port" or "port", which means 127.0.0.1; port 0 takes a free one. @throws OPTION_INVALID */
+/**
+ * Parses a listening address: "host:port", "[v6]:port" or "port", which means 127.0.0.1. Port 0 means any free port.
+ * @throws OPTION_INVALID
+ */
 export function parseListen(text: string): { host: string; port: number } {
   const [, given, digits = ""] = /^(?:(\[[\da-fA-F:.]+\]|[\w.-]+):)?(\d{1,5})$/.exec(text) ?? [];
   const port = digits === "" ? Number.NaN : Number(digits);
@@ -16,8 +19,9 @@ export function parseListen(text: string): { host: string; port: number } {
 }
 
 /**
- * Keys and payloads travel unencrypted here. An address that other machines can reach is therefore accepted only if the operator states
- * that a proxy in front of it terminates TLS. @throws OPTION_INVALID
+ * Keys and payloads are sent unencrypted at this address. An address that other machines can reach is therefore accepted only if the
+ * operator states that a proxy terminates TLS in front of it.
+ * @throws OPTION_INVALID
  */
 export function checkListen(text: string, behindProxy: boolean): void {
   const { host, port } = parseListen(text);
@@ -27,10 +31,10 @@ export function checkListen(text: string, behindProxy: boolean): void {
   });
 }
 
-/** This machine's own addresses. */
+/** The loopback addresses of this machine. */
 export const loopback: readonly string[] = ["127.0.0.0/8", "::1"];
 
-/** @throws OPTION_INVALID */
+/** Validates the option `trustedProxies`. @throws OPTION_INVALID */
 export function checkProxies(given: readonly string[] | undefined, behindProxy: boolean): void {
   if (given === undefined) return;
   const wrong = given.find((text) => !isNetwork(text));

@@ -1,7 +1,7 @@
 import { CarillonError } from "../base/errors.ts";
 import { meant } from "../base/nearest.ts";
 
-/** The type of an option's value; further conditions on a text or a number are checked where the option is used. */
+/** The type of an option's value. Further conditions on a text or number are checked where the option is used. */
 export type OptionKind =
   | "text"
   | "text or texts"
@@ -46,7 +46,10 @@ function areNamedTexts(value: unknown): boolean {
   return isObject(value) && areTexts(Object.values(value));
 }
 
-/** Checks the options' names and types, because no compiler checks options in JavaScript or in a file. @throws OPTION_INVALID */
+/**
+ * Validates the names and types of options, because no compiler checks them in JavaScript or in a configuration file.
+ * @throws OPTION_INVALID
+ */
 export function checkKinds(options: object, known: Readonly<Record<string, OptionKind>>): void {
   for (const [name, value] of Object.entries(options)) {
     const kind = Object.hasOwn(known, name) ? known[name] : undefined;

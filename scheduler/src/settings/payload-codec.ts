@@ -1,13 +1,17 @@
 import { CarillonError } from "../base/errors.ts";
 
-/** Encodes payloads and results on their way to the store, for example encrypts them. Both directions may be asynchronous. */
+/** Encodes payloads and results before they are stored and decodes them afterwards, for example by encryption. Both may be asynchronous. */
 export interface PayloadCodec {
-  /** @param text JSON @param of the name of the run's task @returns a text from which `decode` restores the same JSON in any process */
+  /**
+   * @param text JSON
+   * @param of the name of the run's task
+   * @returns a text from which `decode` restores the JSON in any process
+   */
   encode(text: string, of: { task: string }): string | Promise<string>;
   decode(encoded: string, of: { task: string }): string | Promise<string>;
 }
 
-/** @throws OPTION_INVALID */
+/** Validates the option `codec`. @throws OPTION_INVALID */
 export function checkCodec(codec: PayloadCodec | undefined): PayloadCodec | null {
   if (codec === undefined) return null;
   for (const name of ["encode", "decode"] as const)

@@ -3,17 +3,17 @@ import { shownValue } from "../base/json.ts";
 import { limits } from "../base/limits.ts";
 import { checkNames } from "../base/nearest.ts";
 
-/** Keeps large payloads and results outside the store. Keys begin with the day, such as 2027-03-01/…, and are never used again. */
+/** Stores large payloads and results outside the store. A key begins with a day, such as 2027-03-01/…, and is used only once. */
 export interface PayloadStore {
-  /** Resolves once the text is durable. */
+  /** Resolves once the text has been stored durably. */
   put(key: string, text: string): Promise<void>;
-  /** @returns null: the key does not exist */
+  /** @returns null if the key does not exist */
   get(key: string): Promise<string | null>;
 }
 
 export interface PayloadOptions {
   store: PayloadStore;
-  /** Values with more bytes are kept in `store`: a number, or a text such as "64kB". Default "64kB". */
+  /** Values larger than this are stored in `store`: a number of bytes, or a text such as "64kB". Default "64kB". */
   over?: number | string;
 }
 
@@ -24,7 +24,7 @@ export interface PayloadSettings {
 
 const units: Readonly<Record<string, number>> = { B: 1, kB: 1_000, MB: 1_000_000 };
 
-/** @throws OPTION_INVALID */
+/** Validates the option `payloads`. @throws OPTION_INVALID */
 export function payloadSettings(options: PayloadOptions | undefined): PayloadSettings | null {
   if (options === undefined) return null;
   checkNames("payloads", options, ["store", "over"]);

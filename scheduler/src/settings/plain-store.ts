@@ -3,7 +3,7 @@ import { isThisMachine } from "./this-machine.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Advice for a store that is reached without TLS. */
+/** Advice, for the log, about a store that is reached without TLS. */
 export const plainAdvice =
   "Add sslmode=verify-full to its URL, and sslrootcert=FILE where its authority is your own (docs/postgresql.md#tls). Where nobody else is on the way, say so: sslmode=disable.";
 
@@ -11,9 +11,10 @@ export const plainWords = (hosts: readonly string[]): string =>
   `the store at ${hosts.join(", ")} is reached without TLS: whoever is on the way can read and change payloads, results and statements`;
 
 /**
- * The other machines that a store's URL leads to without TLS, except if sslmode=disable states that this is intended.
- * @param environment the driver's variables, which apply if the URL sets nothing
- * @param evenIfIntended true: includes machines for which sslmode=disable is set
+ * Returns the hosts other than this machine that a store's URL reaches without TLS. The list is empty if sslmode=disable states that this
+ * is intended.
+ * @param environment the PostgreSQL driver's variables, which apply where the URL sets nothing
+ * @param evenIfIntended true: includes hosts for which sslmode=disable is set
  */
 export function plainHosts(text: string, environment: Environment, evenIfIntended = false): string[] {
   const { url, hosts } = parseStoreUrl(text);

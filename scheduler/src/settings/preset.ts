@@ -1,11 +1,11 @@
 /**
- * Lets the command line change the options of a program that it runs. A file that makes and starts its own Carillon or worker then gets the
- * operator's options too, which could not be applied later.
+ * Lets the command line change the options of a program that it executes. If that program creates and starts its own Carillon or worker,
+ * the operator's options must be applied when it is created, because they cannot be applied later.
  */
 export class Preset<Options> {
   #decide = (given: Options): Options => given;
 
-  /** While `work` runs, `decide` changes the options of every Carillon and worker that is made. */
+  /** While `work` runs, `decide` changes the options of every Carillon or worker that is created. */
   async during<T>(decide: (given: Options) => Options, work: () => Promise<T>): Promise<T> {
     const before = this.#decide;
     this.#decide = decide;

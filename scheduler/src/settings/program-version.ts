@@ -7,10 +7,10 @@ interface Package {
 }
 
 /**
- * The version of the program that this process runs: that of the nearest package.json above its main script, else above the working folder.
- * An installed main script does not count, because it belongs to a test runner or a process manager. Carillon's own package.json is
- * skipped, because its command line runs other programs. Without a version the result is a text that is no number, which never counts as
- * newer.
+ * Returns the version of the program that this process executes: that of the nearest package.json above its main script, else above the
+ * working directory. A main script inside node_modules is ignored, because it belongs to a test runner or a process manager. Carillon's own
+ * package.json is skipped, because its command line executes other programs. If there is no version, the result is "unversioned", which
+ * never counts as newer than another release.
  */
 export function programVersion(script = process.argv[1], folder = process.cwd()): string {
   return versionAbove(scriptFolder(script)) ?? versionAbove(folder) ?? "unversioned";
@@ -22,7 +22,7 @@ function scriptFolder(script: string | undefined): string | undefined {
     const folder = dirname(realpathSync(script));
     return folder.split(sep).includes("node_modules") ? undefined : folder;
   } catch {
-    return undefined; // the main script is no file: `node --eval`, or a bundle that was moved away
+    return undefined; // The main script is not a file: `node --eval`, or a bundle that was moved.
   }
 }
 
@@ -39,6 +39,6 @@ function packageIn(folder: string): Package {
     const found: unknown = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
     return typeof found === "object" && found !== null ? found : {};
   } catch {
-    return {}; // there is no readable package.json here; the next folder up may have one
+    return {}; // This folder has no readable package.json, but a folder above may have one.
   }
 }

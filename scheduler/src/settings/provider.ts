@@ -1,4 +1,4 @@
-/** Single sign-on through an OpenID Connect provider: a node's settings for it, and the roles that its claims grant. */
+/** Single sign-on with an OpenID Connect provider: a node's settings for the provider, and the roles that the provider's claims grant. */
 import { type Grant, hasRole, type Role, roles } from "../access/access.ts";
 import { CarillonError } from "../base/errors.ts";
 import type { Json } from "../base/json.ts";
@@ -9,27 +9,32 @@ import { meant } from "../base/nearest.ts";
 export interface ProviderRule {
   /** The claim's name, such as "groups". */
   claim: string;
-  /** The value that the claim must equal or contain. Without it, the claim must be true, or a text or list that is not empty. */
+  /**
+   * The value that the claim must equal, or contain if it is a list. If absent, the claim must be true, a non-empty text or a non-empty
+   * list.
+   */
   has?: string;
   role: Role;
-  /** The namespaces that the role applies to; default: all. */
+  /** The namespaces in which the role is granted; default: all. */
   in?: string | string[];
 }
 
 export interface ProviderOptions {
-  /** The provider's address, such as https://login.example.com. */
+  /** The provider's URL, such as https://login.example.com. */
   issuer: string;
   clientId: string;
   clientSecret: string;
-  /** This server's URL for browsers, such as https://carillon.example.com: the provider sends them to /v1/sign-in/provided there. */
+  /**
+   * This server's URL in browsers, such as https://carillon.example.com. The provider redirects browsers to its path /v1/sign-in/provided.
+   */
   url: string;
-  /** The provider's name on the sign-in page; default: its host. */
+  /** The provider's name on the sign-in page; default: the host of its URL. */
   label?: string;
-  /** The claim that has the user's name; default "preferred_username". */
+  /** The claim that contains the user's name; default "preferred_username". */
   name?: string;
-  /** Scopes in addition to openid; default "profile" and "email". */
+  /** The scopes requested in addition to openid; default "profile" and "email". */
   scopes?: string[];
-  /** Rules that grant roles; all matching rules apply. A user whom no rule matches is not admitted. */
+  /** Rules that grant roles. All matching rules apply; a user without a matching rule cannot sign in. */
   rules: ProviderRule[];
 }
 
@@ -41,7 +46,7 @@ const names = ["issuer", "clientId", "clientSecret", "url", "label", "name", "sc
 const ruleNames = ["claim", "has", "role", "in"];
 const rulesMost = 1_000;
 
-/** @throws OPTION_INVALID */
+/** Validates the option `provider`. @throws OPTION_INVALID */
 export function providerSettings(options: ProviderOptions): ProviderSettings {
   checkNames("provider", options, names);
   const { issuer, clientId, clientSecret, url, name = "preferred_username", scopes = ["profile", "email"] } = options;
@@ -78,13 +83,13 @@ function checkedRule(rule: ProviderRule): ProviderSettings["rules"][number] {
   if (has !== null && typeof has !== "string") throw wrong(`the rule for ${claim} has no text to compare with`);
   if (!roles.includes(role)) throw wrong(`the rule for ${claim} has no role`, `Give one of ${roles.join(", ")}.`);
   if (where === undefined) return { claim, has, role, in: null };
-  // `Array.from` turns a hole in the list into undefined, which is refused below.
+  // A sparse list becomes a list with undefined values, which are refused below.
   const namespaces = Array.isArray(where) ? Array.from(where) : [where];
   if (namespaces.some((one) => typeof one !== "string")) throw wrong(`the rule for ${claim} is in no namespaces`);
   return { claim, has, role, in: namespaces.map(checkNamespace) };
 }
 
-/** Checks an address: plain http is accepted only for this machine. */
+/** Validates a URL. Plain http is accepted only for this machine. */
 function addressOf(what: string, text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (!url || !/^https?:$/.test(url.protocol) || url.username !== "") throw wrong(`provider.${what} is no address`);
@@ -96,8 +101,8 @@ function addressOf(what: string, text: string): URL {
 export const isThisMachine = ({ hostname }: URL): boolean => /^(?:127(?:\.\d+){3}|\[::1\]|localhost)$/.test(hostname);
 
 /**
- * Removes an e-mail address that the provider has not verified. A provider may let users enter any address, so no rule or name may rely on
- * an unverified one.
+ * Returns the claims without an e-mail address that the provider has not verified. A provider may let users enter any address, so no rule
+ * and no user name may depend on an unverified one.
  */
 export function verifiedOnly(claims: Record<string, Json | undefined>): Record<string, Json | undefined> {
   if (claims.email_verified === true) return claims;
@@ -105,7 +110,7 @@ export function verifiedOnly(claims: Record<string, Json | undefined>): Record<s
   return others;
 }
 
-/** The roles that a provider's claims grant; null: there is none, so the user is not admitted. */
+/** Returns the roles that a provider's claims grant; null if there is none, so that the user cannot sign in. */
 export function rightsOf(
   { rules }: Pick<ProviderSettings, "rules">,
   claims: Record<string, Json | undefined>,

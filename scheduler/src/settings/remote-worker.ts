@@ -14,50 +14,55 @@ import { Preset } from "./preset.ts";
 import { isThisMachine } from "./this-machine.ts";
 
 export interface RemoteWorkerOptions {
-  /** The URL of a server, or of several servers of one cluster; if one does not answer, the next is tried. */
+  /** The URL of a server, or of several servers of one cluster. If one does not respond, the next is tried. */
   server?: string | readonly string[];
   /**
-   * Send the key to servers on other machines by http://, so that anyone on the network path can read it; for a trusted network. Default
-   * false: their URLs must be https://.
+   * True: also sends the key by http:// to servers on other machines, where everyone on the network path can read it; only for a trusted
+   * network. Default false: these URLs must be https://.
    */
   plainHttp?: boolean;
-  /** A worker key, from `carillon keys create`; default: CARILLON_WORKER_KEY. */
+  /** A worker key created by `carillon keys create`; default: the variable CARILLON_WORKER_KEY. */
   key?: string;
-  /** The groups whose tasks this worker runs; default: all that the key allows. */
+  /** The groups whose tasks this worker runs; default: all groups that its key permits. */
   groups?: readonly string[];
   /** This worker's name in the cluster; default: a random name. */
   name?: string;
-  /** Properties of this process: a task with `labels` runs only on workers that have all of them. `carillon nodes` shows them. */
+  /**
+   * Labels of this process. A task with the option `labels` runs only on workers that have all of its labels. `carillon nodes` shows them.
+   */
   labels?: Record<string, string>;
-  /** Number of handlers that run at once; default 100. */
+  /** The maximum number of handlers that run at the same time; default 100. */
   concurrency?: number;
-  /** How long before its due time a run may be claimed; default 1 s. */
+  /** The time before its due time at which a run may be claimed; default 1 s. */
   claimAhead?: Duration;
-  /** A worker that is silent for this long is presumed dead; default 6 s, at most a minute. */
+  /** A worker that sends nothing for this time is presumed dead; default 6 s, at most one minute. */
   sessionTimeout?: Duration;
-  /** How long a computing handler may block the event loop before this process is presumed dead; default 1 min. */
+  /** The time for which a handler may block the event loop before this process is presumed dead; default 1 min. */
   standstill?: Duration;
-  /** How long `stop` waits for running handlers before it aborts them; default 30 s. */
+  /** The time that `stop` waits for running handlers before it aborts them; default 30 s. */
   drain?: Duration;
   /**
-   * Stop on SIGTERM and SIGINT; default true. The signal ends the process once everything in it has stopped; a second signal ends it at
-   * once. If the program itself listens to the signal, the program must end the process.
+   * Whether the worker stops on SIGTERM and SIGINT; default true. After a signal, the process exits once everything has stopped; after a
+   * second signal, it exits at once. If the program has its own listener for the signal, the program must exit itself.
    */
   handleSignals?: boolean;
-  /** Reject `start` if no server answers, instead of waiting for one; default false. */
+  /** True: `start` rejects if no server responds. Default false: it waits for a server. */
   failFast?: boolean;
-  /** Encodes results and decodes payloads, such as by encryption: the servers never see the keys. See docs/runs.md. Default: none. */
+  /**
+   * Decodes payloads and encodes results, for example by encryption with keys that the servers do not have. See docs/runs.md. Default:
+   * none.
+   */
   codec?: PayloadCodec;
-  /** Keeps large payloads and results outside the store; see docs/runs.md. Default: none. */
+  /** Stores large payloads and results outside the store; see docs/runs.md. Default: none. */
   payloads?: PayloadOptions;
   /**
-   * host:port at which GET /livez, /readyz and /metrics are answered, without a sign-in; default: nowhere. Only this machine's own addresses,
-   * unless `behindProxy`.
+   * The host:port for GET /livez, /readyz and /metrics, which need no sign-in; default: none. Only a loopback address is permitted, unless
+   * `behindProxy` is set.
    */
   listen?: string;
-  /** True if a proxy in front of `listen` terminates TLS and decides who may ask; default false. */
+  /** True if a proxy in front of `listen` terminates TLS and decides which clients have access; default false. */
   behindProxy?: boolean;
-  /** Default: warnings and errors to standard error. */
+  /** The logger. Default: writes warnings and errors to standard error. */
   log?: Log;
 }
 
@@ -80,7 +85,7 @@ export interface RemoteWorkerSettings {
   behindProxy: boolean;
 }
 
-/** The preset for every HTTP worker. */
+/** Changes to the options of every remote worker that is created: see `Preset`. */
 export const workerPreset = new Preset<RemoteWorkerOptions>();
 
 const optionKinds: Record<keyof RemoteWorkerOptions, OptionKind> = {
@@ -106,7 +111,10 @@ const optionKinds: Record<keyof RemoteWorkerOptions, OptionKind> = {
 
 const wrong = (what: string, hint: string) => new CarillonError("OPTION_INVALID", what, { hint });
 
-/** @throws OPTION_INVALID, DURATION_INVALID; TASK_INVALID for a name; KEY_UNKNOWN for a text that is no worker key */
+/**
+ * Validates the options and adds defaults.
+ * @throws OPTION_INVALID, DURATION_INVALID; TASK_INVALID for an invalid name; KEY_UNKNOWN for a text that is not a worker key
+ */
 export function workerSettingsOf(options: RemoteWorkerOptions): RemoteWorkerSettings {
   checkKinds(options, optionKinds);
   const servers = [options.server ?? []].flat().flatMap((text) => text.split(",").map((url) => url.trim()));

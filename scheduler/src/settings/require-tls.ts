@@ -13,8 +13,8 @@ interface Reached {
 }
 
 /**
- * Checks `requireTls`: a node does not start if it would reach the store, the coordination service, a webhook or a mail server on another
- * machine without TLS.
+ * Checks the option `requireTls`: refuses to start a node that would reach the store, the coordination service, a webhook or a mail server
+ * on another machine without TLS.
  * @throws OPTION_INVALID
  */
 export function checkTls(
@@ -46,7 +46,7 @@ export function checkTls(
     const url = "smtp" in channel ? new URL(channel.smtp) : postsTo(channel);
     if (url === null) continue;
     const { protocol, hostname, password } = url;
-    // STARTTLS is required of a mail server that is given a password, unless the channel says otherwise.
+    // A channel with a password requires STARTTLS by default, so such a mail server does not count as unencrypted.
     const isPlain =
       "smtp" in channel ? protocol === "smtp:" && !(channel.requireTls ?? password !== "") : protocol === "http:";
     if (isPlain && !isThisMachine(hostname)) refuse(`alarms.channels.${name}`, [hostname]);

@@ -22,172 +22,180 @@ import { checkTls } from "./require-tls.ts";
 import { checkStoreGiven } from "./store-given.ts";
 
 export interface CommandOptions {
-  /** Programs that tasks may run: absolute paths, or names looked up in the system's own folders. */
+  /** Programs that tasks may run: absolute paths, or names that are searched for in the system's directories. */
   allow?: string[];
   /**
-   * Variables that tasks may set for these programs, beside LANG, LC_*, TZ, SHELL and PATH: names, or prefixes such as "APP_*". Default:
-   * none.
+   * Environment variables that tasks may set for these programs, in addition to LANG, LC_*, TZ, SHELL and PATH: names, or prefixes such as
+   * "APP_*". Default: none.
    */
   allowEnv?: string[];
-  /** True: an allowed shell may run, and with it any command line. Default false. */
+  /** True: shells in `allow` may be run, and with them any command line. Default false. */
   shell?: boolean;
-  /** True: commands are not run; the run's log shows what would be run. Default false. */
+  /** True: commands are not run; instead, the run's log shows the command. Default false. */
   rehearse?: boolean;
 }
 
 export interface HttpTaskOptions {
   /**
-   * The hosts that HTTP tasks may call: "api.example.com", "*.example.com", "10.1.0.0/16", each with or without ":port". Private and local
-   * addresses are allowed only if they are listed as addresses. Default: none.
+   * The hosts that HTTP tasks may call: "api.example.com", "*.example.com" or "10.1.0.0/16", each with or without ":port". Private and
+   * local addresses are permitted only if they are listed as addresses. Default: none.
    */
   allow?: string[];
   /**
-   * The secret that signs requests, for all hosts or by host. A receiver that can verify a signature can also forge it. Default: unsigned.
+   * The secret with which requests are signed, for all hosts or by host. A receiver that can verify a signature can also forge one.
+   * Default: requests are not signed.
    */
   secret?: string | Record<string, string>;
-  /** By namespace: the secret that signs its tasks' requests to every host, instead of `secret`. */
+  /** By namespace, the secret with which the requests of its tasks to any host are signed, instead of `secret`. */
   namespaceSecrets?: Record<string, string>;
-  /** Also send `Carillon-Signature`, for receivers that can verify nothing else. It does not cover method, URL and task. Default true. */
+  /**
+   * True (default): also sends the header `Carillon-Signature`, for receivers that can verify no other signature. It does not cover method,
+   * URL and task.
+   */
   legacySignature?: boolean;
 }
 
 export interface CarillonOptions {
   /**
-   * A postgres:// URL, or "embedded": a private PostgreSQL in `directory`. Default: the embedded one; but if NODE_ENV is "production",
-   * `store` or `directory` must be given. An explicit `undefined` is refused, because it most likely comes from a variable that is not set.
+   * A postgres:// URL, or "embedded" for a private PostgreSQL in `directory`. Default: "embedded"; but if NODE_ENV is "production", `store`
+   * or `directory` must be given. An explicit `undefined` is refused, because it probably comes from an unset variable.
    */
   store?: string;
   /**
-   * The postgres:// URL, leading to the server itself, through which the process listens for signals (LISTEN). Needed for a store behind a
-   * pooler in transaction mode; without it, signals are polled there, up to 150 ms late. Default: `store`.
+   * A postgres:// URL that leads directly to the database server, through which this process listens for signals (LISTEN). Needed if
+   * `store` is behind a pooler in transaction mode; without it, signals are then polled, up to 150 ms late. Default: `store`.
    */
   listenUrl?: string;
-  /** The most connections to the store, 2 to 200, not counting the one that listens for signals; default 8. */
+  /** The maximum number of connections to the store, from 2 to 200, in addition to the one for signals; default 8. */
   connections?: number;
   /**
-   * An additional coordination provider: zookeeper://host:2181,host:2181/path or redis://host:6379. Every node of a cluster must use the
+   * An additional coordination service: zookeeper://host:2181,host:2181/path or redis://host:6379. Every node of a cluster must use the
    * same one. Default: only the store.
    */
   coordination?: string;
   /**
-   * Refuse to start if the store, the coordination service, a webhook or a mail server on another machine would be reached without TLS.
-   * Default false: only a warning at the start.
+   * True: refuses to start if the store, the coordination service, a webhook or a mail server on another machine would be reached without
+   * TLS. Default false: only logs a warning at the start.
    */
   requireTls?: boolean;
-  /** The folder of the embedded store; default ".carillon". */
+  /** The directory of the embedded store; default ".carillon". */
   directory?: string;
   /**
-   * Create the embedded store if it does not exist; default true, but false if NODE_ENV is "production". A store that was lost is never
-   * replaced.
+   * True: creates the embedded store if it does not exist. Default: true, or false if NODE_ENV is "production". A store that existed before
+   * and was lost is never created again.
    */
   createStore?: boolean;
-  /** The PostgreSQL schema that holds everything; default "carillon". */
+  /** The PostgreSQL schema of all tables; default "carillon". */
   schema?: string;
   /** This process's name in the cluster; default: a random name. */
   name?: string;
   /**
-   * The address at which other processes reach this one: "host:port", an IPv6 address in brackets. Two live processes with the same address
-   * are refused. Default: none.
+   * The address at which other processes reach this one: "host:port", with an IPv6 address in brackets. If a live process already has the
+   * same address, this process is refused. Default: none.
    */
   address?: string;
-  /** Plan slots and run the cluster's services; default true. */
+  /** Whether this process plans slots and runs the cluster's services; default true. */
   scheduler?: boolean;
-  /** A scheduler that never leads, and only catches up on what the leader missed; default false. */
+  /** True: this scheduler never leads, but plans slots that the leader has missed. Default false. */
   observer?: boolean;
-  /** Run tasks in this process; default true. */
+  /** Whether this process executes runs; default true. */
   worker?: boolean;
-  /** The groups whose tasks this process runs; default: those of the tasks defined here. */
+  /** The groups whose tasks this process runs; default: "default" and the groups of the tasks defined in this process. */
   groups?: string[];
   /**
-   * Properties of this process, such as { zone: "eu-1" }: a task with `labels` runs only on workers that have all of them. `carillon nodes`
-   * shows them.
+   * Labels of this process, such as { zone: "eu-1" }. A task with the option `labels` runs only on workers that have all of its labels.
+   * `carillon nodes` shows them.
    */
   labels?: Record<string, string>;
-  /** The number of handlers that run at once; default 100. */
+  /** The maximum number of handlers that run at the same time; default 100. */
   concurrency?: number;
-  /** How long ended runs, slots and logs are kept; default 30 days. */
+  /** How long the history of runs and slots, and logs are stored; default 30 days. */
   retention?: Duration;
-  /** How far ahead slots are planned; default 15 s, at least two session timeouts. */
+  /** How far ahead slots are planned; at least two session timeouts. Default: 15 s, or 2.5 session timeouts if that is longer. */
   horizon?: Duration;
-  /** How long before its due time a run may be claimed; default 1 s. */
+  /** The time before its due time at which a run may be claimed; default 1 s. */
   claimAhead?: Duration;
-  /** A process that is silent for this long is presumed dead; default 6 s. */
+  /** A process that sends nothing for this time is presumed dead; default 6 s. */
   sessionTimeout?: Duration;
-  /** How long a computing handler may block the event loop before this process is presumed dead; default 1 min. */
+  /** The time for which a handler may block the event loop before this process is presumed dead; default 1 min. */
   standstill?: Duration;
-  /** How long `stop` waits for running handlers before it aborts them; `stop` ends at most 500 ms later, whatever hangs. Default 30 s. */
+  /**
+   * The time that `stop` waits for running handlers before it aborts them. `stop` ends at most 500 ms later, even if a part hangs. Default
+   * 30 s.
+   */
   drain?: Duration;
   /**
-   * Stop on SIGTERM and SIGINT; default true. The signal ends the process once everything in it has stopped; a second signal ends it at
-   * once. If the program itself listens to the signal, the program must end the process.
+   * Whether this process stops on SIGTERM and SIGINT; default true. After a signal, the process exits once everything has stopped; after a
+   * second signal, it exits at once. If the program has its own listener for the signal, the program must exit itself.
    */
   handleSignals?: boolean;
   /**
-   * Allow a task to be defined again, which replaces its handler and options. For a development server that reloads modules after an edit:
-   * runs that begin from then on use the new handler. Default false: a second definition is refused with TASK_DUPLICATE.
+   * True: a task may be defined again, which replaces its handler and options for runs that start afterwards. For development servers that
+   * reload modules after an edit. Default false: a second definition throws TASK_DUPLICATE.
    */
   hotReload?: boolean;
   /**
-   * The release of your program: "2026-11-26.3", a build number, a commit. A process that restarts during a roll-out does not restore the
-   * definitions of an older release; if releases are whole numbers, the larger one is newer. Default: the version in your package.json.
+   * The release of the program: "2026-11-26.3", a build number, a commit. During a roll-out, a process of an older release that restarts
+   * does not restore its definitions. If releases are whole numbers, the larger one is newer. Default: the version in the program's
+   * package.json.
    */
   release?: string;
-  /** How long the newest release's definitions stay after the last of its processes has gone; default 1 min. See docs/releases.md. */
+  /** How long the definitions of the newest release stay in force after its last process has ended; default 1 min. See docs/releases.md. */
   releaseGrace?: Duration;
   /**
-   * What a scheduler does if cluster time is behind its former maximum, for instance after the store's clock was set back. "wait": plan
-   * nothing until cluster time has passed that maximum (default). "refuse": do not start. See docs/coordination-faults.md.
+   * What a scheduler does if cluster time is behind the latest time recorded, for example after the store's clock was set back. "wait"
+   * (default): plans nothing until cluster time has passed the recorded time. "refuse": does not start. See docs/coordination-faults.md.
    */
   clockBack?: ClockBack;
-  /** Migrate an older schema to this version at the start; default true. false: run `carillon migrate` as a separate step. */
+  /** True (default): migrates an older schema to this version at the start. False: run `carillon migrate` as a separate step. */
   migrate?: boolean;
-  /** Reject `start` if the store is unreachable, instead of waiting for it; default false. */
+  /** True: `start` rejects if the store is unreachable. Default false: it waits for the store. */
   failFast?: boolean;
   commands?: CommandOptions;
   httpTasks?: HttpTaskOptions;
   /**
-   * The keys that seal and open tasks' secrets: base64 of 32 bytes, or "file:PATH" for a file with one key per line. The first key seals;
-   * the other keys can still open. Default: the comma-separated keys in CARILLON_SECRET_KEYS. Without keys secrets are not available.
+   * The keys that encrypt and decrypt tasks' secrets: base64 of 32 bytes, or "file:PATH" for a file with one key per line. The first key
+   * encrypts; all keys can decrypt. Default: the comma-separated keys in CARILLON_SECRET_KEYS. Without keys, secrets are not available.
    */
   secretKeys?: string | string[];
-  /** The address at which this scheduler serves remote workers, the API and the console: "host:port". Default: none. */
+  /** The address "host:port" at which this process serves remote workers, the API and the console. Default: none. */
   listen?: string;
-  /** True if a proxy in front of this process terminates TLS. Otherwise it listens only at this machine's own addresses. */
+  /** True if a proxy in front of this process terminates TLS. Without it, only a loopback address is permitted for `listen`. */
   behindProxy?: boolean;
   /**
-   * Addresses of proxies whose `X-Forwarded-For` and `X-Forwarded-Host` are trusted: "10.0.3.7", "10.0.3.0/24". Default: this machine's
-   * own.
+   * Addresses of proxies whose headers `X-Forwarded-For` and `X-Forwarded-Host` are trusted: "10.0.3.7", "10.0.3.0/24". Default: the
+   * loopback addresses.
    */
   trustedProxies?: string[];
-  /** Count and time the work of this process, for `metrics()`; default: true if `listen` is given. */
+  /** Whether this process collects counters and timings for `metrics()`; default: true if `listen` is given. */
   metrics?: boolean;
-  /** The receivers of alarms; see docs/alarms.md. Default: only the log. */
+  /** The receivers of alarms; see docs/alarms.md. Default: alarms are only logged. */
   alarms?: AlarmOptions;
   /** The receivers of the events of runs, by name; see docs/webhooks.md. */
   webhooks?: Record<string, EventWebhookOptions>;
   /**
-   * The password of the first user, `admin`, or "file:PATH". It is used only while there are no users. Default: a random password, shown on
-   * the terminal from which the process was started; without a terminal no user is created. See docs/access.md.
+   * The password of the first user, `admin`, or "file:PATH". It is used only while there are no users. Default: a random password, which is
+   * printed on the terminal that the process was started from; without a terminal, no user is created. See docs/access.md.
    */
   adminPassword?: string;
-  /** The path of a sorted file of SHA-1 hashes of breached passwords, which users cannot choose. See docs/sign-in.md. Default: none. */
+  /** The path of a sorted file of SHA-1 hashes of breached passwords, which users cannot choose; see docs/sign-in.md. Default: none. */
   breachedPasswords?: string;
-  /** The identity provider that can sign users in, in addition to passwords; see docs/sign-in.md. Default: none. */
+  /** An identity provider by which users can sign in, in addition to passwords; see docs/sign-in.md. Default: none. */
   provider?: ProviderOptions;
   /**
-   * Which users must have a second factor in addition to the password. Such a user must add a second factor before any other call. Default
-   * "nobody": each user may choose. Must be the same on every node that listens.
+   * The users who must have a second factor in addition to the password. Such a user must add one before any other request is accepted.
+   * Default "nobody": each user may choose. Must be the same on every node with `listen`.
    */
   requireSecondFactor?: FactorChoice;
-  /** How long a sign-in by password or provider lasts in a browser; default 1 day. Must be the same on every node that listens. */
+  /** How long a sign-in by password or provider is valid in a browser; default 1 day. Must be the same on every node with `listen`. */
   signInLasts?: Duration;
-  /** A sign-in that is unused for this long ends earlier; default 4 h. */
+  /** A sign-in that is not used for this time ends earlier; default 4 h. */
   signInIdle?: Duration;
-  /** Encodes payloads and results before they are stored, for example encrypts them; see docs/runs.md. Default: none. */
+  /** Encodes payloads and results before they are stored, for example by encryption; see docs/runs.md. Default: none. */
   codec?: PayloadCodec;
-  /** Keeps large payloads and results outside the store; see docs/runs.md. Default: none. */
+  /** Stores large payloads and results outside the store; see docs/runs.md. Default: none. */
   payloads?: PayloadOptions;
-  /** Default: warnings and errors to standard error. */
+  /** The logger. Default: writes warnings and errors to standard error. */
   log?: Log;
 }
 
@@ -222,7 +230,7 @@ export interface Settings {
   listen: string | null;
   behindProxy: boolean;
   adminPassword: string | null;
-  /** The path of a file of hashes; null: none. */
+  /** The path of the file of hashes; null if there is none. */
   breachedPasswords: string | null;
   trustedProxies: readonly string[];
   metrics: boolean;
@@ -236,30 +244,32 @@ export interface Settings {
 
 export interface SignInSettings {
   lastsMs: number;
-  /** A sign-in ends after this long without use, in milliseconds. */
+  /** A sign-in ends if it is not used for this time, in ms. */
   idleMs: number;
   factorOf: FactorChoice;
 }
 
-/** The preset for every Carillon. */
+/** Changes to the options of every Carillon that is created: see `Preset`. */
 export const carillonPreset = new Preset<CarillonOptions>();
 
 /** The value of the option `store` that selects a private, embedded PostgreSQL. */
 export const embeddedStore = "embedded";
 
 const shortestTimeoutMs = 1_500;
-/** Uses within one minute count as one use, so a shorter limit would end a sign-in that is in use. */
+/**
+ * The minimum of both sign-in limits, in ms. Uses within one minute are recorded as one use, so a shorter limit could end a sign-in in use.
+ */
 const shortestSignInMs = 120_000;
-/** The longest interval of beats, whatever the timeout: a beat also returns changes whose signal was lost. */
+/** The longest heartbeat interval, whatever the timeout, because a heartbeat also returns changes whose signal was lost. */
 export const longestBeatMs = 5_000;
-/** Leaves about two seconds from a beat to the end of trust: enough to repeat a failed beat. */
+/** The time that the heartbeat interval leaves of a session timeout: enough to repeat a failed heartbeat before the session expires. */
 const spareMs = 2_500;
 
-/** The interval of a process's beats: half of its timeout, or longer if enough of the timeout remains. */
+/** Returns the interval of a process's heartbeats: half of its timeout, or more if `spareMs` of the timeout is still left. */
 export const beatMsOf = (sessionTimeoutMs: number): number =>
   Math.min(Math.max(sessionTimeoutMs / 2, sessionTimeoutMs - spareMs), longestBeatMs);
 
-/** @throws OPTION_INVALID, DURATION_INVALID */
+/** Validates the options and adds defaults. @throws OPTION_INVALID, DURATION_INVALID */
 export function settingsOf(options: CarillonOptions): Settings {
   checkKinds(options, optionKinds);
   within("commands", () => checkKinds(options.commands ?? {}, commandKinds));
@@ -283,7 +293,8 @@ export function settingsOf(options: CarillonOptions): Settings {
     concurrency: wholeNumber("concurrency", options.concurrency ?? 100, 1, 10_000),
     connections: wholeNumber("connections", options.connections ?? 8, 2, 200),
     keepMs: parseDuration(options.retention ?? "30d", "retention", 3_600_000),
-    // An election takes up to a beat and a timeout, less than 1.6 timeouts. The leader plans again once a quarter of the horizon is used.
+    // An election takes at most a session timeout and a heartbeat interval, less than 1.6 timeouts. Three quarters of the horizon must last
+    // longer than that, because the leader plans again only once a quarter is used.
     horizonMs: parseDuration(
       options.horizon ?? Math.max(15_000, 2.5 * sessionTimeoutMs),
       "horizon",
@@ -292,7 +303,7 @@ export function settingsOf(options: CarillonOptions): Settings {
     claimAheadMs: parseDuration(options.claimAhead ?? 1_000, "claimAhead", 0),
     sessionTimeoutMs,
     beatMs: beatMsOf(sessionTimeoutMs),
-    // A live leader plans within about ten milliseconds of a signal. If several processes plan at once, it does no harm.
+    // A live leader plans within about 10 ms after a signal. If several processes plan at once, no harm is done.
     rescueGraceMs: 50,
     standstillMs: parseDuration(options.standstill ?? "1m", "standstill", 0),
     drainMs: parseDuration(options.drain ?? "30s", "drain", 0),
@@ -349,7 +360,7 @@ export function settingsOf(options: CarillonOptions): Settings {
   return settings;
 }
 
-/** @throws OPTION_INVALID */
+/** Validates the option `requireSecondFactor`. @throws OPTION_INVALID */
 function checkedFactor(given: FactorChoice): FactorChoice {
   if (factorChoices.includes(given)) return given;
   throw new CarillonError("OPTION_INVALID", `requireSecondFactor cannot be ${shownValue(given)}`, {
@@ -358,7 +369,10 @@ function checkedFactor(given: FactorChoice): FactorChoice {
   });
 }
 
-/** The release is in each session's row and is shown for each process, so it must be short. @throws OPTION_INVALID */
+/**
+ * Validates the option `release`. It must be short, because it is in each session's row and is displayed for each process.
+ * @throws OPTION_INVALID
+ */
 function checkedRelease(release: string): string {
   if (/^[\x21-\x7e]{1,100}$/.test(release)) return release;
   throw new CarillonError("OPTION_INVALID", `release cannot be ${shownValue(release)}`, {
@@ -367,7 +381,7 @@ function checkedRelease(release: string): string {
   });
 }
 
-/** @throws OPTION_INVALID */
+/** @throws OPTION_INVALID if the value is not a whole number from `least` to `most` */
 function wholeNumber(option: "concurrency" | "connections", given: number, least: number, most: number): number {
   if (Number.isInteger(given) && given >= least && given <= most) return given;
   throw new CarillonError("OPTION_INVALID", `${option} cannot be ${given}`, {
@@ -376,10 +390,10 @@ function wholeNumber(option: "concurrency" | "connections", given: number, least
   });
 }
 
-/** @throws OPTION_INVALID */
+/** @throws OPTION_INVALID if the option is not a postgres:// URL */
 function checkStoreUrl(option: "store" | "listenUrl", text: string | undefined, otherwise: string): void {
   if (text === undefined || (option === "store" && text === embeddedStore)) return;
-  // libpq allows a user without a host, and several hosts; the URL standard allows neither.
+  // libpq permits a user without a host, and several hosts. The URL standard permits neither, so the text is changed before the check.
   const url = parseStoreUrl(text, option).url.replace("@/", "@localhost/");
   if (/^postgres(ql)?:\/\//.test(url) && URL.canParse(url)) return;
   throw new CarillonError("OPTION_INVALID", `${option} must be a postgres:// URL`, {
@@ -391,7 +405,7 @@ function checkStoreUrl(option: "store" | "listenUrl", text: string | undefined, 
 const mostLabels = 32;
 const longestLabel = 200;
 
-/** Labels are in each session's row, so they must be small. */
+/** Validates the option `labels`. Labels must be small, because they are in each session's row. */
 function checkedLabels(labels: Record<string, string>): Record<string, string> {
   const wrong = (what: string) =>
     new CarillonError("OPTION_INVALID", `labels cannot be so: ${what}`, {

@@ -1,13 +1,14 @@
 import { CarillonError } from "../base/errors.ts";
 
-/** The usual names of a variable with the store's URL, the most usual name first. */
+/** Usual names of environment variables that contain the store's URL, most common first. */
 const usualNames = ["DATABASE_URL", "CARILLON_STORE", "POSTGRES_URL", "PG_URL"];
 
 const askEmbedded = 'store: "embedded" asks for a private PostgreSQL in this folder.';
 
 /**
- * Refuses an omitted store in production: without this check, a variable that is not set would give each machine a private database.
- * Elsewhere, omitting `store` means that private database. @throws OPTION_INVALID
+ * Refuses an omitted `store` in production: otherwise, an unset variable would give each machine a private database of its own. Outside
+ * production, an omitted `store` means this private database.
+ * @throws OPTION_INVALID
  */
 export function checkStoreGiven(options: { store?: string; directory?: string }): void {
   if (options.store !== undefined) return;
@@ -19,7 +20,7 @@ export function checkStoreGiven(options: { store?: string; directory?: string })
   });
 }
 
-/** `store: undefined` is probably a mistake, so it is refused even where `store` may be omitted. @throws OPTION_INVALID */
+/** Refuses `store: undefined`, which is probably a mistake, even where `store` may be omitted. @throws OPTION_INVALID */
 export function checkStoreDefined(options: { store?: string }): void {
   if (options.store !== undefined || !Object.hasOwn(options, "store")) return;
   const [name] = variablesWithStore(process.env);
@@ -33,8 +34,8 @@ export function checkStoreDefined(options: { store?: string }): void {
 }
 
 /**
- * Names of the variables that hold a postgres:// URL, usual names first. CARILLON_LISTEN_URL is left out: it is for signals, not for the
- * store.
+ * Returns the names of the variables that contain a postgres:// URL, usual names first. CARILLON_LISTEN_URL is left out, because it is for
+ * signals.
  */
 function variablesWithStore(environment: NodeJS.ProcessEnv): string[] {
   const names = Object.keys(environment)

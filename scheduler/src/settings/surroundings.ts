@@ -5,23 +5,26 @@ import type { Handler } from "../run/handler.ts";
 import type { Store } from "../store/store.ts";
 import type { Settings } from "./settings.ts";
 
-/** The external dependencies of a Carillon. Tests that control time replace them (carillon/testing); all other code is the same. */
+/**
+ * The external dependencies of a Carillon. Tests that control the time replace them (see carillon/testing) and execute the same code
+ * otherwise.
+ */
 export interface Surroundings {
   clock: Clock;
-  /** The clock by which callers wait for an answer: a real clock if a test moves `clock` by hand. */
+  /** The clock by which callers wait for a response. It is a real clock if a test advances `clock` by hand. */
   callersClock: Clock;
   random: Random;
-  /** Overrides the settings that are computed from the options. */
+  /** Settings that replace those computed from the options. */
   settings: Partial<Settings>;
-  /** Overrides the options that the store is opened with (store/postgres.ts); default: the system's time, and pg. */
+  /** Options for opening the store (store/postgres.ts) that replace the defaults: the system's time, and the library pg. */
   postgres: object;
-  /** Opens a replacement for the coordination service in the URL. */
+  /** Opens a replacement for the coordination service that the URL names. */
   openWitness?: (options: WitnessOptions & { clock: Clock }) => Promise<Witness>;
-  /** The handler that runs of this task call instead of the task's own; undefined: the task's own. */
+  /** Returns a handler that is called instead of the task's own handler; undefined: the task's own is called. */
   handlerFor?: (task: string) => Handler | undefined;
-  /** Called with the change in the number of runs that wait for others of their batch. */
+  /** Called when the number of runs that wait for other runs of their batch changes. @param more the change of this number */
   gathers?: (more: number) => void;
-  /** Returns the store to use: the opened one, or a wrapper around it. */
+  /** Returns the store to use: the opened store, or a wrapper around it. */
   around(store: Store): Promise<Store>;
 }
 

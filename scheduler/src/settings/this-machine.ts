@@ -1,8 +1,8 @@
-/** True if the host is this machine itself, so that no data leaves it. @param host as `URL.hostname` writes it */
+/** True if the host is this machine itself, so that data does not leave it. @param host in the form of `URL.hostname` */
 export const isThisMachine = (host: string): boolean =>
   /^(?:localhost|.*\.localhost|127(?:\.\d+){3}|\[::1\]|\[::ffff:7f[\da-f]{2}:[\da-f]{1,4}\])$/.test(host);
 
-/** The hosts of a service's URL, which may name several, without their ports. */
+/** Returns the hosts in a service's URL, which may name several, without their ports. */
 export function hostsOf(address: string): string[] {
   const [, hosts = ""] = /^[^/]*\/\/([^/?]*)/.exec(address) ?? [];
   return hosts.split(",").map((host) => host.replace(/:\d+$/, ""));

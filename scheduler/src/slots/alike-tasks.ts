@@ -1,19 +1,19 @@
 import type { TaskRecord } from "../task/task-record.ts";
 
 /**
- * Tasks that fire at the same times: their schedules, calendars, blackouts, zone rules, accounted slots and pauses are equal, and none has a
- * jitter, which is drawn for each task separately. The names stay one text until some are needed: half a million of them as values of their
- * own took ten times the memory.
+ * Tasks that fire at the same times: their schedules, calendars, blackouts, zone rules, recorded slots and pauses are equal, and none has
+ * jitter, which differs between tasks. The names are stored as one text until some are needed, because half a million separate strings took
+ * ten times the memory.
  */
 export interface AlikeTasks {
-  /** One of them. */
+  /** Any one of these tasks. */
   task: TaskRecord;
   count: number;
-  /** The names of all of them in any order, separated by spaces, which no name contains. */
+  /** The names of all of these tasks in any order, separated by spaces, which names cannot contain. */
   names: string;
 }
 
-/** The first names by code unit, in order. */
+/** Returns the first `most` names in the order of code units. */
 export function firstNames({ names }: Pick<AlikeTasks, "names">, most: number): string[] {
   const first: string[] = [];
   for (const name of names.split(" ")) {

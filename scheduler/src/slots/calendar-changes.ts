@@ -1,4 +1,4 @@
-/** Computes how another version of a calendar would change the coming slots of the tasks that use it, before it is stored. */
+/** Computes how a new version of a calendar would change future slots of the tasks that use it, before the version is stored. */
 import { type Clock, pause } from "../base/clock.ts";
 import { limits } from "../base/limits.ts";
 import {
@@ -25,10 +25,10 @@ import type { TaskStore } from "../task/task-store.ts";
 import { judgedSlot } from "./coming-slots.ts";
 import type { HistoryStore } from "./history-store.ts";
 
-/** The result for one nominal time of a task's own schedule. */
+/** When, and whether, a slot runs that the task's own schedule has at one nominal time. */
 export interface Placed {
   slotMs: number;
-  /** null: the slot does not run; the note gives the reason. */
+  /** null if the slot does not run; `note` gives the reason. */
   dueMs: number | null;
   note: string;
 }
@@ -41,10 +41,10 @@ export interface SlotChange {
 
 export interface TaskChanges {
   task: string;
-  /** The first changes, by their nominal times. */
+  /** The first changes in the order of their nominal times. */
   changes: SlotChange[];
   total: number;
-  /** True if the search ended early: there are at least `total` changes. */
+  /** True if the search ended at its limit, so that `total` is a lower bound. */
   isCut: boolean;
   /** The nominal times of all changes. */
   nominalMs: number[];
@@ -55,9 +55,9 @@ export interface CalendarComparison {
   content: CalendarContent;
   added: string[];
   removed: string[];
-  /** Tasks with a slot that changes. */
+  /** The tasks of which a slot changes. */
   tasks: TaskChanges[];
-  /** Number of tasks that use the calendar and were not examined, because there are too many. */
+  /** The number of tasks that use the calendar but were not examined, because there are too many. */
   tasksLeft: number;
 }
 
@@ -69,8 +69,9 @@ interface Version {
 }
 
 /**
+ * Compares the stored version of a calendar with another one.
  * @param given the version that would be stored
- * @param sees returns whether the caller may see a task
+ * @param sees returns true if the caller may see a task; other tasks are left out
  * @throws CALENDAR_UNKNOWN, CALENDAR_INVALID, ZONE_UNKNOWN
  */
 export async function compareCalendar(
@@ -91,11 +92,11 @@ export async function compareCalendar(
   for (const record of records.sort((a, b) => (a.name < b.name ? -1 : 1))) {
     const next = { name, version: present.version + 1, ...content };
     let found = slotChanges(record, present, next, nowMs);
-    // A nominal time that already ran, was skipped or was missed does not run by either version.
+    // A nominal time that the ledger has recorded as run, skipped or missed does not run again with either version.
     const accounted = await store.history.accounted(record.taskId, found.nominalMs, nowMs);
     if (accounted.size > 0) found = slotChanges(record, present, next, nowMs, accounted);
     if (found.total > 0) tasks.push({ task: record.name, ...found });
-    // Computing a task may take some milliseconds, so other requests are served between two tasks.
+    // Lets the event loop serve other requests, because computing one task may take some milliseconds.
     await pause(clock, 0);
   }
   return {
@@ -109,8 +110,8 @@ export async function compareCalendar(
 }
 
 /**
- * Returns the slots of the next year that move, or that become skipped or no longer skipped.
- * @param accounted nominal times that are in the ledger already
+ * Returns the slots of the next limits.comparedDays days that are moved, or that become skipped or no longer skipped.
+ * @param accounted nominal times that the ledger has recorded already
  */
 export function slotChanges(
   record: Pick<TaskRecord, "definition" | "taskId">,
@@ -125,7 +126,7 @@ export function slotChanges(
   const base = compileSchedule(schedule);
   const [before, after] = [was, is].map((calendar) => versionOf(record, base, rule, calendar)) as [Version, Version];
   const isOneZone = was.zone === is.zone;
-  // A slot of some days ago may have been moved to a time that is still to come.
+  // A slot of up to `movedDaysMax` days ago may have been moved to a time in the future.
   let at = nowMs - (rule.otherwise === "next" ? (movedDaysMax + 1) * dayMs : 0);
   const untilMs = nowMs + limits.comparedDays * dayMs;
   let looked = 0;
@@ -164,7 +165,7 @@ function versionOf(
   };
 }
 
-/** Returns the day to which the slots of `day` move; null: they are skipped. */
+/** Returns the day to which the slots of `day` are moved; null if they are skipped. */
 function targetOf({ days, rule: { otherwise } }: Version, day: number): number | null {
   if (days.allows(day)) return day;
   return otherwise === "skip" ? null : movedTo(days, day, otherwise === "next" ? 1 : -1);
@@ -180,7 +181,10 @@ function placed(
   return skipped === undefined ? { slotMs, dueMs, note } : { slotMs, dueMs: null, note: `skipped: ${skipped}` };
 }
 
-/** A slot that the new version would move to a time before now does not run: the store accounts for it when the version is stored. */
+/**
+ * A slot that the new version moves to a time before now does not run. When the version is stored, the store records the slot as skipped or
+ * missed.
+ */
 function passed(place: Placed, nominalMs: number, nowMs: number): Placed {
   if (place.slotMs > nowMs) return place;
   const note = nominalMs > nowMs ? "skipped: moved to a time that has passed" : "missed: its own time has passed";

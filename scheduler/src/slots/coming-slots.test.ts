@@ -81,7 +81,7 @@ describe("slots that are skipped together are looked past together", () => {
     weekend: [],
     holidays: ["2030-01-28", "2031-02-28"],
   };
-  /** Returns the next slot; fails if the schedule was called too often. */
+  /** Returns the next slot, and fails if the schedule was called too often. */
   const next = (options: Parameters<typeof defineTask>[1], from: string, days: Calendar = calendar) => {
     const definition = defineTask("t", options);
     const planned = plannedSchedule(definition, definition.calendar && days);

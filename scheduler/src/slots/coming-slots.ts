@@ -1,30 +1,30 @@
-/** Predicts the coming slots of a task as its planner will compute them. */
+/** Predicts the next slots of a task with the same calculation as the planner. */
 import { dueOf, type Judgement, type Schedule } from "../schedule/schedule.ts";
 import { endOfTime } from "../schedule/zone.ts";
 import type { TaskDefinition } from "../task/task.ts";
 
 export interface ComingTask {
   definition: Pick<TaskDefinition, "schedule">;
-  /** The schedule as it is planned: with its calendar and blackouts applied. */
+  /** The schedule by which the task is planned, with its calendar and blackouts applied. */
   schedule: Schedule;
-  /** The seed of the jitter: the task's number; null: not known yet. */
+  /** The seed of the jitter, which is the task's id; null if the id is not known yet, so that jitter is left out. */
   seed: number | null;
 }
 
-/** The time from which a paused task's slots run again; 0: it is not paused, or its pause has no planned end. */
+/** Returns the time at which a paused task's slots begin to run again; 0 if the task is not paused, or its pause has no end. */
 export const pauseEnd = ({ paused }: { paused?: { untilMs: number | null } | null | undefined }): number =>
   paused?.untilMs ?? 0;
 
-/** The most skipped slots that the search passes over; slots that share one judgement count as one. */
+/** The maximum number of skipped slots that the search passes over. Slots that share one judgement count as one. */
 const lookedPast = 2_000;
 
-/** Returns when a slot is due, and how its calendar and blackouts change that. */
+/** Returns when a slot is due, and how the calendar and blackouts change that time. */
 export function judgedSlot({ definition, schedule, seed }: ComingTask, slotMs: number): Judgement {
   const dueMs = seed === null ? slotMs : dueOf(definition.schedule, seed, slotMs);
   return schedule.judge?.(slotMs, dueMs) ?? { dueMs };
 }
 
-/** Returns the next slots that will run; only one for a fixed delay, because its later slots depend on its runs. */
+/** Returns the next slots that will run. A fixed delay has only one, because later slots depend on its runs. */
 export function comingSlots(task: ComingTask, afterMs: number, count: number): number[] {
   const { definition, schedule } = task;
   const most =

@@ -1,4 +1,4 @@
-/** The outcome of slots, and the partitions that hold the records. */
+/** The recorded outcome of a slot. */
 export interface SlotRecord {
   slotMs: number;
   outcome: "run" | "skipped" | "missed";
@@ -6,7 +6,7 @@ export interface SlotRecord {
   reason: string | null;
   term: number | null;
   acceptedMs: number;
-  /** The nominal times of the task's own schedule that a calendar moved to this slot; null: only the slot's own time. */
+  /** The nominal times of the task's own schedule that a calendar moved to this slot; null if it is only the slot's own time. */
   nominalMs: number[] | null;
 }
 
@@ -21,10 +21,10 @@ export interface SlotRange {
 
 export interface HistoryStore {
   /**
-   * Creates partitions for `daysAhead` days (default 7), and drops partitions that are wholly older than `keepMs`; null drops none. If the
-   * role may not create partitions, the missing ones are logged.
+   * Creates the partitions for the next `daysAhead` days (default 7), and drops partitions whose data is all older than `keepMs`; null
+   * drops none. If the database role may not create partitions, the missing ones are logged.
    * @returns the names of the partitions
-   * @throws STORE_PARTITIONS: today's partitions are missing, and this role may not create them
+   * @throws STORE_PARTITIONS if today's partitions are missing and the role may not create them
    */
   rotate(nowMs: number, keepMs: number | null, daysAhead?: number): Promise<{ created: string[]; dropped: string[] }>;
   slots(
@@ -33,6 +33,6 @@ export interface HistoryStore {
     toMs: number,
     limit: number,
   ): Promise<{ slots: SlotRecord[]; ranges: SlotRange[] }>;
-  /** Returns those of a task's nominal times that are in the ledger and stay there after an edit at `editedMs`. */
+  /** Returns those of a task's nominal times that are recorded in the ledger and remain there after an edit at `editedMs`. */
   accounted(taskId: number, nominalMs: readonly number[], editedMs: number): Promise<Set<number>>;
 }

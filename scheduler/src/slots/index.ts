@@ -1,2 +1,5 @@
-/** carillon/slots: computes when one slot of a schedule runs under its calendar and blackouts; pure, also for browsers. */
+/**
+ * The entry point carillon/slots: computes when a slot runs under its task's calendar and blackouts. Pure functions that also work in
+ * browsers.
+ */
 export { judgedSlot } from "./coming-slots.ts";

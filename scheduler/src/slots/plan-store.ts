@@ -7,30 +7,35 @@ export interface DuePlan {
   nextSlotMs: number;
 }
 
-/** A task that a process ignores, with the version that it could not read. */
+/** A task that this process leaves out, with the version of the task that it cannot read. */
 export type SetAside = Pick<DuePlan, "taskId" | "version">;
 
 export interface PlanWrite extends DuePlan {
-  /** The new value of the plan's next slot. */
+  /** The value to which the plan's next slot is set. */
   newNextSlotMs: number | null;
   slots: PlannedSlot[];
   missed: MissedRange[];
-  /** True if the task limits its concurrency, so that its runs begin as held. */
+  /** True if the task limits its concurrency, so that its runs are created in the state `held`. */
   gated: boolean;
 }
 
 export interface PlanStore {
-  /** Plans whose next slot is at or before `untilMs`, earliest first. @param setAside plans to leave out, each in this version */
+  /**
+   * Returns the plans whose next slot is at or before `untilMs`, earliest first.
+   * @param setAside plans to leave out as long as their task has the given version
+   */
   due(untilMs: number, limit: number, setAside?: readonly SetAside[]): Promise<DuePlan[]>;
   /**
-   * Accepts slots. For each task, compares and sets its next slot, and writes ledger rows, runs and ranges only where that succeeds. One
-   * statement for thousands of tasks. Repeatable: a second try finds the next slot already moved.
-   * @returns the tasks whose step was applied @throws FENCE_STALE when the authority is over
+   * Stores planned slots. For each task, compares the stored next slot with the expected one and sets the new one; only if that succeeds
+   * does it write the ledger rows, runs and ranges. One statement handles thousands of tasks. Can be repeated: a second attempt finds that
+   * the next slot has already moved.
+   * @returns the ids of the tasks whose write was applied
+   * @throws FENCE_STALE if the leader's authority has ended
    */
   accept(authority: Authority, writes: PlanWrite[], nowMs: number): Promise<{ taken: Set<number>; accepted: number }>;
   /**
-   * Admits, skips or ends the due runs that wait for a slot of concurrency, by each task's limits.
-   * @returns when the next held run that must be judged is due
+   * Decides, by each task's limits, which due runs that wait for a slot of concurrency become ready, are skipped or end.
+   * @returns when the next waiting run that needs a decision is due
    */
   admitHeld(untilMs: number, nowMs: number): Promise<number | null>;
 }

@@ -7,7 +7,7 @@ import { countSlots, type PlanStep, planTask, slotsPerStep } from "./plan.ts";
 const start = Date.UTC(2030, 0, 1);
 const minute = 60_000;
 
-/** Plans a task whose next slot is the first after `fromMs`. */
+/** Plans a task whose next slot is the first one after `fromMs`. */
 function plan(schedule: ScheduleSpec, options: TaskOptions, fromMs: number, nowMs: number, untilMs: number): PlanStep {
   const compiled = compileSchedule(schedule);
   const definition = defineTask("t", { schedule, ...options });
@@ -67,7 +67,7 @@ describe("planning", () => {
   });
 
   describe("misfire", () => {
-    // The process was away for ten minutes; now is half a minute past a slot.
+    // The process was stopped for ten minutes; the current time is half a minute after a slot.
     const nowMs = start + 10 * minute + 30_000;
     const away = (misfire: TaskOptions["misfire"], now = nowMs) =>
       plan(every("1m"), { misfire }, start, now, now + 1_000);

@@ -1,56 +1,56 @@
 import { compileSchedule, dueOf, type Schedule, type ScheduleSpec } from "../schedule/schedule.ts";
 import type { TaskDefinition } from "../task/task.ts";
 
-/** A slot to accept: its nominal time and when its run is due (later by jitter, or by a catch-up rate). */
+/** A slot to store: its nominal time, and when its run is due (later because of jitter or a catch-up rate). */
 export interface PlannedSlot {
   slotMs: number;
   dueMs: number;
-  /** The times of the task's own schedule that this slot stands for; absent: only its own time. */
+  /** The times of the task's own schedule that this slot covers; absent if it is only the slot's own time. */
   nominalMs?: number[];
-  /** If the slot is recorded and not run, the reason: its calendar, or a blackout. */
+  /** The reason why the slot is recorded as skipped (its calendar or a blackout); absent if it runs. */
   skipped?: string;
-  /** The reason why the slot runs at another time. */
+  /** The reason why the slot runs at another time; absent if its time is unchanged. */
   note?: string;
 }
 
 /**
- * Slots recorded as missed, as one range, both ends included. The task's version and the range determine the set: the times of the task's
- * own schedule in the range, before any change by its calendar. Only the newest `countLimit` missed slots are counted; `count` is null for
- * the range before them.
+ * A range of slots that are recorded as missed; both ends are included. The range together with the task's version determines the slots:
+ * the times of the task's own schedule in the range, before its calendar changes them. Only the newest `countLimit` missed slots are
+ * counted; for the range before them, `count` is null.
  */
 export interface MissedRange {
   fromMs: number;
   toMs: number;
   count: number | null;
   reason: string;
-  /** For a task with a calendar or blackouts: the range covers the slots that these exclude. Default: missed. */
+  /** For a task with a calendar or blackouts: the slots in the range were skipped by them. Absent: the slots were missed. */
   outcome?: "skipped";
 }
 
 export interface PlanStep {
   slots: PlannedSlot[];
   missed: MissedRange[];
-  /** The first slot that this step leaves open; null if there will never be one, or only after a run has ended. */
+  /** The first slot that this step does not handle; null if there is none, or if it is known only after a run has ended. */
   nextSlotMs: number | null;
 }
 
-/** The input of a step: plan the slots from `nextSlotMs` up to `untilMs`, at the time `nowMs`. */
+/** The input of a planning step: it handles the slots from `nextSlotMs` to `untilMs`, at the time `nowMs`. */
 export interface PlanSpan {
   nextSlotMs: number;
   nowMs: number;
   untilMs: number;
 }
 
-/** A step accepts at most this many slots of one task; the next step continues. */
+/** The maximum number of slots that a step plans for one task; the next step continues. */
 export const slotsPerStep = 1_000;
 const countLimit = 10_000;
-/** The reason recorded for a missed slot that the policy would have run if the slot had not been later than `within`. */
+/** The reason recorded for a missed slot that would have run under the misfire policy but is older than its `within`. */
 export const tooLateReason = "misfire: later than within";
 
 /**
- * Decides what happens to a task's slots from `nextSlotMs` up to `untilMs`. A pure function, so that the leader, a catch-up planner and a
- * simulation agree. A slot that was not accepted within the misfire time after its nominal time is handled by the misfire policy; every
- * other slot is accepted.
+ * Decides what happens to a task's slots from `nextSlotMs` to `untilMs`. It is a pure function, so that the leader, a catch-up planner and
+ * a simulation get the same result. Once a slot is later than the task's misfire time, the misfire policy decides about it; every other
+ * slot is planned.
  */
 export function planTask(
   definition: TaskDefinition,
@@ -61,9 +61,9 @@ export function planTask(
   const step: PlanStep = { slots: [], missed: [], nextSlotMs };
   if (definition.schedule.type === "every" && definition.schedule.mode === "delay") {
     if (nextSlotMs > untilMs) return step;
-    // This slot exists only because the last run ended, so there is exactly one, and it can be late but never missed.
+    // A fixed delay has exactly one slot, which exists because the last run ended. It can be late, but never missed.
     const slot = planned(nextSlotMs);
-    // A skipped slot has no run whose end the next slot could follow, so the next slot follows the skipped one.
+    // If the slot is skipped, it has no run whose end determines the next slot, so the next slot is a period after the skipped one.
     return { slots: [slot], missed: [], nextSlotMs: slot.skipped === undefined ? null : schedule.next(nextSlotMs) };
   }
   let cursor: number | null = nextSlotMs;
@@ -83,11 +83,11 @@ export function planTask(
     return { slotMs, ...judged, nominalMs };
   }
 
-  /** Applies the misfire policy to overdue slots. Returns the first slot that is left to normal planning. */
+  /** Applies the misfire policy to overdue slots. Returns the first slot that normal planning handles. */
   function catchUp(firstMs: number): number | null {
     const { policy, cap, perSecond, withinMs } = definition.misfire;
     const oldestMs = withinMs === undefined ? firstMs : Math.max(firstMs, nowMs - withinMs);
-    // `skip` gives up only late slots; the other policies handle every slot up to now in this one catch-up.
+    // `skip` drops only slots that are later than the misfire time; the other policies handle all slots up to now in one catch-up.
     const lastMs = Math.max(firstMs, schedule.previous(policy === "skip" ? lateBefore : nowMs + 1) ?? firstMs);
     const keep = policy === "skip" ? 0 : policy === "fire_once" ? 1 : cap;
     const reason = policy === "all" ? "misfire: all, over its cap" : `misfire: ${policy}`;
@@ -95,7 +95,7 @@ export function planTask(
       const judge = (slotMs: number) => planned(slotMs, Math.max(slotMs, nowMs));
       const late = catchUpJudged(definition, schedule, { firstMs, oldestMs, lastMs, keep, reason }, judge);
       late.kept.forEach((slot, place) => {
-        // Judged again for the time at which it starts, because the last of many slots may become due during a blackout.
+        // Judged again for the time at which the run will start, because at a limited rate the last of many slots may be due in a blackout.
         if (perSecond === null) step.slots.push(slot);
         else step.slots.push(planned(slot.slotMs, Math.round(nowMs + (place * 1_000) / perSecond)));
       });
@@ -122,14 +122,14 @@ export function planTask(
   }
 }
 
-/** The most slots that one catch-up examines; earlier slots are recorded as one range, without a count. */
+/** The maximum number of slots that one catch-up examines. Earlier slots are recorded as one range without a count. */
 const judgedMost = 10_000;
-/** If more slots than this are skipped, they are recorded as a range. */
+/** If more slots than this are skipped, they are recorded as ranges instead of one by one. */
 const skippedSingly = 500;
 
 /**
- * The catch-up of a task whose calendar or blackouts exclude slots: excluded slots are recorded as skipped. Of the other slots from
- * `oldestMs` on, the newest `keep` slots run; the rest is missed.
+ * Catches up a task whose calendar or blackouts exclude slots. Excluded slots are recorded as skipped. Of the other slots from `oldestMs`
+ * on, the newest `keep` slots run; all others are missed.
  */
 function catchUpJudged(
   definition: TaskDefinition,
@@ -177,7 +177,7 @@ function catchUpJudged(
 
 const nominalTimesOf = ({ slotMs, nominalMs }: PlannedSlot): number[] => nominalMs ?? [slotMs];
 
-/** Groups nominal times of a task's schedule into ranges, such that the schedule has no other times within a range. */
+/** Groups nominal times of a schedule into ranges, such that each range contains no other times of the schedule. */
 export function nominalRanges(spec: ScheduleSpec, nominalMs: readonly number[], reason: string): MissedRange[] {
   const schedule = compileSchedule(spec);
   const ranges: MissedRange[] = [];
@@ -192,8 +192,8 @@ export function nominalRanges(spec: ScheduleSpec, nominalMs: readonly number[], 
 }
 
 /**
- * Returns the missed slots from one time to another as ranges. If there are more than `countLimit`, the newest `countLimit` are a range of
- * their own with a count, because counters and alarms use only ranges with a count.
+ * Returns the missed slots from one time to another as ranges. If there are more than `countLimit`, the newest `countLimit` are a separate
+ * range with a count, because counters and alarms use only ranges that have a count.
  */
 export function missedRanges(schedule: Schedule, fromMs: number, toMs: number, reason: string): MissedRange[] {
   const count = countSlots(schedule, fromMs, toMs);
@@ -209,7 +209,7 @@ export function missedRanges(schedule: Schedule, fromMs: number, toMs: number, r
   ];
 }
 
-/** Number of slots in [fromMs, toMs]; null if there are more than `most`. */
+/** Returns the number of slots in [fromMs, toMs]; null if there are more than `most`. */
 export function countSlots(schedule: Schedule, fromMs: number, toMs: number, most = countLimit): number | null {
   let count = 0;
   let slot = schedule.next(fromMs - 1);

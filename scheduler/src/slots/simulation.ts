@@ -1,6 +1,6 @@
 /**
- * Lists the slots of all tasks in a range of time, in order and computed only from their definitions, with the minutes in which many slots
- * coincide.
+ * Lists the slots of all tasks in a time range in order, computed only from the tasks' definitions, and the minutes in which slots of
+ * several tasks coincide.
  */
 
 import { CarillonError } from "../base/errors.ts";
@@ -15,10 +15,10 @@ import { pauseEnd } from "./coming-slots.ts";
 
 export interface SimulatedTask {
   definition: TaskDefinition;
-  /** Slots before the end of its pause do not fire. */
+  /** The task's pause. Slots before its end do not fire. */
   paused?: { untilMs: number | null } | null | undefined;
   calendar?: Calendar | undefined;
-  /** Nominal times to come that are already in the ledger: see TaskRecord. */
+  /** Future nominal times that the ledger has recorded already: see TaskRecord. */
   accountedMs?: readonly number[] | undefined;
   /** The zone rules by which the task is planned: see TaskRecord. */
   zones?: ZonesInForce | undefined;
@@ -27,19 +27,19 @@ export interface SimulatedTask {
 export interface SimulatedFire {
   atMs: number;
   task: string;
-  /** The same task's slot before this one; null: there is none in the range. */
+  /** The previous slot of the same task; null if there is none in the range. */
   previousMs: number | null;
-  /** The reason why it is skipped or delayed: calendar and blackout. */
+  /** The reason why a calendar or a blackout skips or delays the slot. */
   rule: string;
   skipped: boolean;
 }
 
-/** Local times that a change of clocks skips, if the task's policy skips them too. */
+/** Local times that do not exist because clocks go forward, and at which a task therefore does not run. */
 export interface LostTimes {
   /** The time at which the clocks change. */
   atMs: number;
   task: string;
-  /** Such as "02:30". */
+  /** The first of these local times, such as "02:30". */
   local: string;
   count: number;
 }
@@ -51,13 +51,13 @@ export interface Collision {
 }
 
 export interface Simulation {
-  /** The first slots, in order. */
+  /** The first slots, in order of time. */
   fires: SimulatedFire[];
-  /** All slots, including those that are not shown. */
+  /** The number of all slots, including those that are not in `fires`. */
   total: number;
   skipped: number;
   lost: LostTimes[];
-  /** Minutes in which two tasks or more fire, the fullest first. */
+  /** Minutes in which two or more tasks fire, those with most slots first. */
   collisions: Collision[];
 }
 
@@ -112,7 +112,7 @@ const nameOf = (tasks: readonly SimulatedTask[], at: number) => (tasks[at] as Si
 function lostTimes(task: string, spec: ScheduleSpec, fromMs: number, toMs: number): LostTimes[] {
   if (!("zone" in spec) || spec.gap !== "skip") return [];
   const zone = zoneOf(spec.zone);
-  // In UTC every local time exists, so the schedule in UTC also has the times that the zone skips.
+  // In UTC every local time exists, so the same schedule in UTC also has the times that the zone skips.
   const named = compileSchedule({ ...spec, zone: "UTC" });
   const lost: LostTimes[] = [];
   for (const span of zone.transitions(fromMs, toMs)) {

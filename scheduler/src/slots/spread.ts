@@ -1,7 +1,7 @@
 /**
- * Suggests how to spread a fleet's slots better: which crons to move later, and by how many minutes, so that the fullest minutes become
- * less full; and, as an alternative, the effect of jitter on all crons. The algorithm is greedy, minute by minute from the fullest: no move
- * makes another minute as full as the minute that it empties.
+ * Suggests how to spread the slots of many tasks: which crons to move later, and by how many minutes, so that the fullest minutes get fewer
+ * runs; and, as an alternative, the effect of jitter on all crons. The algorithm is greedy: it takes the fullest minute in turn, and a move
+ * must not make another minute as full as the one it relieves.
  */
 import { parseCron } from "../schedule/cron-parse.ts";
 import { firstNames } from "./alike-tasks.ts";
@@ -10,38 +10,43 @@ import type { Timeline } from "./timeline.ts";
 export interface Move {
   /** The task's name. */
   task: string;
-  /** How many minutes later. */
+  /** The number of minutes by which the cron is moved later. */
   minutes: number;
   expression: string;
   becomes: string;
 }
 
 export interface Spread {
-  /** The most runs that become due in one minute, before and after the moves. */
+  /** The highest number of runs that are due in one minute, before and after the moves. */
   peak: { before: number; after: number };
-  /** Number of minutes that are fuller now than the fullest minute would be after the moves. */
+  /** The number of minutes that now have more runs than the fullest minute would have after the moves. */
   fuller: number;
   moves: Move[];
-  /** The alternative of a random delay within `minutes` for every movable cron: `peak` is the highest load of a minute on average. */
+  /**
+   * The alternative: every movable cron gets a random delay of up to `minutes`. `peak` is the highest average number of runs in a minute
+   * then.
+   */
   jitter: { minutes: number; peak: number }[];
 }
 
-/** A cron that fires more often than this on average is never moved: it has no minute of its own. */
+/**
+ * A cron that fires more often than once in this number of minutes, on average, is not moved, because moving it would relieve no minute.
+ */
 const oftenMinutes = 15;
 const candidatesMost = 60;
-/** The search ends after this many full minutes from which no cron can be moved. */
+/** The search ends after this number of full minutes that no move can relieve. */
 const givenMost = 50;
 const jitters = [2, 5, 10, 15];
 
-/** Crons that fire at the same times, and those of them that are not moved yet. */
+/** Crons that fire at the same times. Those that were moved have been removed from `names`. */
 interface Movable {
   expression: string;
   minutes: readonly number[];
-  /** Their names in order, as many as can be moved. */
+  /** The first names in order, up to the maximum number of moves. */
   names: string[];
 }
 
-/** @param within the most minutes by which a task may be moved later */
+/** @param within the maximum number of minutes by which a cron may be moved @param most the maximum number of moves */
 export function suggestSpread(line: Timeline, { within, most }: { within: number; most: number }): Spread {
   const load = [...line.fires];
   const movable = new Map<number, Movable[]>();
@@ -67,7 +72,7 @@ export function suggestSpread(line: Timeline, { within, most }: { within: number
     const candidates = (movable.get(peak) ?? []).filter(({ names }) => names.length > 0).slice(0, candidatesMost);
     const best = bestOf(candidates, load, peak, within);
     if (!best) {
-      // No move from this minute improves it: continue with the next fullest.
+      // No move relieves this minute, so the next fullest minute is tried.
       given.add(peak);
       continue;
     }
@@ -82,7 +87,7 @@ export function suggestSpread(line: Timeline, { within, most }: { within: number
   return { peak, fuller: line.fires.filter((fires) => fires > peak.after).length, moves, jitter };
 }
 
-/** @returns undefined if no move makes the minute `peak` less full without making another one as full */
+/** Returns the best move away from the minute `peak`. @returns undefined if every move would make another minute as full as `peak` */
 function bestOf(candidates: Movable[], load: number[], peak: number, within: number) {
   let least = load[peak] as number;
   let best: (Omit<Move, "task"> & { from: Movable }) | undefined;
@@ -100,7 +105,7 @@ function bestOf(candidates: Movable[], load: number[], peak: number, within: num
   return best;
 }
 
-/** Uses reduce instead of Math.max(...values), because there are more values than a call can have arguments. */
+/** Uses `reduce` instead of Math.max(...values), because a call cannot have this many arguments. */
 const highest = (values: readonly number[]): number => values.reduce((a, b) => Math.max(a, b), 0);
 
 function fullest(load: readonly number[], given: ReadonlySet<number>): number | null {
@@ -122,8 +127,8 @@ function jittered(fires: readonly number[], still: readonly number[], minutes: n
 }
 
 /**
- * The same cron `minutes` later; null if the shifted minutes would leave the hour. "0,30 8 * * *" by 5 is "5,35 8 * * *", and 0/15 becomes
- * 5/15: each value in the field of minutes moves.
+ * Returns the cron moved `minutes` later; null if a minute would leave its hour. "0,30 8 * * *" moved by 5 is "5,35 8 * * *", and 0/15
+ * becomes 5/15, because every value in the minute field is moved.
  */
 export function shifted(expression: string, minutes: number): string | null {
   const fields = expression.trim().split(/\s+/);
@@ -133,11 +138,11 @@ export function shifted(expression: string, minutes: number): string | null {
   const parts = field.split(",").map((part) => shiftedPart(part, minutes));
   if (parts.includes(null)) return null;
   const text = fields.with(at, parts.join(",")).join(" ");
-  // A final check of the text: its minutes must be the old ones, each `minutes` later.
+  // As a final check, the new expression must have exactly the old minutes, each `minutes` later.
   return minutesOf(expression) << BigInt(minutes) === minutesOf(text) ? text : null;
 }
 
-/** A bit set of the cron's minutes: bit n is set for minute n. */
+/** Returns the cron's minutes as a bit set: bit n is set for minute n. */
 function minutesOf(expression: string): bigint {
   const { minutesLow, minutesHigh } = parseCron(expression).fields;
   return BigInt(minutesLow) | (BigInt(minutesHigh) << 30n);

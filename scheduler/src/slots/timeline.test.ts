@@ -68,7 +68,7 @@ describe("a timeline", () => {
     expect(line.counted).toEqual({ foretold: 4, paused: 1, unforeseen: 2, left: 0 });
     for (const day of [0, 1, 2]) expect(line.tasks[at(3, 0, day)]).toBe(4);
     expect(line.tasks[at(3, 1)]).toBe(1);
-    // Expected fires: two of c, one each of a and b, and one every 7 s since the epoch.
+    // The expected number of fires is two of c, one each of a and b, and one every 7 s since the epoch.
     const beats = Array.from({ length: 60 }, (_, s) => (fromMs / 1_000 + at(3, 0) * 60 + s) % 7).filter((s) => s === 0);
     expect(line.fires[at(3, 0)]).toBe(4 + beats.length);
     expect(line.fires.reduce((a, b) => a + b)).toBe(
@@ -142,7 +142,7 @@ describe("a timeline", () => {
       taskOf("bank", { schedule: cron("0 9 * * *"), calendar: { name: "bank" } }, { calendar: weekdays }),
       taskOf("late", { schedule: cron("0 12 * * *", { jitter: "30m" }) }),
     ]);
-    // The 24th is a Saturday.
+    // The timeline begins on Saturday, 24 October 2026, so only the third day is a working day.
     expect([0, 1, 2].map((day) => line.fires[at(9, 0, day)])).toEqual([0, 0, 1]);
     const late = line.fires.slice(at(12, 0), at(12, 31));
     expect(late.reduce((a, b) => a + b)).toBe(1);
@@ -175,13 +175,13 @@ describe("a spread", () => {
     const tasks = Array.from({ length: 12 }, (_, n) => taskOf(`t${n}`, { schedule: cron("0 3 * * *") }));
     const line = await lineOf([...tasks, taskOf("fixed", { schedule: every("1h") })]);
     const { peak, fuller, moves, jitter } = suggestSpread(line, { within: 6, most: 20 });
-    // Thirteen runs are due in one minute; seven minutes are available to spread them.
+    // Thirteen runs are due in one minute, and they can be spread over seven minutes.
     expect(peak).toEqual({ before: 13, after: 2 });
     expect(fuller).toBe(3);
     expect(new Set(moves.map(({ task }) => task)).size).toBe(moves.length);
     for (const { minutes, becomes } of moves) expect(becomes).toBe(`${minutes} 3 * * *`);
     expect(Math.max(...moves.map(({ minutes }) => minutes))).toBeLessThanOrEqual(6);
-    // Checks the prediction: after the moves, the timeline has the predicted figures.
+    // The timeline after the moves must have the predicted figures.
     const moved = tasks.map((task) => {
       const move = moves.find((one) => one.task === task.name);
       return move ? taskOf(task.name, { schedule: cron(move.becomes) }) : task;

@@ -1,9 +1,9 @@
 /**
- * Predicts the slots of a whole fleet, minute by minute, over the coming days, from the definitions as the planner will apply them. The
- * work is bounded: tasks that fire at the same times are computed once, and for a period below a minute slots are counted without being
- * listed.
- * A task is left out, and reported as left out, if a cron makes it fire more often than twice a minute, or once limits.timelineSlots slots
- * were examined. Tasks without predictable slots (a fixed delay, a task after others, a manual one) are only counted.
+ * Predicts when a large number of tasks fire, minute by minute over the next days, from their definitions as the planner will apply them.
+ * The work is limited: tasks that fire at the same times are computed once, and the slots of a period of at most a minute are counted
+ * without being listed. A task is left out, and counted as left out, if it fires more often than twice a minute on average, or once
+ * limits.timelineSlots slots have been examined. Tasks without predictable slots (a fixed delay, a task that runs after others, a manual
+ * task) are only counted.
  */
 
 import { limits } from "../base/limits.ts";
@@ -16,14 +16,14 @@ import { scheduleOf } from "./upcoming-slots.ts";
 
 export const minuteMs = 60_000;
 
-/** Tasks that fire at the same times, and when. */
+/** Tasks that fire at the same times, and these times. */
 export interface Rhythm {
   alike: AlikeTasks;
-  /** Minutes from the timeline's beginning, ascending; a minute is repeated for each slot in it. */
+  /** The minute of each slot, counted from the timeline's beginning, ascending. A minute with several slots is repeated. */
   minutes: number[];
 }
 
-/** Tasks that fire in every minute from some time on. */
+/** Tasks that fire at least once in every minute, from `sinceMs` on. */
 interface Steady {
   alike: AlikeTasks;
   sinceMs: number;
@@ -34,17 +34,17 @@ interface Steady {
 export interface ClockChange {
   atMs: number;
   zone: string;
-  /** Above 0: the clocks go forward. */
+  /** The change in minutes; above 0 if clocks go forward. */
   byMinutes: number;
-  /** Number of tasks whose schedules use this zone. */
+  /** The number of tasks whose schedules are in this zone. */
   tasks: number;
 }
 
 export interface Timeline {
   fromMs: number;
-  /** Number of runs that become due in each minute. */
+  /** The number of runs that become due in each minute. */
   fires: number[];
-  /** Number of tasks that these runs belong to. */
+  /** The number of tasks to which these runs belong. */
   tasks: number[];
   rhythms: Rhythm[];
   steady: Steady[];
@@ -52,12 +52,16 @@ export interface Timeline {
   counted: { foretold: number; paused: number; unforeseen: number; left: number };
 }
 
-/** Number of slots that are examined before other work of the process gets a turn. */
+/** The number of slots that are examined before the event loop serves other work. */
 const stride = 500;
-/** The most fires per minute, on average, of one schedule, so that a single schedule does not use up the budget of the others. */
+/** The maximum number of fires per minute, on average, of one schedule, so that no schedule uses up the budget of the others. */
 const mostAMinute = 2;
 
-/** @param fromMs the start, a whole minute @param breathe lets other work of the process run */
+/**
+ * Computes the timeline.
+ * @param fromMs the start, a whole minute
+ * @param breathe returns after the event loop has served other work
+ */
 export async function foretell(
   all: readonly AlikeTasks[],
   fromMs: number,
@@ -110,7 +114,7 @@ export async function foretell(
       line.counted.left += count;
       continue;
     }
-    // Jitter and calendars may move a later slot before an earlier one.
+    // The minutes may be out of order, because jitter and calendars can move a later slot before an earlier one.
     found.sort((a, b) => a - b);
     add(line, { alike, minutes: found });
   }
@@ -119,16 +123,16 @@ export async function foretell(
   return line;
 }
 
-/** Returns null if this process cannot read the definition; other processes may. */
+/** Returns null if this process cannot read the task's definition, for example because a newer version wrote it. */
 function readable(task: TaskRecord): Schedule | null {
   try {
     return scheduleOf(task);
   } catch {
-    return null; // the leader raises an alarm for it
+    return null; // The leader raises an alarm for such a task.
   }
 }
 
-/** Returns when the slot is due; null if it will be skipped. */
+/** Returns when a slot is due, in epoch ms; null if it is skipped. */
 function judge({ definition, taskId }: TaskRecord, schedule: Schedule, slotMs: number): number | null {
   const dueMs = dueOf(definition.schedule, taskId, slotMs);
   const judged = schedule.judge?.(slotMs, dueMs);
@@ -139,7 +143,7 @@ function judge({ definition, taskId }: TaskRecord, schedule: Schedule, slotMs: n
 function steadyOf(task: TaskRecord, planned: Schedule): Omit<Steady, "alike"> | null {
   const { schedule } = task.definition;
   if (schedule.type !== "every" || schedule.everyMs > minuteMs || planned.judge) return null;
-  // A schedule with bounds fires in some minutes and not in others.
+  // A schedule with bounds does not fire in every minute.
   if (schedule.fromMs !== undefined || schedule.untilMs !== undefined || schedule.times !== undefined) return null;
   return { everyMs: schedule.everyMs, anchorMs: schedule.anchorMs ?? 0, sinceMs: pauseEnd(task) };
 }
@@ -155,7 +159,7 @@ function addSteady(line: Timeline, steady: Steady): void {
   }
 }
 
-/** The number of slots in [atMs, atMs + spanMs). */
+/** Returns the number of slots in [atMs, atMs + spanMs). */
 function firesOf({ everyMs, anchorMs, sinceMs }: Steady, atMs: number, spanMs: number): number {
   const fromMs = Math.max(atMs, sinceMs);
   const fires = Math.ceil((atMs + spanMs - anchorMs) / everyMs) - Math.ceil((fromMs - anchorMs) / everyMs);
@@ -185,13 +189,14 @@ const changesOf = (zone: string, tasks: number, fromMs: number, toMs: number): C
 export interface FiringTask {
   name: string;
   fires: number;
-  /** The minute of the first fire. */
+  /** The minute of the first slot, in epoch ms. */
   firstMs: number;
 }
 
 /**
- * Tasks that fire in [from, to), in minutes from the timeline's beginning; sorted by their first slot.
- * @returns at most `most` of them, and how many there are
+ * Returns the tasks that fire in [from, to), where both are minutes counted from the timeline's beginning. The tasks are sorted by their
+ * first slot.
+ * @returns at most `most` tasks, and the number of all of them
  */
 export function firingIn(
   line: Timeline,
@@ -216,7 +221,7 @@ export function firingIn(
   const firing: FiringTask[] = [];
   for (const { alike, ...fires } of all) {
     const last = firing.at(-1);
-    // Tasks of equal fires are sorted by name below, so all that are alike in this have to be read.
+    // The list ends only where the first slot or the number of slots changes, because tasks equal in both are sorted by name below.
     if (last !== undefined && firing.length >= most && order(last, fires) < 0) break;
     firing.push(...firstNames(alike, most).map((name) => ({ name, ...fires })));
   }
@@ -224,7 +229,7 @@ export function firingIn(
   return { firing: firing.slice(0, most), count: all.reduce((sum, { alike }) => sum + alike.count, 0) };
 }
 
-/** The first index of an ascending list whose value is at least `least`. */
+/** Returns the index of the first value in an ascending list that is at least `least`. */
 function lowest(values: readonly number[], least: number): number {
   let low = 0;
   let high = values.length;

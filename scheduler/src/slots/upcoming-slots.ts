@@ -1,4 +1,4 @@
-/** Computes from a task's record when the task fires next. */
+/** Computes the next slots of a task from its record. */
 
 import { plannedSchedule } from "../schedule/slot-rules.ts";
 import type { TaskRecord } from "../task/task-record.ts";
@@ -13,7 +13,7 @@ export const coming = (record: TaskRecord): ComingTask => ({
   seed: record.taskId,
 });
 
-/** The next slots as planned, including slots that will be skipped, because those are accounted for too. */
+/** Returns the next planned slots, including slots that will be skipped, because the planner records skipped slots too. */
 export function plannedSlots(record: TaskRecord, afterMs: number, count: number): number[] {
   const schedule = scheduleOf(record);
   const slots: number[] = [];
@@ -26,7 +26,10 @@ export function plannedSlots(record: TaskRecord, afterMs: number, count: number)
   return slots;
 }
 
-/** The next slot that the task's calendar and blackouts allow. A slot that is already planned counts until its time has passed. */
+/**
+ * Returns the next slot that the task's calendar and blackouts permit. A slot that has been planned already counts until its time has
+ * passed.
+ */
 export function nextOf(record: TaskRecord, nowMs: number): number | null {
   const {
     definition: { schedule },
@@ -34,12 +37,12 @@ export function nextOf(record: TaskRecord, nowMs: number): number | null {
     nextSlotMs,
   } = record;
   if (paused && paused.untilMs === null) return null;
-  // The next slot of a fixed delay depends on the end of the last run, which only the store records.
+  // The next slot of a fixed delay depends on the end of the last run, which only the store has recorded.
   if (schedule.type === "every" && schedule.mode === "delay") return paused ? null : nextSlotMs;
   return comingSlots(coming(record), Math.max(nowMs, pauseEnd(record) - 1), 1)[0] ?? null;
 }
 
-/** The time at which the next slot runs: later than its nominal time by jitter, or at a blackout's end. */
+/** Returns when the next slot runs: later than its nominal time because of jitter, or at the end of a blackout. */
 export function nextDue(record: TaskRecord, nowMs: number): number | null {
   const slotMs = nextOf(record, nowMs);
   return slotMs === null ? null : judgedSlot(coming(record), slotMs).dueMs;

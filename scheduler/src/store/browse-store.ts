@@ -8,7 +8,7 @@ import type { AlikeTasks } from "../slots/alike-tasks.ts";
 import type { SlotRecord } from "../slots/history-store.ts";
 import type { TaskRecord, VersionRecord } from "../task/task-record.ts";
 
-/** A run's position in the list of runs: first the live ones by due time, then the ended ones, the latest first. */
+/** The position of a run in a list of runs. A list contains live runs by due time, then ended runs, latest first. */
 export type RunPlace = { phase: "live" | "ended"; atMs: number; runId: number };
 
 export const placeOfRun = ({ endedMs, dueMs, runId }: Pick<RunRecord, "endedMs" | "dueMs" | "runId">): RunPlace =>
@@ -17,7 +17,7 @@ export const placeOfRun = ({ endedMs, dueMs, runId }: Pick<RunRecord, "endedMs" 
 export interface RunBrowse {
   taskId: number | null;
   states: (LiveState | Outcome)[];
-  /** Only ready runs due before this time; null: all. */
+  /** Only ready runs that are due before this time; null: no restriction. */
   readyBeforeMs: number | null;
   sinceMs: number | null;
   untilMs: number | null;
@@ -27,8 +27,8 @@ export interface RunBrowse {
 }
 
 /**
- * `next`: the position after which the list goes on; null: the list has ended. A page may have a `next` although it has fewer runs than the
- * limit.
+ * A page of a list of runs. `next` is the position after which the list continues; null if the list has ended. A page may have a `next`
+ * even if it has fewer runs than the limit.
  */
 export interface RunPage {
   runs: RunRecord[];
@@ -38,19 +38,19 @@ export interface RunPage {
 export interface TaskBrowse {
   afterName: string;
   group: string | null;
-  /** A pattern with * and ?. */
+  /** A pattern for task names, in which * matches any text and ? one character. */
   matching: string | null;
   paused: boolean | null;
-  /** Only these namespaces; null: all. */
+  /** Only tasks in these namespaces; null: all. */
   namespaces: readonly string[] | null;
-  /** Only the schedules of this task. */
+  /** Only the named schedules of this task. */
   of: string | null;
-  /** false: omits the schedules of tasks. */
+  /** False: leaves out the named schedules of tasks. */
   schedules: boolean;
   limit: number;
 }
 
-/** A log line's position: lines of one moment are distinguished by their physical location. */
+/** The position of a log line. Lines with the same time are distinguished by the physical location of their rows (`lies`). */
 export interface LogPlace {
   atMs: number;
   lies: string;
@@ -59,8 +59,8 @@ export interface LogPlace {
 export type PlacedLine = LogLine & { lies: string };
 
 /**
- * How far a log was read in the order in which its lines arrived. All lines visible to the snapshot `seen` were read (null: none). Of the
- * lines visible only to the later snapshot `reading`, those up to `place` were read; null: no later snapshot has been begun.
+ * How far a log was read, in the order in which its lines arrived. All lines visible in the snapshot `seen` have been read (null: none). Of
+ * the lines visible only in the later snapshot `reading`, those up to `place` have been read; null if no later snapshot has been started.
  */
 export interface LogRead {
   seen: string | null;
@@ -68,13 +68,13 @@ export interface LogRead {
   place: LogPlace | null;
 }
 
-/** Which part of a log is read; default: the whole log, oldest line first. */
+/** Selects the part of a log to read. Default: the whole log, oldest line first. */
 export interface LogLook {
-  /** True: newest lines first; a position then means the lines before it. */
+  /** True: newest line first; a position then means the lines before it. */
   newest?: boolean;
-  /** Omits lines below this level. */
+  /** Leaves out lines below this level. */
   level?: LogLine["level"];
-  /** Only lines that contain this text in message or fields; A to Z match a to z. */
+  /** Only lines whose message or fields contain this text; the letters A to Z also match a to z. */
   find?: string;
 }
 
@@ -83,33 +83,33 @@ export interface WorkerRecord extends Member {
 }
 
 /**
- * The part of the store's port for reading lists: each page starts from a key's position, never from a number of rows to skip, so that a
- * page costs the same at any position and any list length.
+ * Reads lists in pages. Each page starts at a position in an index, never after a number of rows to skip, so a page costs the same at any
+ * position and in a list of any length.
  */
 export interface BrowseStore {
   tasks(browse: TaskBrowse): Promise<TaskRecord[]>;
-  /** All tasks of the filter, schedules of tasks included, gathered by when they fire. Removed tasks are left out. */
+  /** Returns all tasks that match, including named schedules, grouped by when they fire. Removed tasks are left out. */
   alikeTasks(filter: Pick<TaskBrowse, "group" | "matching" | "namespaces">): Promise<AlikeTasks[]>;
-  /** Tasks that fire, ordered by their next slot that is not planned yet. */
+  /** Returns tasks that have a next slot, ordered by the next slot that is not planned yet. */
   comingTasks(namespaces: readonly string[] | null, limit: number): Promise<TaskRecord[]>;
-  /** Newest first. @param beforeVersion exclusive upper bound */
+  /** Returns the versions of a task, newest first. @param beforeVersion an exclusive upper bound */
   versions(taskId: number, beforeVersion: number, limit: number): Promise<VersionRecord[]>;
-  /** Returns those of these versions that exist. */
+  /** Returns those of the given versions that exist. */
   versionsAt(taskId: number, versions: number[]): Promise<VersionRecord[]>;
   slots(taskId: number, fromMs: number, beforeMs: number, limit: number): Promise<SlotRecord[]>;
   /**
-   * Returns a page of runs, without payload, progress and result; errors have only code and message. Labels have an index. A source, a key,
-   * or a group or namespace of many tasks has none: in that case a call reads a limited number of runs, and returns those of them that
-   * match.
+   * Returns a page of runs without payload, progress and result; errors have only their code and message. Filters by labels use an index. A
+   * filter by source or key, or by a group or namespace with many tasks, has none: a call then reads a limited number of runs and returns
+   * those that match.
    * @throws OPTION_INVALID for a key without a task
    */
   runs(browse: RunBrowse): Promise<RunPage>;
   /**
-   * Returns many runs at once by number, each at its index and with its related data; null: no such run. @param relativesMost the limit per
-   * run
+   * Returns several runs with related data, in the order of the ids; null for an id without a run.
+   * @param relativesMost the maximum number of related runs per run
    */
   whole(runIds: number[], relativesMost: number): Promise<(WholeRun | null)[]>;
-  /** @returns also the snapshot with which the lines were read: `arrived` continues after it */
+  /** @returns the lines, and the snapshot in which they were read; `arrived` continues after this snapshot */
   logs(
     runId: number,
     beside: LogPlace | null,
@@ -117,7 +117,8 @@ export interface BrowseStore {
     look?: LogLook,
   ): Promise<{ lines: PlacedLine[]; seen: string }>;
   /**
-   * Returns the lines not read yet, and the snapshot that contains them: lines of one snapshot ordered by time, then those of a later one.
+   * Returns lines that have not been read yet and the snapshot that contains them. Lines of one snapshot are ordered by time, and come
+   * before those of a later snapshot.
    */
   arrived(runId: number, read: LogRead, limit: number): Promise<{ lines: PlacedLine[]; reading: string }>;
   letters(
@@ -129,19 +130,19 @@ export interface BrowseStore {
   nodes(afterName: string, limit: number): Promise<Member[]>;
   workers(afterName: string, group: string | null, limit: number): Promise<WorkerRecord[]>;
   terms(beforeTerm: number, limit: number): Promise<Term[]>;
-  /** @param namespaces the namespaces of tasks and calendars; null: all */
+  /** @param namespaces the namespaces in which tasks and calendars are searched; null: all */
   search(text: string, namespaces: readonly string[] | null, limit: number): Promise<Found>;
 }
 
 export interface WholeRun {
   run: RunRecord;
-  /** The attempts that failed or were postponed without ending the run. */
+  /** The attempts that did not end the run, because they failed or were postponed. */
   attempts: AttemptRecord[];
   relatives: Relative[];
-  /** Verdicts that arrived too late. */
+  /** Verdicts that arrived after the claim had ended. */
   late: LateResult[];
   letter: Pick<DeadLetter, "fingerprint" | "state" | "redrivenBy"> | null;
-  /** The dead letter that this run redrives. */
+  /** The id of the run whose dead letter this run redrives; null if there is none. */
   redrives: number | null;
 }
 

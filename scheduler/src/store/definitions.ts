@@ -11,11 +11,11 @@ export interface KnownTask {
   readonly taskId: number;
   readonly version: number;
   readonly definition: TaskDefinition;
-  /** @throws ZONE_UNKNOWN and similar errors if another process has newer data (such as a newer tzdata) than this one */
+  /** @throws ZONE_UNKNOWN or a similar error if the definition needs newer data (such as tzdata) than this process has */
   readonly schedule: Schedule;
 }
 
-/** A schedule is parsed on first use: a process that cannot parse it can still run the task's runs. */
+/** A cached definition. The schedule is parsed on first use, so that a process that cannot parse it can still execute the task's runs. */
 class Known implements KnownTask {
   readonly taskId: number;
   readonly version: number;
@@ -41,13 +41,13 @@ class Known implements KnownTask {
 }
 
 /**
- * Definitions by task and version, read from the store on first use. A version never changes, so an entry is correct for any caller that
- * names the version. Only the newest version of each task is kept, and of a million tasks only the most recently used: a definition that
- * was not used while half of `limits.definitionsKept` others were is read again.
+ * A cache of task definitions, which are read from the store on first use. A version never changes, so an entry is correct for every caller
+ * that asks for its version. Only the newest version of each task is cached, and with very many tasks only the most recently used ones: an
+ * entry is dropped if it is not used while half of `limits.definitionsKept` others are.
  */
 export class Definitions {
   readonly #tasks: Pick<TaskStore, "byIds">;
-  /** Entries used since the generations last changed; `#old` has those of the generation before. */
+  /** The entries used since the last swap of the two maps; `#old` has entries that were used only before it. */
   #young = new Map<number, KnownTask>();
   #old = new Map<number, KnownTask>();
 
@@ -58,7 +58,7 @@ export class Definitions {
     this.#kept = kept;
   }
 
-  /** Reads, in one statement, the definitions that are not cached, or that are cached in an older version than the wanted one. */
+  /** Reads, in one statement, the definitions that are missing in the cache or cached in an older version than the wanted one. */
   async ensure(wanted: { taskId: number; version: number }[]): Promise<void> {
     const missing = new Set<number>();
     for (const { taskId, version } of wanted) {
@@ -72,12 +72,12 @@ export class Definitions {
     return this.#young.size + this.#old.size;
   }
 
-  /** Reads again those of the changed tasks that are cached in an older version; other tasks are read on first use. */
+  /** Reads changed tasks again if they are cached in an older version. Other changed tasks are read on first use. */
   async follow(changed: { taskId: number; version: number }[]): Promise<void> {
     await this.ensure(changed.filter(({ taskId }) => this.#young.has(taskId) || this.#old.has(taskId)));
   }
 
-  /** Empties the cache: the store was restored to an earlier state, and has older versions than some cached ones. */
+  /** Empties the cache after the store was restored from a backup, because the store then has older versions than some cached ones. */
   forget(): void {
     this.#young = new Map();
     this.#old = new Map();
@@ -91,7 +91,7 @@ export class Definitions {
     return known;
   }
 
-  /** The newest cached version; undefined before `ensure` has read it, or if it was not used for long and was dropped. */
+  /** Returns the newest cached version; undefined if `ensure` has not read it, or if it was dropped because it was not used for long. */
   get(taskId: number): KnownTask | undefined {
     const young = this.#young.get(taskId);
     if (young) return young;

@@ -13,7 +13,7 @@ const write = (taskId: number): EnqueueWrite => ({
   source: "enqueue",
 });
 
-/** A store whose statements end when the test wants. */
+/** A fake store whose statements end when the test wants. */
 function line() {
   const statements: { writes: EnqueueWrite[]; end: () => void; fail: (error: Error) => void }[] = [];
   const enqueuer = new Enqueuer(
@@ -106,7 +106,9 @@ describe("enqueueing together", () => {
   });
 
   describe("while the store is away", () => {
-    /** A store whose statements fail again and again until their signal is aborted, like those of the real store. */
+    /**
+     * A fake store whose statements fail repeatedly until their signal is aborted, like those of the real store while it is unreachable.
+     */
     function away() {
       const clock = new VirtualClock(0);
       const signals: AbortSignal[] = [];
@@ -135,7 +137,7 @@ describe("enqueueing together", () => {
 
     it("tells who waits behind a statement that no run was made, and makes none later", async () => {
       const { clock, enqueuer, signals } = away();
-      void enqueuer.add(write(1)).catch(() => undefined); // this test's store never answers
+      void enqueuer.add(write(1)).catch(() => undefined); // The fake store of this test never responds.
       await turn();
       const behind = enqueuer.add(write(2), { timeoutMs: 50 });
       const told = expect(behind).rejects.toMatchObject({ code: "ENQUEUE_TIMEOUT", message: /no run was made/ });

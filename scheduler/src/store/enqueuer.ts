@@ -3,19 +3,19 @@ import { CarillonError } from "../base/errors.ts";
 import type { Enqueued, EnqueueWrite } from "../run/run-record.ts";
 
 const runsPerStatement = 2_000;
-/** The time limit, in ms, for a caller that sets no timeout. */
+/** The time limit in ms for a caller that sets no timeout. */
 export const enqueueTimeoutMs = 30_000;
 
 export interface Patience {
-  /** Default 30 s; Infinity waits until the store answers. */
+  /** The time limit in ms; default 30 s. Infinity waits until the store responds. */
   timeoutMs?: number | undefined;
-  /** When it aborts, the call rejects with its reason. */
+  /** If this signal aborts, the call rejects with the signal's reason. */
   signal?: AbortSignal | undefined;
 }
 
 /**
- * Sends a batch, like `RunStore.enqueue`, which describes `drawn`.
- * @param signal aborted once no caller waits any more; the next failure then ends the statement
+ * Sends a batch of enqueues to the store. `RunStore.enqueue` describes `drawn`.
+ * @param signal aborted once no caller waits any more; the statement is then not repeated after an error
  */
 export type SendEnqueues = (writes: EnqueueWrite[], drawn: number[], signal: AbortSignal) => Promise<Enqueued[]>;
 
@@ -23,48 +23,48 @@ interface Waiting<Answer> {
   write: EnqueueWrite;
   resolve: (answer: Answer) => void;
   reject: (error: unknown) => void;
-  /** When the caller's timeout ends, by the monotonic clock in whole milliseconds. */
+  /** The end of the caller's timeout by the monotonic clock, in whole ms. */
   untilMono: number;
-  /** The statement in which this enqueue is sent; undefined: it has not been sent. */
+  /** The statement that contains this enqueue; undefined if it has not been sent. */
   flight: Flight<Answer> | undefined;
-  /** True once its caller has a result. */
+  /** True once the caller has got a result or an error. */
   over: boolean;
 }
 
-/** A statement under way, and the number of callers that wait for it. */
+/** A statement in progress, and the number of callers that wait for it. */
 interface Flight<Answer> {
   batch: Waiting<Answer>[];
   waiting: number;
   abandon: AbortController;
 }
 
-/** If many enqueues wait, at most two statements are under way at once, so that one is sent while the server executes the other. */
+/** If many enqueues wait, up to two statements are in progress, so that one is sent while the server executes the other. */
 const flightsMost = 2;
 const apartAtLeast = 250;
 
 /**
- * Collects enqueues: those that arrive while statements are under way are sent together in the next statement. Each caller waits until its
- * own timeout. While the store is away, a statement is repeated for as long as at least one caller waits.
+ * Collects enqueues: those that arrive while statements are in progress are sent together in the next statement. Each caller waits until
+ * its own timeout. While the store is unreachable, a statement is repeated as long as at least one caller waits for it.
  */
 export class Enqueuer<Answer extends Enqueued = Enqueued> {
   readonly #send: SendEnqueues;
   readonly #clock: Clock;
   readonly #answered: (enqueued: Enqueued) => Answer;
   readonly #flights = new Set<Flight<Answer>>();
-  /** The number of enqueues without a result. */
+  /** The number of enqueues whose caller has neither a result nor an error. */
   #open = 0;
-  /** The time of the next check for expired timeouts, and the function that cancels it. */
+  /** The time of the next check for expired timeouts, and the function that cancels this check. */
   #look: { atMono: number; cancel: () => void } | undefined;
-  /** Enqueues that have not been sent. `#givenUp` counts those among them that were given up. */
+  /** Enqueues that have not been sent. `#givenUp` is the number of those among them whose caller does not wait any more. */
   #waiting: Waiting<Answer>[] = [];
   #givenUp = 0;
-  /** For each caller with a signal: the function that removes the listener from the signal. */
+  /** For each caller with a signal, the function that removes the listener from the signal. */
   readonly #heard = new Map<Waiting<Answer>, () => void>();
   #launching = false;
 
   /**
-   * @param answered makes the callers' results. It is applied here, because one more promise per caller would cost as much as everything
-   * else
+   * @param answered creates the callers' results. It is called here, because a further promise per caller would double the cost of an
+   * enqueue
    */
   constructor(send: SendEnqueues, clock: Clock, answered = (enqueued: Enqueued) => enqueued as Answer) {
     this.#send = send;
@@ -72,11 +72,11 @@ export class Enqueuer<Answer extends Enqueued = Enqueued> {
     this.#answered = answered;
   }
 
-  /** @throws ENQUEUE_TIMEOUT, STOPPED, the signal's reason */
+  /** Enqueues a run with the next statement. @throws ENQUEUE_TIMEOUT, STOPPED, the signal's reason */
   add(write: EnqueueWrite, patience?: Patience): Promise<Answer> {
     return new Promise((resolve, reject) => {
-      // A whole number and few fields: with fractions and two more fields, a process that enqueues fast took 60 MB of memory and a tenth of
-      // processor time more.
+      // The time is a whole number and the object has few fields: with fractional times and two more fields, a process that enqueued fast
+      // took 60 MB more memory and a tenth more CPU time.
       const untilMono = Math.ceil(this.#clock.monotonic()) + (patience?.timeoutMs ?? enqueueTimeoutMs);
       const one: Waiting<Answer> = { write, resolve, reject, untilMono, flight: undefined, over: false };
       if (patience?.signal) {
@@ -90,7 +90,7 @@ export class Enqueuer<Answer extends Enqueued = Enqueued> {
     });
   }
 
-  /** Sends the waiting enqueues at the end of this turn of the event loop, so that they share a statement. */
+  /** Sends the waiting enqueues at the end of the current turn of the event loop, so that enqueues of one turn share a statement. */
   #launchSoon(): void {
     this.#launching = true;
     queueMicrotask(() => {
@@ -145,7 +145,10 @@ export class Enqueuer<Answer extends Enqueued = Enqueued> {
     else if (flight.waiting === 0) flight.abandon.abort();
   }
 
-  /** Notes that an unsent enqueue was given up. Such enqueues are removed in bulk, because each removal scans the whole list. */
+  /**
+   * Counts an unsent enqueue whose caller does not wait any more. Such enqueues are removed in bulk, because each removal scans the whole
+   * list.
+   */
   #leaveOut(): void {
     this.#givenUp++;
     if (this.#givenUp * 2 >= this.#waiting.length) this.#dropGivenUp();
@@ -174,7 +177,7 @@ export class Enqueuer<Answer extends Enqueued = Enqueued> {
   #launch(): void {
     this.#dropGivenUp();
     while (this.#waiting.length > 0 && this.#flights.size < flightsMost) {
-      // The first of two writes with one key makes the run, so writes with keys are never in two statements at once.
+      // Enqueues with keys are never sent in two statements at once, because the first of two with the same key must create the run.
       const apart = this.#waiting.length >= apartAtLeast && !this.#waiting.some(({ write }) => write.key !== null);
       if (this.#flights.size > 0 && !apart) return;
       const size = apart && this.#flights.size === 0 ? Math.ceil(this.#waiting.length / flightsMost) : runsPerStatement;
@@ -207,15 +210,15 @@ export class Enqueuer<Answer extends Enqueued = Enqueued> {
         this.#over(only);
         return only.reject(error);
       }
-      // One of the enqueues is at fault, so each is sent alone and gets its own result. Each keeps its drawn number, because its run may
-      // exist already.
+      // One of the enqueues may have caused the error, so each is sent alone and gets its own result. Each is sent with the same reserved
+      // id, because its run may have been created.
       for (const [place, one] of batch.entries())
         if (!one.over) await this.#try([one], signal, drawn.slice(place, place + 1));
     }
   }
 }
 
-/** @param sent true if the store may have received the enqueue */
+/** @param sent true if the store may have received the enqueue, so that the run may exist */
 export const enqueueTimedOut = (sent: boolean): CarillonError =>
   givenUp("ENQUEUE_TIMEOUT", sent, "the store did not answer in time");
 

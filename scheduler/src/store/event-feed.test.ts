@@ -7,7 +7,7 @@ import type { EventMatch, EventPlace, EventStore, StoredEvent } from "./event-st
 const filter = { types: ["run.failed"] as const };
 const place: EventPlace = { recovery: 0, ms: 1, seen: "1:1:", reading: null, floorMs: 0 };
 
-/** Each event is a transaction of its own. */
+/** A fake store in which each event is recorded by its own transaction. */
 class Recorded {
   readonly runs: string[] = [];
   readonly read: { from: string; tasks: readonly string[] | null }[] = [];
@@ -69,7 +69,7 @@ it("one that does not keep up goes on by itself behind its last event, and joins
   const feed = feedOn(recorded);
   const [slow, quick] = [feed.follow(filter, place, over.signal), feed.follow(filter, place, over.signal)];
   const [one, other] = [take(slow, 1), take(quick, 1)];
-  // Both followers have joined once later reads are made without reads of their own.
+  // Both followers share reads once the store has got four reads.
   while (recorded.read.length < 4) await new Promise((resolve) => setTimeout(resolve, 10));
   recorded.add(1);
   expect([await one, await other]).toEqual([[1], [1]]);

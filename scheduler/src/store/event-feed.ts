@@ -14,11 +14,11 @@ import {
 export const pollMs = 250;
 const storeAwayMs = 500;
 export const eventsPerRead = 500;
-/** A follower with more waiting events than this leaves the shared read and reads by itself. */
+/** A follower with more unprocessed events than this is removed from the shared read, and reads on its own. */
 const waitingMost = 1_000;
 /**
- * The store records events of the wanted types for this long after a process's last request; the process repeats its request when a sixth
- * of the time is over.
+ * How long after a process's last request the store records events of the requested types, in ms. The process repeats its request after a
+ * sixth of this time.
  */
 const wantedMs = 3_600_000;
 const wantAgainMs = wantedMs / 6;
@@ -27,24 +27,24 @@ export interface EventFilter {
   types: readonly EventType[];
   task?: string | undefined;
   namespace?: string | undefined;
-  /** A further condition on the task's name. */
+  /** A further condition on the name of the event's task. */
   has?: ((task: string) => boolean) | undefined;
 }
 
 export interface EventFeedOptions {
   events: EventStore;
   clock: Clock;
-  /** The store's time. */
+  /** Returns the store's time in epoch ms. */
   now: () => number;
   log: Log;
 }
 
 interface Follower {
   filter: EventFilter;
-  /** The snapshot that shows the events that the follower received before it joined. */
+  /** The snapshot of the follower's own last read. Events visible in it have been delivered already. */
   seen: string;
   waiting: StoredEvent[];
-  /** True if the follower does not keep up: it must read by itself, from its last event on. */
+  /** True if the follower must read on its own, from its last event on, because it has not joined yet or was too slow. */
   left: boolean;
   wake: () => void;
 }
@@ -58,16 +58,15 @@ export const isMatch = ({ types, task, namespace, has }: EventFilter, event: Sto
 export const tasksOf = ({ task }: EventFilter) => (task === undefined ? null : [task]);
 
 /**
- * The events of the cluster, for all followers in this process. One statement reads the store for all of them; without followers nothing is
- * read. A follower that starts from an earlier place, or that does not keep up, reads by itself until it has reached the place of the
- * others.
+ * Reads the cluster's events for all followers in this process. One statement serves all of them; without followers nothing is read. A
+ * follower that starts at an earlier position, or that is too slow, reads on its own until it has reached the position of the shared read.
  */
 export class EventFeed {
   readonly #options: EventFeedOptions;
   readonly #followers = new Set<Follower>();
   #place: EventPlace | undefined;
   #reading: Promise<void> | undefined;
-  /** The last read under way. Reads run one after the other; a follower joins between two of them. */
+  /** The last of the queued reads. Reads run one after the other, so that a follower joins between two shared reads. */
   #turn: Promise<unknown> = Promise.resolve();
 
   constructor(options: EventFeedOptions) {
@@ -75,8 +74,10 @@ export class EventFeed {
   }
 
   /**
-   * Makes the store record the events from now on. @param after a place to continue from @returns the place to follow from
-   * @throws CURSOR_GONE: not all events after that place are in the store; STORE_…
+   * Makes the store record events of these types from now on.
+   * @param after a position to continue from; null means now
+   * @returns the position from which to follow
+   * @throws CURSOR_GONE if the store does not have all events after that position; STORE_…
    */
   async open({ types }: EventFilter, after: EventPlace | null): Promise<EventPlace> {
     const { events, now } = this.#options;
@@ -93,7 +94,7 @@ export class EventFeed {
     );
   }
 
-  /** Yields each event after the place, at least once, until the signal aborts. Waits while the store is away. */
+  /** Yields each event after the position, at least once, until the signal aborts. Waits while the store is unreachable. */
   async *follow(filter: EventFilter, from: EventPlace, signal: AbortSignal): AsyncGenerator<StoredEvent> {
     const follower: Follower = { filter, seen: "", waiting: [], left: true, wake: () => undefined };
     const onAbort = () => follower.wake();
@@ -125,14 +126,17 @@ export class EventFeed {
     }
   }
 
-  /** Reads for this follower alone; at the end the follower joins the others. @returns null: the store is away */
+  /**
+   * Reads for this follower alone. Once it has read everything, the follower joins the shared read.
+   * @returns null if the store is unreachable
+   */
   async #catchUp(follower: Follower, place: EventPlace) {
     const { events, now } = this.#options;
     const { filter } = follower;
     try {
       const page = await events.read(place, { types: filter.types, tasks: tasksOf(filter) }, eventsPerRead, now());
       if (page.whole && place.reading === null) {
-        // This read took its snapshot after the others' last read, so their snapshot shows nothing that this one does not show.
+        // This read's snapshot is later than that of the last shared read, so the shared read has not seen more than this follower.
         this.#place = this.#followers.size === 0 ? page.place : this.#place;
         follower.left = false;
         follower.seen = page.place.seen;
@@ -148,11 +152,11 @@ export class EventFeed {
 
   async #takeTurn<T>(work: () => Promise<T>): Promise<T> {
     const turn = this.#turn.then(work, work);
-    this.#turn = turn.catch(() => undefined); // the caller of this turn receives the error
+    this.#turn = turn.catch(() => undefined); // The caller of this read receives the error.
     return turn;
   }
 
-  /** Reads for all followers, as long as there are followers. */
+  /** Reads for all followers until there are none. */
   async #readOn(): Promise<void> {
     const { clock, log } = this.#options;
     let wantedMono = clock.monotonic();
@@ -183,7 +187,7 @@ export class EventFeed {
       ? null
       : [...new Set(filters.flatMap((one) => tasksOf(one) ?? []))];
     const page = await events.read(this.#place as EventPlace, { types: this.#types(), tasks }, eventsPerRead, now());
-    // After a recovery, transaction numbers may be given out a second time, so snapshots from before it are not comparable.
+    // After a recovery, the database may reuse transaction ids, so snapshots from before it cannot be compared with later ones.
     const wentBack = page.place.recovery !== this.#place?.recovery;
     this.#place = page.place;
     for (const follower of this.#followers) {
@@ -218,7 +222,7 @@ export class EventFeed {
 
 const feeds = new WeakMap<EventStore, EventFeed>();
 
-/** The feed of this process for the store. */
+/** Returns the feed that this process uses for the store; there is one per store. */
 export function feedOf(options: EventFeedOptions): EventFeed {
   const known = feeds.get(options.events);
   if (known) return known;

@@ -2,23 +2,23 @@ import type { SqlClient } from "../base/change.ts";
 import { CarillonError } from "../base/errors.ts";
 import type { Json } from "../base/json.ts";
 
-/** In the order of the numbers that the store keeps: the outcomes of runs first. */
+/** The types in the order of the numbers by which the store records them. */
 export const eventTypes = ["run.succeeded", "run.failed", "run.cancelled", "run.skipped", "run.retried"] as const;
 export type EventType = (typeof eventTypes)[number];
 
 /**
- * A place in the stream of events: the snapshot of the last finished read, and how far the following read has come. An event that was
- * committed after a snapshot was taken is not visible in it, however low its number or early its time.
+ * A position in the stream of events: the snapshot of the last completed read, and how far the next read has come. Snapshots are needed
+ * because an event that is committed after a snapshot is not visible in it, even if its id is lower or its time earlier.
  */
 export interface EventPlace {
-  /** The number of the store's last recovery. Snapshots from before that recovery do not show which later events are new. */
+  /** The number of the store's last recovery. Snapshots from before a recovery cannot be used to tell which events are new. */
   recovery: number;
-  /** The time of `seen`. */
+  /** The time of the snapshot `seen`, in epoch ms. */
   ms: number;
   seen: string;
-  /** null: the last read was finished. */
+  /** The read in progress; null if the last read was completed. */
   reading: { snapshot: string; ms: number; xid: string; id: string } | null;
-  /** Events of runs that ended before this time are skipped. 0: none are skipped. */
+  /** Events of runs that ended before this time (epoch ms) are skipped; 0 skips none. */
   floorMs: number;
 }
 
@@ -27,44 +27,47 @@ export interface StoredEvent {
   runId: number;
   task: string;
   attempt: number;
-  /** When the run or the attempt ended. */
+  /** When the run or the attempt ended, in epoch ms. */
   atMs: number;
   slotMs: number | null;
   key: string | null;
   result: Json;
   error: Json;
-  /** The number of the transaction that recorded the event. */
+  /** The id of the transaction that recorded the event. */
   xid: string;
-  /** The place directly after this event. */
+  /** The position directly after this event. */
   place: EventPlace;
 }
 
 export interface EventMatch {
   types: readonly EventType[];
-  /** null: runs of all tasks. */
+  /** The names of the tasks; null means all tasks. */
   tasks: readonly string[] | null;
 }
 
 export interface EventPage {
   events: StoredEvent[];
-  /** The place after all of these events. */
+  /** The position after all of these events. */
   place: EventPlace;
-  /** True if the page contains everything that was committed when the read began. */
+  /** True if the page ends with the last event that was committed when the read began. */
   whole: boolean;
 }
 
-/** The place of a named consumer. `epoch` counts the servers that have served it: a server with an older epoch can no longer move it. */
+/**
+ * The position of a named consumer. `epoch` increases each time a process begins to serve the consumer; a process with an older epoch
+ * cannot change the position any more.
+ */
 export interface ConsumerPlace {
   epoch: number;
   place: EventPlace;
 }
 
-/** Events about runs, recorded by the statements that end or retry runs, for the types that a process wants. */
+/** Events of runs. The statements that end or retry runs record them, if a process has requested their type. */
 export interface EventStore {
   /**
-   * Makes the store record events of these types at least until the given time. Repeatable.
-   * @param after null: the returned place is the present; runs that end after this call began come after it
-   * @returns `whole`: all events of these types after the place were recorded
+   * Makes the store record events of these types at least until `untilMs`. Can be repeated.
+   * @param after null: the returned position is now, so that runs that end after the beginning of this call come after it
+   * @returns `whole` is true if all events of these types after the position were recorded
    */
   want(
     types: readonly EventType[],
@@ -73,17 +76,22 @@ export interface EventStore {
     nowMs: number,
   ): Promise<{ place: EventPlace; whole: boolean }>;
   read(after: EventPlace, match: EventMatch, limit: number, nowMs: number): Promise<EventPage>;
-  /** Creates the consumer if it does not exist; in both cases it is kept until the given time. Repeatable. */
+  /** Creates the consumer if it does not exist. In both cases it is not deleted before `untilMs`. Can be repeated. */
   enrol(name: string, place: EventPlace, untilMs: number): Promise<void>;
   /**
-   * Begins to serve a consumer. Each call, even a repeated one, counts as another server. @returns null: there is no consumer of this name
+   * Begins to serve a consumer and increases its epoch. Each call does so, even a repeated one.
+   * @returns null if there is no consumer with this name
    */
   serve(name: string): Promise<ConsumerPlace | null>;
-  /** Moves the consumer. Repeatable. @returns false: another server serves it now, or it was deleted */
+  /**
+   * Stores the consumer's new position. Can be repeated.
+   * @returns false if another process serves the consumer now, or if it was deleted
+   */
   move(name: string, epoch: number, place: EventPlace, untilMs: number): Promise<boolean>;
   /**
-   * The same, in one transaction with the caller's work. After a lost reply, `serve` shows whether it was committed.
-   * @throws the errors of the work; the transaction is then rolled back
+   * Like `move`, but in one transaction together with the caller's work. If the response is lost, `serve` shows whether the transaction was
+   * committed.
+   * @throws the errors of `work`; the transaction is then rolled back
    */
   moveWith(
     name: string,
@@ -92,11 +100,11 @@ export interface EventStore {
     untilMs: number,
     work: (client: SqlClient) => Promise<void>,
   ): Promise<boolean>;
-  /** @returns whether the consumer existed */
+  /** @returns true if the consumer existed */
   forget(name: string): Promise<boolean>;
 }
 
-/** Writes a place as a text without spaces, for clients, which store it without reading it. */
+/** Formats a position as text without spaces. Clients store this cursor without interpreting it. */
 export function cursorOf({ recovery, ms, seen, reading, floorMs }: EventPlace): string {
   const { snapshot, ms: readMs, xid, id } = reading ?? { snapshot: "", ms: "", xid: "", id: "" };
   return [recovery, ms, floorMs, seen, snapshot, readMs, xid, id].join("~");
@@ -105,7 +113,7 @@ export function cursorOf({ recovery, ms, seen, reading, floorMs }: EventPlace): 
 const shape = /^\d{1,9}(?:~\d{1,15}){2}~[\d:,]{1,9999}~(?:[\d:,]{1,9999}(?:~\d{1,18}){3}|~~~)$/;
 const snapshotShape = /^\d{1,18}:\d{1,18}:(?:\d{1,18}(?:,\d{1,18})*)?$/;
 
-/** @throws OPTION_INVALID */
+/** Parses a cursor. @throws OPTION_INVALID if the text is not a cursor */
 export function placeOfCursor(cursor: unknown): EventPlace {
   const parts = typeof cursor === "string" && shape.test(cursor) ? cursor.split("~") : [];
   const [recovery, ms, floorMs, seen = "", snapshot = "", readMs, xid = "", id = ""] = parts;
@@ -118,7 +126,7 @@ export function placeOfCursor(cursor: unknown): EventPlace {
   return { recovery: Number(recovery), ms: Number(ms), floorMs: Number(floorMs), seen, reading };
 }
 
-/** True if PostgreSQL accepts the text as a snapshot. */
+/** True if PostgreSQL accepts the text as a pg_snapshot. */
 function isSnapshot(text: string): boolean {
   if (!snapshotShape.test(text)) return false;
   const [first = "", end = "", open = ""] = text.split(":");
@@ -131,7 +139,7 @@ function isSnapshot(text: string): boolean {
   return low > 0n && low <= high;
 }
 
-/** True if the snapshot shows what this transaction committed. */
+/** True if the changes of this transaction are visible in the snapshot. */
 export function isVisible(xid: string, snapshot: string): boolean {
   const [, end = "0", open = ""] = snapshot.split(":");
   return BigInt(xid) < BigInt(end) && !open.split(",").includes(xid);

@@ -1,24 +1,27 @@
-/** Figures of the whole cluster as the store has them, from which a node's metrics and alarms are computed. */
+/** Counts and states of the whole cluster, read from the store. A node computes its metrics and alarms from them. */
 export interface Figures {
-  /** Exact numbers of runs and slots that ended since counting began. */
+  /** Exact numbers of runs and slots since counting began, by how they ended, and of retried attempts. */
   ended: { succeeded: number; failed: number; cancelled: number; skipped: number; missed: number; retried: number };
-  /** Live runs by state, each counted up to limits.countedRuns; with many runs, only those states that are cheap to count. */
+  /**
+   * The number of live runs by state, each counted up to limits.countedRuns. With many runs, only states that are cheap to count are
+   * present.
+   */
   live: Partial<Record<"held" | "paused" | "ready" | "claimed" | "undecided", number>>;
-  /** Per group, the due time of the oldest run that is due and not claimed. */
+  /** For each group, the due time (epoch ms) of the oldest run that is due and not claimed. */
   oldest: { group: string; dueMs: number }[];
   leadership: { term: number; led: boolean };
-  /** The oldest holder of each kind. */
+  /** For each kind, the holder of the oldest snapshot. */
   snapshots: HeldSnapshot[];
 }
 
-/** A snapshot, and its holder, that keeps dead rows from being removed: while they stay, every query for due runs scans them. */
+/** A snapshot that prevents PostgreSQL from removing dead rows, and its holder. Every query for due runs then scans these rows. */
 export interface HeldSnapshot {
   kind: "transaction" | "prepared" | "slot" | "standby";
-  /** The name by which an operator finds it. */
+  /** The name by which an operator can find the holder. */
   holder: string;
-  /** Time since the snapshot began, ms; null: the store does not report it. */
+  /** The age of the snapshot in ms; null if the store does not report it. */
   ms: number | null;
-  /** How many transactions have begun since. */
+  /** The number of transactions that have begun since the snapshot. */
   transactions: number;
 }
 

@@ -6,27 +6,27 @@ import type { Store } from "./store.ts";
 
 const lookMs = 500;
 const linesPerLook = 1_000;
-/** A worker sends lines in batches, so a run's last lines may arrive this long after its end. */
+/** A run's last log lines may arrive this time (ms) after its end, because workers send lines in batches. */
 const lastLinesMs = 1_000;
-/** If a run ended longer ago than this, by any machine's clock, all its lines have arrived. */
+/** If a run ended longer ago than this (ms), all of its lines have arrived, even if clocks differ. */
 const endedLongAgoMs = 60_000;
 
 export const isEnd = (state: string): state is Outcome => (outcomes as readonly string[]).includes(state);
 
 export type Followed =
-  /** `read`: the position after this line, from which reading can resume. */
+  /** A log line. `read` is the position after it, from which a later reader can continue. */
   | { line: PlacedLine; read: LogRead }
   /**
-   * The run's state at a look, sent before the lines that arrived since the last look; an ended run is sent after its lines, as the last
-   * item.
+   * The state of the run at one poll. It comes before the lines that arrived since the last poll; for a run that has ended, it comes after
+   * all lines as the last item.
    */
   | { run: RunRecord };
 
 /**
- * Follows a run until its end. Lines come in the order in which they arrive in the store, which is not the order of their times. Each look
- * returns the lines that no earlier look could see, and resumes where the last look stopped.
- * @param first the run as it is now
- * @param from how much was read before
+ * Follows a run until its end. Lines come in the order in which they arrive in the store, which may differ from the order of their times.
+ * Each poll returns the lines that earlier polls could not see.
+ * @param first the run's current record
+ * @param from how much of the log was read before
  */
 export async function* followed(
   { store, clock }: { store: Pick<Store, "browse" | "runs">; clock: Clock },
@@ -35,11 +35,11 @@ export async function* followed(
   signal: AbortSignal,
 ): AsyncGenerator<Followed> {
   let [run, { seen, reading, place }] = [first, from];
-  /** If the earlier reader stopped while it read a snapshot, there is a later snapshot to read. */
+  /** True if an earlier reader stopped in the middle of a snapshot. A later snapshot must then be read as well. */
   let resumed = reading !== null;
   let waited = false;
   while (!signal.aborted) {
-    // Determined before the log is read, so that no line of an ended run is missed.
+    // Decided before the log is read, so that no line of an ended run is missed.
     const ended = isEnd(run.state);
     if (!ended) yield { run };
     for (let whole = false; !whole; ) {

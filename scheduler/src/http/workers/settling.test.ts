@@ -26,7 +26,7 @@ it("of what is under way for another poll, that poll's refusals are its own", as
   const settling = new Settling(claims, () => 0, silentLog);
   const both = saying(8, {});
   const failing = settling.add([saying(7, { outcome: "failed", error: "{}" }), both]);
-  // This poll sends the same verdict on claim 8 as the one under way, and another verdict on claim 7.
+  // This poll repeats the verdict on claim 8 that is being written, and sends a different verdict on claim 7.
   const succeeding = settling.add([saying(7, {}), both]);
   expect(await failing).toEqual(new Set([7]));
   expect(await succeeding).toEqual(new Set());

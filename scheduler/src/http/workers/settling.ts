@@ -4,10 +4,10 @@ import type { Log } from "../../base/log.ts";
 import type { ClaimStore, Settlement, Verdict } from "../../run/claim-store.ts";
 import { firstOfEach } from "../../run/first-of-each.ts";
 
-/** Results of a batch of verdicts, by their claims' fences. */
+/** The results of writing a batch of verdicts. Both collections identify a verdict by the fence of its claim. */
 interface Written {
   refused: Set<number>;
-  /** Verdicts that could not be written, with the store's error. */
+  /** The verdicts that the store could not write, each with the store's error. */
   failed: Map<number, unknown>;
 }
 
@@ -18,9 +18,10 @@ interface Batch {
 }
 
 /**
- * Verdicts of all remote workers on their way to the store: one statement at a time; verdicts that arrive meanwhile go into the next one. A
- * verdict that is repeated while it is under way (because its worker gave up on the answer) is sent once. Another verdict on the same claim
- * waits until the first is written, so that the store can refuse it.
+ * Writes the verdicts of all remote workers to the store. (A verdict is a worker's report of how an attempt ended.) One statement runs at a
+ * time; verdicts that arrive meanwhile go into the next statement. If a worker repeats a verdict that is being written, because its earlier
+ * poll timed out, the verdict is written only once. A different verdict on the same claim waits until the first is written, so that the
+ * store can refuse the second one.
  */
 export class Settling {
   readonly #claims: ClaimStore;
@@ -37,14 +38,15 @@ export class Settling {
   }
 
   /**
-   * @returns the fences whose verdict was refused, because the claim was over; of several verdicts on one claim the first counts
+   * Writes these verdicts. If several of them concern one claim, only the first of them counts.
+   * @returns the fences of the claims whose verdict the store refused because the claim was over
    * @throws the store's error for a verdict that could not be written, once all others are written
    */
   async add(settlements: Settlement[]): Promise<Set<number>> {
     const { first, later } = firstOfEach(settlements);
     const fresh: Settlement[] = [];
     const others: Settlement[] = [];
-    /** The fences of this call in each batch; a batch also carries verdicts of other polls, some of them on the same claims. */
+    /** For each batch, the fences that this call asked for. A batch also holds verdicts of other polls, some of them on the same claims. */
     const asked = new Map<Batch, Set<number>>();
     for (const settlement of first) {
       const under = this.#under.get(settlement.fence);
@@ -60,7 +62,7 @@ export class Settling {
       asked.set(this.#enter([...fresh, ...later.filter(({ fence }) => entered.has(fence))]), entered);
     const answers = await Promise.allSettled([...asked].map(([batch, fences]) => answerOf(batch, fences)));
     if (waits.length > 0) {
-      // The results of verdicts that were under way before belong to the polls that sent them, so they are not evaluated here.
+      // Each earlier verdict's result is returned to the poll that sent the verdict, so this call only waits for the writes.
       await Promise.all(before);
       answers.push(...(await Promise.allSettled([this.#late(others, waits)])));
     }
@@ -72,7 +74,7 @@ export class Settling {
     return refused;
   }
 
-  /** Sends verdicts that waited for another verdict on their claim. @returns the fences of `others` whose verdict was refused */
+  /** Sends verdicts that waited until another verdict on their claim was written. @returns the fences of refused verdicts in `others` */
   async #late(others: Settlement[], waits: Settlement[]): Promise<Set<number>> {
     const refused = await this.add(waits);
     return amongThese(refused, new Set(others.map(({ fence }) => fence)));
@@ -122,7 +124,7 @@ export class Settling {
     } catch (error) {
       const claims = [...new Set(items.map(({ fence }) => fence))];
       const isStopped = isCarillonError(error, "STOPPED");
-      // The store is reachable, so one of the verdicts must cause the error: the batch is split, so that the others are written.
+      // The batch is written again in two halves, recursively, so that only the verdict that causes the error remains unwritten.
       if (claims.length > 1 && !isStopped) {
         const half = new Set(claims.slice(0, claims.length >> 1));
         const refused = await this.#write(
@@ -143,14 +145,17 @@ export class Settling {
 const amongThese = (fences: Set<number>, these: Set<number>) =>
   new Set([...fences].filter((fence) => these.has(fence)));
 
-/** @throws the store's error for one of these fences; errors for other polls in the same batch are not thrown here */
+/**
+ * @returns the fences among `these` whose verdict was refused
+ * @throws the store's error for one of `these`; errors of other polls' verdicts in the same batch are not thrown
+ */
 async function answerOf({ written }: Batch, these: Set<number>): Promise<Set<number>> {
   const { refused, failed } = await written;
   for (const fence of these) if (failed.has(fence)) throw failed.get(fence);
   return amongThese(refused, these);
 }
 
-/** Two copies of one verdict may differ in the retry's due time and in the run's end, so neither time is compared. */
+/** A repeated verdict may have a different retry time (`dueMs`) and end time, so neither is compared. */
 function saysTheSame({ verdict: one }: Settlement, { verdict: other }: Settlement): boolean {
   const text = (verdict: Verdict) => JSON.stringify(verdict.kind === "retry" ? { ...verdict, dueMs: 0 } : verdict);
   return text(one) === text(other);

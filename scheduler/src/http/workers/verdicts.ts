@@ -11,7 +11,7 @@ import { retryDelay } from "../../task/policies.ts";
 import type { TaskDefinition } from "../../task/task.ts";
 import type { Holding } from "./sessions.ts";
 
-/** PostgreSQL's jsonb holds no NUL and no half of a surrogate pair. */
+/** Replaces NUL and unpaired surrogates by U+FFFD, because PostgreSQL's jsonb type accepts neither. */
 const clean = (text: string) => Buffer.from(text.replaceAll("\0", "\ufffd")).toString();
 
 function errorText({ error, outcome }: GivenVerdict): string {
@@ -22,7 +22,7 @@ function errorText({ error, outcome }: GivenVerdict): string {
 
 interface Judging {
   definition: Pick<TaskDefinition, "retry" | "onWorkerLost"> | undefined;
-  /** The attempt's number for the task's retry policy: lost and postponed attempts do not count. */
+  /** The attempt's number as the retry policy counts it: lost and postponed attempts are left out. */
   attempt: number;
   snoozes: number;
   nowMs: number;
@@ -33,9 +33,9 @@ interface Judging {
 }
 
 /**
- * Converts a worker's verdict to the store's form: the task's retry policy, not the worker, decides here on another attempt. A result that
- * cannot be stored does not undo the work: `note` receives the reason. A run whose continuation cannot be begun has failed, as the same
- * call in process would.
+ * Converts a worker's verdict to the form that the store writes. The task's retry policy is applied here, on the server, to decide whether
+ * another attempt follows. If the result cannot be stored, the run still succeeds and `note` receives the reason. If the follow-up run that
+ * the handler asked for cannot be created (`onward` is an error), the attempt counts as failed, as it does for a worker in this process.
  */
 export function verdictOf(
   given: GivenVerdict,
@@ -86,7 +86,10 @@ export function verdictOf(
   }
 }
 
-/** The settlement of a verdict. The worker reports times as ages; the resulting times lie between the claim's time and now. */
+/**
+ * Adds the claim's data and the times to a verdict. A worker reports its start and end as ages in ms; the resulting times are limited to
+ * the period from the claim's time until now.
+ */
 export function settlementOf(
   sessionId: number,
   given: Pick<GivenVerdict, "runId" | "fence" | "startedAgoMs" | "endedAgoMs">,

@@ -1,7 +1,10 @@
 import type { Clock } from "../../base/clock.ts";
 import type { ClaimedRun } from "../../run/claim-store.ts";
 
-/** A poll that waits for runs, a recall, a newer poll of its session, its time limit, or the client's disconnection. It ends once. */
+/**
+ * A worker's poll request that waits for runs. It ends once: when runs are claimed for it, a run is recalled, its session sends a newer
+ * poll, its time limit passes, or the client disconnects.
+ */
 export class WaitingPoll {
   readonly want: number;
   readonly aheadMs: number;
@@ -40,12 +43,12 @@ export class WaitingPoll {
   }
 
   /**
-   * Runs `claim` for this poll. The poll does not end meanwhile, because its answer carries the claimed runs. If two lanes claim for it,
-   * the second waits for the first, and claims only if the poll has not ended.
+   * Runs `claim` for this poll. The poll cannot end while `claim` runs, because its response carries the claimed runs. If two claim groups
+   * claim for this poll, the second waits for the first, and claims only if the poll has not ended.
    */
   claiming(claim: () => Promise<ClaimedRun[]>): Promise<void> {
     const next = this.#claimed.then(() => this.#claimOnce(claim));
-    // Only the caller receives the error of its claim; the next lane sees that the poll has ended.
+    // Only the caller of a failed claim receives the error; the next claim finds that the poll has ended.
     this.#claimed = next.catch(() => undefined);
     return next;
   }
@@ -59,7 +62,7 @@ export class WaitingPoll {
       if (runs.length > 0 || this.#wantsEnd) this.#finish(() => this.#settle.resolve(runs));
     } catch (error) {
       this.#claiming = false;
-      // It is unknown whether runs were claimed: the worker gets the error and compares its runs with the store.
+      // The store may have claimed runs before the error, so the worker receives the error and then compares its runs with the store.
       this.#finish(() => this.#settle.reject(error));
       throw error;
     }

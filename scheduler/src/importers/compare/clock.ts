@@ -1,4 +1,6 @@
-/** Local time, computed only with `Intl`. It shares no code with schedule/zone.ts, so that the comparison can find a fault there. */
+/**
+ * Computes local times with `Intl` alone. The code shares nothing with schedule/zone.ts, so that the comparison can detect a fault there.
+ */
 export const dayMs = 86_400_000;
 
 const formats = new Map<string, Intl.DateTimeFormat>();
@@ -21,7 +23,7 @@ function formatOf(zone: string): Intl.DateTimeFormat {
   return format;
 }
 
-/** The wall clock time in the zone, as epoch milliseconds as if it were UTC. */
+/** Returns the wall clock time in the zone, encoded as the epoch milliseconds at which a UTC clock shows the same date and time. */
 export function localOf(ms: number, zone: string): number {
   const parts = Object.fromEntries(
     formatOf(zone)
@@ -36,7 +38,7 @@ const wholeSecond = (ms: number): number => Math.floor(ms / 1_000) * 1_000;
 
 export const offsetAt = (ms: number, zone: string): number => localOf(ms, zone) - wholeSecond(ms);
 
-/** The instants at which the zone's clocks show this local time: usually one; none if it is skipped; two if it is repeated. */
+/** Returns the instants at which clocks in the zone show this local time: usually one, none in a skipped hour, two in a repeated hour. */
 export function instantsOf(localMs: number, zone: string): number[] {
   const offsets = new Set([offsetAt(localMs - dayMs, zone), offsetAt(localMs + dayMs, zone)]);
   return [...offsets]
@@ -47,6 +49,6 @@ export function instantsOf(localMs: number, zone: string): number[] {
 
 const nearMs = 4 * 3_600_000;
 
-/** Schedulers disagree about times near a clock change, and few document their rules. */
+/** True within four hours of a clock change, where schedulers behave differently and few document their rules. */
 export const isNearClockChange = (ms: number, zone: string): boolean =>
   offsetAt(ms - nearMs, zone) !== offsetAt(ms + nearMs, zone);

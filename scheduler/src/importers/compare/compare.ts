@@ -1,7 +1,8 @@
 /**
- * Compares the next times of each imported task with those of its source. The task's times come from the text that `carillon apply` would
- * read, through the schedules that the planner uses. The source's times come from the source's own text, through readers in this folder
- * that share no code with them. A fault of an importer, of the written form or of a schedule thus shows as a difference.
+ * Compares the next times of each imported task with the times of its source. The task's times come from the text that `carillon apply`
+ * would read, computed by the same schedule code that the planner uses. The source's times come from the source's own text, computed by the
+ * readers in this folder, which share no code with the importers. Any fault in an importer, in the task text or in a schedule therefore
+ * shows as a difference.
  */
 import { nextSlots, type ScheduleSpec } from "../../schedule/schedule.ts";
 import { readWritten } from "../../task/written.ts";
@@ -14,10 +15,13 @@ import { readOnCalendar } from "./systemd-reading.ts";
 import { timesOf } from "./walk.ts";
 
 export interface ComparedTime {
-  /** Epoch milliseconds; null: the source does not fire at this time. */
+  /** The source's fire time in epoch milliseconds; null if the source does not fire at the time that `task` has. */
   source: number | null;
   task: number | null;
-  /** `clock change`: within four hours of one, where schedulers' rules differ, so the pair is not judged. */
+  /**
+   * `clock change`: the two differ within four hours of a clock change. Schedulers' rules differ there, so it does not count as a
+   * difference.
+   */
   state: "same" | "differs" | "clock change";
 }
 
@@ -28,7 +32,7 @@ export interface Comparison {
   zone: string;
   times: ComparedTime[];
   outcome: "same" | "differs" | "not compared";
-  /** Why the times were not compared, or which times were compared instead; "": the times were compared. */
+  /** Says why no times were compared, or which property was compared instead; "" if the times were compared. */
   note: string;
 }
 
@@ -50,7 +54,7 @@ export function compareTask({ name, written, told }: ImportedTask, nowMs: number
     return { name, said, zone: "UTC", times: [], outcome: isSame ? "same" : "differs", note };
   }
   const mine = nextSlots(spec, nowMs, count);
-  // The source's times before its start and after its end are removed here; the task's schedule does that itself.
+  // The reader does not know the source's start and end, so they are applied here; the task's schedule contains its own.
   const afterMs = Math.max(nowMs, (told.fromMs ?? 0) - 1);
   const untilMs = told.untilMs ?? Number.POSITIVE_INFINITY;
   let found: SourceList;
@@ -85,8 +89,9 @@ function saidOf(times: SourceTimes): string {
 }
 
 /**
- * @param mine the task's times: an interval without a phase of its own takes theirs. @throws UnreadText for a text that no reader
- * understands
+ * Computes the source's next times after `afterMs`.
+ * @param mine the task's times; an interval without an anchor is aligned with the first of them
+ * @throws UnreadText for a text that no reader understands
  */
 function sourceList(times: SourceTimes, afterMs: number, count: number, mine: readonly number[]): SourceList {
   switch (times.dialect) {
@@ -127,7 +132,8 @@ function goMs(text: string): number {
 }
 
 /**
- * Both lists as rows in order of time, up to the end of a list that was cut at `count`, because that list may have more times beyond it.
+ * Merges both lists into rows in order of time. If a list was cut off at `count` times, the rows end at its last time, because later times
+ * are missing from that list.
  */
 function aligned(theirs: readonly number[], mine: readonly number[], zone: string, count: number): ComparedTime[] {
   const endOf = (list: readonly number[]) => (list.length < count ? Number.POSITIVE_INFINITY : (list.at(-1) as number));

@@ -1,6 +1,7 @@
 /**
- * Reads cron expressions by each scheduler's own rules: the number of fields, the number of the first weekday, and the meaning of two
- * restricted day fields. It shares no code with schedule/ and with the importers, so that a mistake in either shows as a difference.
+ * Reads cron expressions by each scheduler's own rules, which differ in the number of fields, in the number that means Sunday, and in the
+ * meaning of two restricted day fields. This code shares nothing with schedule/ or the importers, so that a mistake in any of them shows as
+ * a difference.
  */
 import { type CronDialect, UnreadText } from "./source-times.ts";
 import type { CivilDate, Reading } from "./walk.ts";
@@ -8,13 +9,13 @@ import type { CivilDate, Reading } from "./walk.ts";
 type Unit = "second" | "minute" | "hour" | "day" | "month" | "weekday" | "year";
 
 interface Rules {
-  /** The order of the fields, for each number of fields. */
+  /** The units of the fields in their order; one layout for each permitted number of fields. */
   layouts: readonly (readonly Unit[])[];
-  /** The number of Sunday. */
+  /** The number that means Sunday. */
   sunday: number;
-  /** If both day fields are restricted: a day must match either of them, or both. */
+  /** If both day fields are restricted: whether a day must match `either` of the two or `both`. */
   days: "either" | "both";
-  /** True for a day field that counts as unrestricted. */
+  /** True if the text of a day field counts as unrestricted. */
   isOpen: (field: string) => boolean;
 }
 
@@ -61,7 +62,7 @@ const dayNames = "sun mon tue wed thu fri sat".split(" ");
 interface Field {
   text: string;
   values: ReadonlySet<number>;
-  /** L, W and #: days that depend on the month. */
+  /** Tests for the items with L, W or #, whose days depend on the month. */
   special: readonly ((date: CivilDate) => boolean)[];
 }
 
@@ -106,7 +107,7 @@ function readField(unit: Unit, text: string, rules: Rules): Field {
   return { text, values, special };
 }
 
-/** Converts the number of a weekday to 0 (Sunday) to 6. */
+/** Converts a name or number to the field's value; a weekday becomes 0 (Sunday) to 6. @throws UnreadText if the unit has no such value */
 function numberOf(unit: Unit, word: string, rules: Rules): number {
   if (unit === "weekday") {
     const named = dayNames.indexOf(word);
@@ -124,7 +125,7 @@ function valuesOf(unit: Unit, item: string, rules: Rules): number[] {
   const step = Number(stepText ?? 1);
   if (base === "" || step < 1) throw new UnreadText(`${JSON.stringify(item)} is no ${unit}`);
   const [low, high] = bounds[unit];
-  // Weekdays are counted from the scheduler's own first day of the week, because a step counts from there.
+  // Weekdays are renumbered so that the scheduler's first day of the week is 0, because a step such as */2 counts from that day.
   const origin = unit === "weekday" ? firstWeekday(rules) : 0;
   const turn = (value: number) => (unit === "weekday" ? (value - origin + 7) % 7 : value);
   let [from, to] = [low, high];
@@ -140,7 +141,7 @@ function valuesOf(unit: Unit, item: string, rules: Rules): number[] {
   return unit === "weekday" ? values.map((value) => (value + origin) % 7) : values;
 }
 
-/** The weekday on which the scheduler's week begins (0: Sunday). */
+/** Returns the first day of the scheduler's week: 0 for Sunday, 1 for Monday. */
 const firstWeekday = ({ sunday }: Rules): number => (sunday === 6 ? 1 : 0);
 
 function specialOf(unit: Unit, item: string, rules: Rules): ((date: CivilDate) => boolean) | undefined {
@@ -155,7 +156,7 @@ function specialOf(unit: Unit, item: string, rules: Rules): ((date: CivilDate) =
     if (fixed !== undefined) return (date) => date.day === nearest(date, Number(fixed));
   }
   if (unit === "weekday") {
-    // In Quartz-like dialects a lone L is the last day of the week.
+    // In Quartz and similar dialects, L alone in the weekday field means Saturday.
     if (item === "l" && rules.sunday === 1) return ({ weekday }) => weekday === 6;
     const [, ending] = /^(\d|[a-z]{3})l$/.exec(item) ?? [];
     if (ending !== undefined) {
@@ -172,7 +173,7 @@ function specialOf(unit: Unit, item: string, rules: Rules): ((date: CivilDate) =
   return undefined;
 }
 
-/** The working day nearest to a day, within its month; −1: the month has no such day. */
+/** Returns the working day (Monday to Friday) nearest to `target` within the month; −1 if the month has no such day. */
 function nearest({ day, weekday, last }: CivilDate, target: number): number {
   if (target > last || target < 1) return -1;
   const falls = (((weekday - day + target) % 7) + 7) % 7;

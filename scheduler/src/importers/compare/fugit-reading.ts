@@ -1,6 +1,6 @@
 /**
- * Reads Fugit's phrases ("every day at 5am") as Ruby's Solid Queue and Sidekiq-cron do: hours, minutes and days. It shares no code with
- * schedule/phrase/ and with the importers.
+ * Reads Fugit's phrases, such as "every day at 5am", by the rules of the Ruby libraries Solid Queue and Sidekiq-cron. It covers hours,
+ * minutes and days, and shares no code with schedule/phrase/ or the importers.
  */
 import { ascending, readCron } from "./cron-reading.ts";
 import { UnreadText } from "./source-times.ts";
@@ -23,7 +23,7 @@ export function readFugit(text: string): { reading: Reading; zone: string | unde
 function readPhrase(text: string): Reading {
   const phrase = text.toLowerCase().replace(/,/g, " ").replace(/\s+/g, " ").trim();
   const pulse = /^every (?:(\d+) ?)?(s|sec|second|m|min|minute|h|hour|d|day|week|month|year)s?$/.exec(
-    // In Fugit, M is a month and m is a minute.
+    // In Fugit, 5M means five months and 5m five minutes, so M is replaced before the text is put in lower case.
     text
       .trim()
       .replace(/(\d) ?M$/, "$1 month")

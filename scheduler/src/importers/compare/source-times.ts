@@ -1,6 +1,6 @@
 /**
- * When a source fires, in the source's own notation. An importer passes the file's text, never the schedule that it made of that text,
- * because the comparison interprets the text again by rules of its own.
+ * The types that describe when a source fires, in the source's own notation. An importer copies the text from the source's file, not from
+ * the schedule that it created, because the comparison parses that text again by its own rules.
  */
 export type CronDialect =
   | "vixie"
@@ -16,11 +16,11 @@ export type CronDialect =
 
 export type SourceTimes =
   | { dialect: CronDialect | "systemd"; text: string; zone: string }
-  /** `anchorMs` is one of the interval's times; without it the source counts from when it was started. */
+  /** `anchorMs` (epoch ms) is one of the interval's times. Without it, the source counts from the moment at which it was started. */
   | { dialect: "interval"; everyMs: number; anchorMs?: number | undefined }
-  /** Go's `@every`, counted from when the source was started. */
+  /** Go's `@every`, counted from the moment at which the source was started. */
   | { dialect: "@every"; text: string }
-  /** The delay counts from the end of each run. */
+  /** A fixed delay: each run starts `everyMs` after the end of the run before it. */
   | { dialect: "delay"; everyMs: number }
   | { dialect: "once"; atMs: number }
   | { dialect: "by hand" };

@@ -71,7 +71,7 @@ function readDate(text: string): (date: CivilDate) => boolean {
     inYears.has(year) && inMonths.has(month) && inDays.has(sign === "~" ? last + 1 - day : day);
 }
 
-/** Days counted back from the end of the month. A step counts towards the end: ~07/1 are the last seven days. */
+/** Returns the days, counted back from the end of the month. A step counts towards the month's end: ~07/1 means the last seven days. */
 function fromEnd(text: string): ReadonlySet<number> {
   const found = new Set<number>();
   for (const item of text.split(",")) {

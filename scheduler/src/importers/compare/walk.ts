@@ -1,4 +1,4 @@
-/** Computes instants from the fields of a source's expression, day by day: slow, but without shortcuts that could be wrong. */
+/** Computes fire times from a parsed expression by testing every day in turn: slow, but without shortcuts that could hide a mistake. */
 import { dayMs, instantsOf, offsetAt } from "./clock.ts";
 
 export interface CivilDate {
@@ -6,21 +6,21 @@ export interface CivilDate {
   /** From 1 to 12. */
   month: number;
   day: number;
-  /** 0 stands for Sunday. */
+  /** 0 means Sunday. */
   weekday: number;
-  /** The number of the month's last day. */
+  /** The number of days in the month. */
   last: number;
 }
 
 export interface Reading {
-  /** In ascending order. */
+  /** Each of the three lists is in ascending order. */
   hours: readonly number[];
   minutes: readonly number[];
   seconds: readonly number[];
   isDay: (date: CivilDate) => boolean;
 }
 
-/** How far to search for the next day: a leap day on a given weekday comes every 28 years, or after 40 years around 2100. */
+/** The number of days to search. A given weekday falls on 29 February every 28 years, or after 40 years around the year 2100. */
 const horizonDays = 41 * 366;
 const endDay = Date.UTC(2201, 0, 1) / dayMs;
 
@@ -31,7 +31,7 @@ export const dateOf = (day: number): CivilDate => {
   return { year, month, day: at.getUTCDate(), weekday: at.getUTCDay(), last };
 };
 
-/** The first `count` times after an instant; fewer if there are no more by the year 2200. */
+/** Returns the first `count` times after an instant, or fewer if the years until 2200 have no more. */
 export function timesOf(reading: Reading, zone: string, afterMs: number, count: number): number[] {
   const found: number[] = [];
   let lastDay = Math.floor(afterMs / dayMs) - 2;

@@ -113,7 +113,7 @@ describe("time", () => {
       "2024-06-07T02:30:00.000Z",
       "2024-06-14T02:30:00.000Z",
     ]);
-    // Odd days that are Mondays: to cron, a leading star means "not restricted".
+    // Cron treats a day field that begins with a star as unrestricted, so both fields must match: odd days that are Mondays.
     expect(slots("0 12 */2 * 1 /a\n", "2024-06-01T00:00:00Z", 2)).toEqual([
       "2024-06-03T10:00:00.000Z",
       "2024-06-17T10:00:00.000Z",

@@ -1,7 +1,7 @@
 /**
- * Converts crontabs to tasks. This is the importer's only entry point: it takes text, and returns task definitions, problems and notes. A
- * task keeps cron's behaviour where the two can agree: "either day field" if both are restricted, the clock-change rule, the environment
- * above the line, standard input after %. docs/crontab.md lists the differences.
+ * Converts crontabs to tasks. This module is the importer's only entry point: it takes text, and returns task definitions, problems and
+ * notes. A task behaves as cron does where Carillon can: two restricted day fields mean either of them, clock changes follow cron's rule,
+ * the command gets the variables set above its line, and text after % becomes its standard input. docs/crontab.md lists the differences.
  */
 
 import { CarillonError } from "../../base/errors.ts";
@@ -19,25 +19,25 @@ export type { CrontabFormat } from "./format.ts";
 export type { CrontabNote, CrontabProblem } from "./parse.ts";
 
 export interface CrontabFile {
-  /** Determines the format and the tasks' names; the file itself is not opened. */
+  /** Used to determine the format and the tasks' names; the importer does not open this file. */
   path: string;
   text: string;
 }
 
 export interface CrontabOptions {
-  /** The zone of entries without CRON_TZ, which should be that of the crontab's machine. */
+  /** The time zone of entries without CRON_TZ. It should be the zone of the machine that the crontab comes from. */
   zone: string;
   /** Default: determined by the file's path, else by its content. */
   format?: CrontabFormat;
-  /** True: entries that need a shell become `SHELL -c …`. Default false: they are problems. */
+  /** True: an entry that needs a shell is imported as the command `SHELL -c …`. Default false: such an entry is reported as a problem. */
   shell?: boolean;
   /** The prefix of the tasks' names; default: the file's name. */
   prefix?: string;
-  /** Further account names by which a system crontab is recognised. */
+  /** Account names, besides the built-in list, that mark an entry as one of a system crontab. */
   accounts?: readonly string[];
 }
 
-/** `defineTask` takes the first five fields: `defineTask(name, { schedule, command, description })`. */
+/** A task made from one entry: `defineTask(name, { schedule, command, description, … })` accepts the first five fields. */
 export interface ImportedTask {
   name: string;
   schedule: ScheduleSpec;
@@ -45,7 +45,7 @@ export interface ImportedTask {
   description: string;
   /** The entry's line, from 1. */
   line: number;
-  /** True if the command needs a shell, which the worker must allow. */
+  /** True if the command needs a shell. The worker's settings must then permit shell commands. */
   needsShell: boolean;
 }
 
@@ -56,13 +56,16 @@ export interface ImportedCrontab {
   notes: CrontabNote[];
 }
 
-/** @throws ZONE_UNKNOWN for `options.zone`; everything in the text itself is a task, a problem or a note */
+/**
+ * Imports one crontab. Invalid content does not throw, but is returned in `problems`.
+ * @throws ZONE_UNKNOWN if `options.zone` is unknown
+ */
 export function importCrontab(file: CrontabFile, options: CrontabOptions): ImportedCrontab {
   const zone = zoneName(options.zone);
   const format = options.format ?? detectFormat(file.path, file.text, options.accounts);
   const prefix = namePrefix(options.prefix ?? file.path);
   const { entries, problems, notes } = parseCrontab(file.text, { format, seed: prefix });
-  // The format was guessed from the entries, and a program may have the name of an account.
+  // The format was guessed from the entries. The guess can be wrong, because a program may have the same name as an account.
   const guessed = options.format === undefined && formatOfPlace(file.path) === null;
   if (guessed && format === "system") {
     const users = [...new Set(entries.map(({ user }) => user))].slice(0, 5).join(", ");
@@ -83,7 +86,7 @@ export function importCrontab(file: CrontabFile, options: CrontabOptions): Impor
       problems.push(problemOf(entry.line, entry.text, error));
     }
   }
-  // Names are made from all entries, including those with problems: allowing the shell later must not rename imported tasks.
+  // Names are made from all entries, including those with problems, so that permitting shell commands later renames no imported task.
   const names = nameTasks(
     prefix,
     entries.map(({ command, time, user }) => ({ command, identity: `${time.expression}\n${user ?? ""}\n${command}` })),
@@ -100,8 +103,8 @@ export function importCrontab(file: CrontabFile, options: CrontabOptions): Impor
 const sourceOf = (path: string): string => `${path}: `;
 
 /**
- * True if an import of this file with this prefix made the task. A task with another prefix may come from another machine, whose crontab
- * has the same path.
+ * True if the task was imported from this file with this prefix. Tasks with another prefix are excluded, because they may come from another
+ * machine whose crontab has the same path.
  */
 export function isOfCrontab(task: Pick<ImportedTask, "name" | "description">, path: string, prefix = path): boolean {
   const first = namePrefix(prefix);
@@ -113,15 +116,15 @@ interface Surroundings {
   file: CrontabFile;
   zone: string;
   owner: string | null;
-  /** True if neither the file's path nor the caller determines the format. */
+  /** True if the format was guessed, because neither the file's path nor the caller determines it. */
   guessed: boolean;
   shell: boolean;
   notes: CrontabNote[];
-  /** Variables about which a note was already written. */
+  /** The variables for which a note has already been added. */
   asked: Set<string>;
 }
 
-/** @throws CRONTAB_INVALID for an entry that would be read with another time or program than intended */
+/** @throws CRONTAB_INVALID if the entry's fields suggest another format, so that the time or the program would be wrong */
 function checkFields({ user, command }: CrontabEntry, guessed: boolean): void {
   const [sixth = ""] = [user ?? command.split(/\s/, 1)[0]];
   if (/^(?:\*|\d)[\d*,/-]*$/.test(sixth))
@@ -145,12 +148,12 @@ function taskOf(entry: CrontabEntry, around: Surroundings): Omit<ImportedTask, "
   const command: CommandSpec = {
     argv,
     ...(Object.keys(env).length === 0 ? {} : { env }),
-    // Cron starts commands in the account's home; only the machine that runs the command can resolve `~`.
+    // Cron starts a command in its account's home directory. Only the machine that runs the command can resolve `~`.
     cwd: home?.startsWith("/") ? home : "~",
     ...(entry.stdin === undefined ? {} : { stdin: entry.stdin }),
     ...(user === null ? {} : { user }),
   };
-  // Cron's rule for clock changes: entries with a star count elapsed time; others run once, late if necessary.
+  // Cron's rule for clock changes: entries with a star in the minute or hour follow elapsed time; all others run once, late if necessary.
   const schedule = cron(entry.time.expression, {
     zone: entry.zone ?? around.zone,
     gap: entry.time.wildcard ? "skip" : "shift",
@@ -161,7 +164,7 @@ function taskOf(entry: CrontabEntry, around: Surroundings): Omit<ImportedTask, "
   return { schedule, command, description, line: entry.line, needsShell };
 }
 
-/** Shells whose rules for words `splitCommand` implements. */
+/** The shells whose word-splitting rules `splitCommand` implements. */
 const posixShells = new Set(["sh", "bash", "dash", "ash", "ksh", "mksh", "zsh"]);
 
 function commandOf(entry: CrontabEntry, { shell, notes, asked }: Surroundings) {
@@ -195,7 +198,10 @@ function commandOf(entry: CrontabEntry, { shell, notes, asked }: Surroundings) {
   return { argv: [shellPath, "-c", entry.command], env: entry.env, needsShell: true };
 }
 
-/** Variables that a worker passes to a program only if its operator allows them; a shell receives them anyway. */
+/**
+ * Returns the variables that a worker passes to a program only if the worker's operator permits them. The list is empty for a shell,
+ * because a shell receives these variables anyway.
+ */
 function refusedVariables([program = ""]: readonly string[], env: Record<string, string>): string[] {
   if (isShellName(program)) return [];
   return Object.keys(env).filter((name) => whyRefused(name, env[name] as string) !== undefined);

@@ -8,8 +8,8 @@ export interface EnvironmentLine {
 const assignment = /^\s*(?:"([^"]*)"|'([^']*)'|([^\s="']+))\s*=\s*(.*?)\s*$/s;
 
 /**
- * Reads `NAME = value`, both optionally quoted. Values are taken literally, because cron expands nothing. Null: the line has another form,
- * so it can only be an entry.
+ * Reads `NAME = value`, where both parts may be quoted. Values are taken literally, because cron expands nothing in them.
+ * @returns null if the line has another form, and so can only be an entry
  * @throws CRONTAB_INVALID
  */
 export function readEnvironment(line: string): EnvironmentLine | null {

@@ -11,7 +11,10 @@ const bytesOf = (path: string) => readFileSync(join(folder, path));
 const read = (path: string, shell: boolean) =>
   importCrontab({ path: `/${path}`, text: bytesOf(path).toString() }, { zone: "Europe/Berlin", shell });
 
-/** For each file: the number of entries, of those that need no shell, of problems that a shell would not solve, and the tasks' names. */
+/**
+ * The expected counts for each file: `entries`; `plain`, the entries that need no shell; `lost`, the problems that remain when a shell is
+ * permitted.
+ */
 const expected: Record<string, { entries: number; plain: number; lost: number; names: string[] }> = {
   "etc/crontab": {
     entries: 4,
@@ -106,12 +109,12 @@ test("mdadm's command arrives as the shell would get it: \\% is a percent sign",
   });
 });
 
-// Berlin: UTC+1 until 30 March 2025, 02:00, then UTC+2. The 30th is a Sunday.
+// Berlin's clocks change from UTC+1 to UTC+2 at 02:00 on Sunday, 30 March 2025.
 test.each([
   ["etc/crontab", 2, ["2025-03-30T04:47:00Z", "2025-04-06T04:47:00Z"]],
   ["etc/crontab", 3, ["2025-04-01T04:52:00Z", "2025-05-01T04:52:00Z", "2025-06-01T04:52:00Z"]],
   ["etc/cron.d/amavisd-new", 0, ["2025-03-29T23:18:00Z", "2025-03-30T01:18:00Z", "2025-03-30T04:18:00Z"]],
-  // 01:24 exists; 02:30 on the 30th would not.
+  // 01:24 exists on 30 March; 02:30 does not.
   ["etc/cron.d/amavisd-new", 1, ["2025-03-30T00:24:00Z", "2025-03-30T23:24:00Z"]],
   ["etc/cron.d/mdadm", 0, ["2025-03-29T23:57:00Z", "2025-04-05T22:57:00Z"]],
   ["etc/cron.d/e2scrub_all", 0, ["2025-03-30T01:30:00Z", "2025-04-06T01:30:00Z"]],

@@ -11,7 +11,7 @@ describe("what cron takes, in Carillon's dialect", () => {
     ["09,39 * * * *", "09,39 * * * *"],
     ["5-55/10 0-23/2 1,15 jan-mar MON-fri", "5-55/10 0-23/2 1,15 jan-mar MON-fri"],
     ["0 0 * * 0-7", "0 0 * * 0-7"],
-    // A step longer than the field's range leaves only its first value.
+    // A step longer than the field's range matches only the first value of the range.
     ["*/60 */24 * * *", "0 0 * * *"],
     ["10-20/90 * * * *", "10 * * * *"],
     ["0 0 */31 * *", "0 0 1 * *"],

@@ -1,16 +1,16 @@
 /**
- * Reads the five time fields as cron programs do, which differs a little from Carillon: cron has no `L`, `W`, `#` and `?`, but accepts
- * steps longer than the field's range, and `~` for a value chosen once. A form that two cron programs interpret differently (`5/10`,
- * `50-10`) is refused, not guessed. The accepted and refused forms were compared with Debian's `crontab -n`.
+ * Reads the five time fields by the rules of cron programs. Unlike Carillon's dialect, these rules have no `L`, `W`, `#` and `?`, but
+ * accept steps longer than the field's range, and `~` for a value that is chosen once. A form that two cron programs interpret differently
+ * (`5/10`, `50-10`) is refused. The lists of accepted and refused forms were checked against Debian's `crontab -n`.
  */
 import { CarillonError } from "../../base/errors.ts";
 
 export interface TimeFields {
   /** The expression in Carillon's dialect. */
   expression: string;
-  /** Minute or hour begins with `*`: cron then counts elapsed time across a clock change. */
+  /** True if the minute or hour begins with `*`. Cron then follows elapsed time across a clock change. */
   wildcard: boolean;
-  /** The values that were chosen for `~`, as text for a note. */
+  /** The values that were chosen for `~`, as text for a note to the user. */
   chosen: string[];
 }
 
@@ -36,7 +36,7 @@ const forms: readonly FieldForm[] = [
 
 const nicknames = ["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"];
 
-/** @param choose picks one of n values for a field, the same on every import @throws CRONTAB_INVALID */
+/** @param choose returns one of n values for a field, always the same one for the same input @throws CRONTAB_INVALID */
 export function readTimeFields(fields: readonly string[], choose: (field: string, n: number) => number): TimeFields {
   const chosen: string[] = [];
   const read = fields.map((field, index) => {
@@ -50,7 +50,7 @@ export function readTimeFields(fields: readonly string[], choose: (field: string
   });
   const [, , day, , weekday] = read as [string, string, string, string, string];
   const [, , givenDay, , givenWeekday] = fields as [string, string, string, string, string];
-  // A leading star makes cron require both day fields, so rewriting a field must not remove its star.
+  // Cron requires both day fields if one begins with a star, so an entry is refused if converting it would remove a leading star.
   if (lostStar(givenDay, day) && !givenWeekday.startsWith("*")) throw starProblem("day of month", givenDay);
   if (lostStar(givenWeekday, weekday) && !givenDay.startsWith("*")) throw starProblem("day of week", givenWeekday);
   return {
@@ -60,7 +60,7 @@ export function readTimeFields(fields: readonly string[], choose: (field: string
   };
 }
 
-/** `@daily` and similar nicknames. @throws CRONTAB_INVALID, also for @reboot */
+/** Reads `@daily` and similar nicknames. @throws CRONTAB_INVALID for @reboot and for unknown nicknames */
 export function readNickname(word: string): TimeFields {
   const name = word.toLowerCase();
   if (name === "@reboot") {
@@ -133,7 +133,7 @@ function readItem(form: FieldForm, field: string, item: string, pick: (low: numb
   return step > form.longestStep ? String(low) : `${base}/${step}`;
 }
 
-/** `0~59`, `~`, `5~`, `~30` of cronie and OpenBSD: a value chosen once, when the crontab is read. */
+/** Reads a random value of cronie and OpenBSD (`0~59`, `~`, `5~`, `~30`), which cron chooses once, when it loads the crontab. */
 function readRandom(
   form: FieldForm,
   field: string,

@@ -1,10 +1,10 @@
 /**
- * The two formats of a crontab: a user's (five fields, command) and the system's (five fields, account, command). No line of a crontab
- * states its format. Its path does; if not, its content does, if every entry names an account.
+ * The two formats of a crontab: a user's (five time fields, command) and the system's (five time fields, account, command). The file's path
+ * determines the format. If the path does not, the format is `system` when the sixth field of every entry is a known account.
  */
 export type CrontabFormat = "user" | "system";
 
-/** Accounts of Debian, of its packages with crontabs, of other systems and of cloud images; the importing machine may add more. */
+/** Account names of Debian, its packages, other systems and cloud images. `CrontabOptions.accounts` can add more. */
 const usualAccounts = new Set(
   `root daemon bin sys games man lp mail news uucp proxy www-data backup list irc nobody _apt systemd-network messagebus
   sshd postgres mysql redis munin logcheck amavis debian-spamd clamav smmsp postfix cricket nagios icinga zabbix prometheus
@@ -27,19 +27,21 @@ export function detectFormat(path: string, text: string, accounts: readonly stri
   return entries > 0 ? "system" : "user";
 }
 
-/** The format by the file's path; null: the path does not determine it. */
+/** Returns the format that follows from the file's path; null if none does. */
 export function formatOfPlace(path: string): CrontabFormat | null {
   if (/(?:^|\/)etc\/(?:crontab|cron\.d\/[^/]+)$/.test(path)) return "system";
   return spoolAccount(path) === null ? null : "user";
 }
 
-/** The account in a user's entry that seems to be a system's entry: a word like an account's name before the program. */
+/**
+ * Returns the first word of the command if it is a known account and a path follows, as in an entry of a system crontab; else undefined.
+ */
 export const seemsAccount = (command: string): string | undefined => {
   const [, word = ""] = /^([a-z_][\w-]*)[ \t]+[/[]/.exec(command) ?? [];
   return usualAccounts.has(word) ? word : undefined;
 };
 
-/** The account that owns a file in cron's spool folder: the file has the account's name. */
+/** Returns the owner of a crontab in cron's spool directory, where each file is named after its account; null for any other path. */
 export function spoolAccount(path: string): string | null {
   return /(?:^|\/)var\/spool\/cron\/(?:crontabs\/|tabs\/)?([A-Za-z_][\w.-]*)$/.exec(path)?.[1] ?? null;
 }

@@ -1,7 +1,7 @@
 /**
- * Names for imported tasks. A name is the task's identity in the store, so it must not depend on the line's number or on the order of
- * lines. It is made of the file's name and the program's name; if two names would be equal, both get their arguments; if they are still
- * equal, both get a hash of their content. Only identical lines are numbered.
+ * Makes names for imported tasks. A name is the task's identity in the store, so it must not depend on line numbers or on the order of the
+ * lines. A name consists of the file's name and the program's name. If two names collide, the arguments are added to both; if they still
+ * collide, a hash of the entry's content is added. Only identical lines get a number.
  */
 import { limits } from "../../base/limits.ts";
 import { textHash } from "./text-hash.ts";
@@ -9,7 +9,7 @@ import { textHash } from "./text-hash.ts";
 export interface Nameable {
   /** The command as text. */
   command: string;
-  /** Everything that distinguishes the entry from others with the same command. */
+  /** A text that differs between entries with the same command, for example because it includes the entry's time. */
   identity: string;
 }
 
@@ -41,7 +41,7 @@ export function nameTasks(prefix: string, entries: readonly Nameable[]): string[
     }
   }
   const used = new Set<string>();
-  // Where the search for a free number continues, because thousands of entries may be alike.
+  // The next number to try for each name, so that thousands of identical entries do not each search from the beginning.
   const counts = new Map<string, number>();
   return entries.map((_, at) => {
     const base = nameAt(at);
@@ -83,7 +83,7 @@ const launchers = new Set(
   "nice ionice env timeout flock sh bash dash perl php python python2 python3 ruby node java systemd-cat".split(" "),
 );
 
-/** The main program of a command line, whatever shell syntax surrounds it. It is a guess, but always the same one. */
+/** Guesses the main program of a command line with any shell syntax around it. Equal command lines give equal results. */
 function mainProgram(command: string, prefix: string): { program: string; args: string[] } {
   const candidates = segments(command)
     .map((words) => programOf(words))
@@ -100,7 +100,7 @@ function segments(command: string): string[][] {
     .map((segment) => segment.split(/\s+/).filter((word) => word !== "" && !/^[A-Za-z_]\w*=/.test(word)));
 }
 
-/** Replaces `$( … )` and `${ … }`, also nested ones, by `_`. */
+/** Replaces each `$( … )` and `${ … }`, including nested ones, by `_`. */
 function withoutSubstitutions(command: string): string {
   let kept = "";
   let depth = 0;
@@ -127,7 +127,7 @@ function programOf(given: readonly string[]): { program: string; args: string[] 
   let program = baseName(words[0]);
   while (launchers.has(program)) {
     const plains = [...words.keys()].filter((at) => at > 0 && !/^[-\d]/.test(words[at] as string));
-    // The first argument of flock is its lock file.
+    // The first argument of flock is its lock file, so the program that flock runs is the second.
     const plain = plains[program === "flock" ? 1 : 0] ?? -1;
     const inline = words.some((word, at) => at < plain && /^-[a-z]*[cer]$/.test(word));
     if (plain < 0 || inline) break;

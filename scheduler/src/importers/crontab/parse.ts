@@ -1,6 +1,6 @@
 /**
  * Converts crontab text to entries and problems. Each line that is neither blank nor a comment is an entry, an environment setting, or a
- * problem; a setting that has less effect here than in cron gives a note. Pure: uses no file, clock or randomness.
+ * problem. A note is added for a setting that has less effect in Carillon than in cron. The code uses no files, clock or random numbers.
  */
 import { CarillonError } from "../../base/errors.ts";
 import { limits } from "../../base/limits.ts";
@@ -21,7 +21,7 @@ export interface CrontabProblem {
   hint: string;
 }
 
-/** A fact that the user should know, about an entry that was imported or a setting without effect here. */
+/** Information for the user about an imported entry, or about a setting that has no effect in Carillon. */
 export interface CrontabNote {
   line: number;
   message: string;
@@ -31,15 +31,15 @@ export interface CrontabEntry {
   line: number;
   text: string;
   time: TimeFields;
-  /** The account in the sixth field of the system format. */
+  /** The account, from the sixth field of the system format. */
   user?: string;
   command: string;
   stdin?: string;
-  /** The environment set above this line. */
+  /** The variables set above this line. */
   env: Record<string, string>;
-  /** CRON_TZ as set above this line, in the zone database's spelling. */
+  /** The value of CRON_TZ above this line, spelt as in the time zone database. */
   zone?: string;
-  /** cronie's RANDOM_DELAY. */
+  /** The value of RANDOM_DELAY, a setting of cronie. */
   randomDelayMinutes: number;
 }
 
@@ -49,16 +49,16 @@ export interface ParsedCrontab {
   notes: CrontabNote[];
 }
 
-/** The settings that the lines above an entry have made. */
+/** The settings made by the lines above the current line. */
 interface Settings {
   env: Record<string, string>;
   zone?: string;
-  /** The line of an invalid CRON_TZ: the times of entries after it are unknown. */
+  /** The line of an invalid CRON_TZ. The entries after it are problems, because their times are unknown. */
   badZoneLine?: number;
   randomDelayMinutes: number;
 }
 
-/** Settings for cron itself, which are no variables for the command. */
+/** Settings that are meant for cron itself, so they are not passed to the command. Each has the text of its note. */
 const unusedSettings = new Map([
   ["MAILTO", "no mail is sent: output goes to the run's log, and a failure to the run's state"],
   ["MAILFROM", "no mail is sent"],
@@ -78,7 +78,7 @@ export function parseCrontab(text: string, options: { format: CrontabFormat; see
     return { entries, problems: [problemOf(1, text.slice(0, 80), found)], notes };
   }
 
-  // The object has no prototype, so that every variable name is safe.
+  // The object has no prototype, so that no variable name can collide with an inherited property.
   const settings: Settings = { env: Object.create(null) as Record<string, string>, randomDelayMinutes: 0 };
   const lines = text.replace(/^\uFEFF/, "").split("\n");
   if (text.includes("\r\n")) {
@@ -123,7 +123,7 @@ function apply(setting: { name: string; value: string }, settings: Settings, lin
     return;
   }
   if (name === "CRON_TZ") {
-    // After an invalid CRON_TZ entries are problems until a valid one follows: no task is better than one at the wrong hour.
+    // After an invalid CRON_TZ, entries are reported as problems until a valid CRON_TZ follows: otherwise tasks would run at wrong hours.
     settings.zone = undefined;
     settings.badZoneLine = value === "" ? undefined : line;
     if (value !== "") settings.zone = zoneName(value.replace(/^:/, ""));

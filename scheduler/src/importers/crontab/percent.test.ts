@@ -9,9 +9,9 @@ test.each([
   ["cat%a\\%b%c", "cat", "a%b\nc\n"],
   ["cat%", "cat", undefined],
   ["cat%%", "cat", "\n"],
-  // In a command, an escaped backslash escapes nothing that follows…
+  // In the command, a double backslash before % does not escape the %…
   ["a\\\\%b", "a\\\\", "b\n"],
-  // …but in the input it does, exactly as in Vixie's cron.
+  // …but in the standard input a double backslash before % does escape the %, as in Vixie's cron.
   ["cat%x\\\\%y", "cat", "x\\%y\n"],
   ["cat%x\\", "cat", "x\\\n"],
 ])("%s", (field, command, stdin) => {

@@ -1,14 +1,14 @@
-/** The sixth field of a crontab line as cron splits it, before any shell sees it. */
+/** The sixth field of a crontab line, split as cron splits it before it starts a shell. */
 export interface CommandField {
   command: string;
-  /** The text after the first unescaped %; it ends with a newline. */
+  /** The text after the first unescaped %, always with a newline at its end. */
   stdin?: string;
 }
 
 /**
- * The first unescaped `%` ends the command and begins its standard input, in which every further `%` is a newline; `\%` is a percent sign.
- * A backslash before any other character stays. The two parts differ in one odd case, as in Vixie's cron: `\\%` ends the command, but is
- * `\%` in the input.
+ * Splits the field at the first unescaped `%` into the command and its standard input. In the input, every further `%` is a newline; `\%`
+ * is a percent sign in both parts. A backslash before any other character is kept. The parts differ in one case, as in Vixie's cron: `\\%`
+ * ends the command, but gives `\%` in the input.
  */
 export function splitPercent(field: string): CommandField {
   let command = "";

@@ -98,11 +98,11 @@ test("splits as /bin/sh does, whenever it splits at all", () => {
     try {
       if ("argv" in splitCommand(text)) texts.add(text);
     } catch (error) {
-      // The quote is not closed, so there is nothing to compare.
+      // `splitCommand` throws because a quote is not closed, so there are no words to compare.
       expect(error).toMatchObject({ code: "CRONTAB_INVALID" });
     }
   }
-  // A backslash at the very end would join two lines of the script, so such texts are left out.
+  // A backslash at the end of a text would join it with the next line of the script, so such texts are left out.
   const list = [...texts].filter((text) => !text.endsWith("\\"));
   expect(list.length, `seed ${seed}`).toBeGreaterThan(100);
   expect(
@@ -114,7 +114,7 @@ test("splits as /bin/sh does, whenever it splits at all", () => {
 const wordsOf = (split: SplitCommand) =>
   ("argv" in split ? split.argv.slice(1) : []).map((word) => `<${word}>`).join("");
 
-/** One shell process reads all texts: for each it prints the words between brackets, then a newline. */
+/** Runs one shell for all texts. For each text, the shell prints a line with every word in angle brackets. */
 function shellsWords(texts: string[]): string[] {
   const script = `p() { for w; do printf '<%s>' "$w"; done; printf '\\n'; }\n${texts.join("\n")}\n`;
   return spawnSync("/bin/sh", ["-c", script], { encoding: "utf8" }).stdout.split("\n").slice(0, -1);

@@ -1,12 +1,12 @@
 /**
- * Splits a command line into words by the rules of the POSIX shell, if it needs nothing else from a shell. Syntax that a shell would
- * expand, chain, redirect or run itself is reported, not imitated, because half a shell is worse than none.
+ * Splits a command line into words by the rules of the POSIX shell. If the line uses anything that a shell would expand, chain, redirect or
+ * run itself, the feature is reported instead, because imitating a part of a shell would run some commands wrongly.
  */
 import { refuse } from "./fields.ts";
 
 export type SplitCommand =
   | { argv: string[]; env: Record<string, string>; comment: string }
-  /** The feature that only a shell has, in words. */
+  /** A description of the shell feature that the command line uses. */
   | { needsShell: string };
 
 const builtins = new Set(
@@ -33,13 +33,13 @@ const syntax: Record<string, string> = {
 
 interface Word {
   value: string;
-  /** The length of the word's value before its first quote or backslash. */
+  /** The number of characters of `value` before its first quote or backslash. */
   plain: number;
 }
 
 /** @throws CRONTAB_INVALID when a quote is not closed, or when there is no program */
 export function splitCommand(text: string): SplitCommand {
-  // Checked first, because "if … then" is a better reason than the first special character in the line.
+  // Keywords are checked first, because "if" is a clearer reason for the user than the first special character in the line.
   const first = /^\s*(\S+)/.exec(text)?.[1] ?? "";
   if (builtins.has(first)) return { needsShell: `${first}, which the shell does itself` };
   const read = readWords(text);

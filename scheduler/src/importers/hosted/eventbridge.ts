@@ -1,6 +1,6 @@
 /**
- * Amazon EventBridge Scheduler: the output of `aws scheduler get-schedule`, for one schedule or several, or a CloudFormation template in
- * JSON with resources of the type AWS::Scheduler::Schedule.
+ * Imports schedules of Amazon EventBridge Scheduler from the output of `aws scheduler get-schedule`, for one schedule or several, or from a
+ * CloudFormation template in JSON with resources of the type AWS::Scheduler::Schedule.
  */
 import { isCarillonError } from "../../base/errors.ts";
 import { instantAt } from "../../schedule/calendar.ts";
@@ -52,7 +52,7 @@ SageMakerPipelineParameters | lost | the pipeline's parameters |
 SqsParameters | lost | the queue's message group |
 `);
 
-/** The attempts that AWS makes within a day for a target without a retry policy. */
+/** The number of attempts that AWS makes within a day if the target has no retry policy. */
 const usualAttempts = 185;
 const unitsMs: Record<string, number> = { minute: 60_000, hour: 3_600_000, day: 86_400_000 };
 
@@ -126,7 +126,7 @@ function addSchedule(row: Row, options: ImportOptions, findings: Findings): void
     {
       comment: textOf(target.Arn) === "" ? "" : `called ${textOf(target.Arn)}`,
       suspended: textOf(row.State) === "DISABLED",
-      // In EventBridge a one-time schedule has neither a start nor an end.
+      // EventBridge ignores the start and end dates of a one-time schedule, so they are left out.
       fromMs: made.times.dialect === "once" ? undefined : fromMs,
       untilMs: made.times.dialect === "once" || endMs === undefined ? undefined : endMs + 1,
       times: made.times,
@@ -140,7 +140,7 @@ interface Made {
   periodMs?: number;
 }
 
-/** @returns undefined: a problem was reported */
+/** @returns undefined if the schedule cannot be converted; a problem is then reported */
 function scheduleOf(
   text: string,
   zone: string,
@@ -192,18 +192,21 @@ function retryOf(policy: unknown): unknown {
   return tries === undefined || tries >= usualAttempts ? undefined : { attempts: tries + 1 };
 }
 
-/** A text that contains JSON is parsed; any other value is the payload itself. */
+/** Parses the target's input if it is JSON; any other value becomes the payload unchanged. */
 function payloadOf(input: unknown): unknown {
   if (typeof input !== "string") return input;
   try {
     return JSON.parse(input);
   } catch {
-    // A target's input may be any text; a text that is no JSON is the payload itself.
+    // A target's input may be any text, so a text that is not JSON becomes the payload unchanged.
     return input;
   }
 }
 
-/** Seconds since 1970, as the CLI prints them, or ISO 8601. undefined: no time is given; NaN: the value is no time. */
+/**
+ * Converts seconds since 1970, as the AWS CLI prints them, or ISO 8601 to epoch milliseconds.
+ * @returns undefined if no time is given; NaN if the value is not a time
+ */
 function momentOf(value: unknown): number | undefined {
   if (value === undefined || value === null) return undefined;
   const seconds = numberOf(value);

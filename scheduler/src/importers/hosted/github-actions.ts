@@ -1,4 +1,4 @@
-/** GitHub Actions: on.schedule of workflow files. */
+/** Imports the `on.schedule` entries of GitHub Actions workflow files. */
 import { basename } from "node:path";
 import { yamlDocuments } from "../../apply/yaml-documents.ts";
 import { fieldTable, tellFields, tellZone } from "../fields.ts";
@@ -36,7 +36,7 @@ export function importGithubActions(files: readonly SourceFile[], options: Impor
   return findings;
 }
 
-/** @returns how many of the workflow's schedules name no zone */
+/** @returns the number of the workflow's schedules that name no zone */
 function addWorkflow(path: string, content: Row, options: ImportOptions, findings: Findings): number {
   const own = textOf(content.name) || basename(path).replace(/\.ya?ml$/i, "");
   const events = content.on;

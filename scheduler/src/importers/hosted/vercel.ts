@@ -1,4 +1,4 @@
-/** Vercel: the crons of vercel.json, which request a path of the deployment. */
+/** Imports the `crons` of vercel.json, each of which requests a path of the deployment. */
 import { fieldTable, tellFields } from "../fields.ts";
 import { Findings, type ImportOptions, isRow, readJson, rowsOf, type SourceFile, textOf } from "../findings.ts";
 

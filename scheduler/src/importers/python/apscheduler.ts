@@ -1,4 +1,4 @@
-/** APScheduler 3: its jobs as JSON, as Flask-APScheduler's GET /scheduler/jobs returns them. */
+/** Imports the jobs of APScheduler 3 from JSON, as GET /scheduler/jobs of Flask-APScheduler returns it. */
 import { bothDays } from "../both-days.ts";
 import type { SourceTimes } from "../compare/source-times.ts";
 import { fieldTable, saysNothing, tellFields, tellHandlers, tellZone } from "../fields.ts";
@@ -107,7 +107,7 @@ function addEntry(row: Row, source: string, { schedule, times }: Made, options: 
       comment: `ran the Python function ${textOf(row.func)}`,
       suspended: row.next_run_time === null,
       fromMs: times.dialect === "once" ? undefined : start,
-      // The end is the last possible time of a trigger.
+      // APScheduler may still fire exactly at the end date, while `untilMs` is exclusive, so 1 ms is added.
       untilMs: times.dialect === "once" || end === undefined ? undefined : end + 1,
       times,
     },
@@ -117,7 +117,7 @@ function addEntry(row: Row, source: string, { schedule, times }: Made, options: 
 const parts = ["weeks", "days", "hours", "minutes", "seconds"] as const;
 const partsMs = [604_800_000, 86_400_000, 3_600_000, 60_000, 1_000];
 
-/** @returns undefined: a problem was reported */
+/** @returns undefined if the trigger cannot be converted; a problem is then reported */
 function scheduleOf(row: Row, source: string, usualZone: string, findings: Findings): Made | undefined {
   const trigger = textOf(row.trigger);
   if (trigger === "date") {
@@ -147,7 +147,9 @@ function scheduleOf(row: Row, source: string, usualZone: string, findings: Findi
   return undefined;
 }
 
-/** The units from the largest to the smallest; units smaller than the smallest given one default to these values. */
+/**
+ * The units from the largest to the smallest. As in APScheduler, a unit that is smaller than all given units gets its default from here.
+ */
 const units = { year: "*", month: "1", day: "1", week: "*", day_of_week: "*", hour: "0", minute: "0", second: "0" };
 
 function fieldsOf(row: Row): Record<string, string> {
@@ -159,7 +161,7 @@ function fieldsOf(row: Row): Record<string, string> {
 const dayNames = ["MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN"];
 const ordinals = ["1st", "2nd", "3rd", "4th", "5th"];
 
-/** undefined: no cron has these days. */
+/** @returns undefined if no cron can express these days */
 function cronOf(fields: Record<string, string>): string | undefined {
   const { second, minute, hour, month, year, day = "*", week } = fields;
   const weekday = (fields.day_of_week ?? "*").split(",").map(weekdayItem).join(",");
@@ -175,13 +177,13 @@ function cronOf(fields: Record<string, string>): string | undefined {
   return year === "*" ? text : `${text} ${year}`;
 }
 
-/** APScheduler numbers weekdays from Monday, and steps count from there. */
+/** Converts an item of the weekday field to names. APScheduler numbers weekdays from 0 (Monday), and its steps count from there. */
 function weekdayItem(item: string): string {
   const [, from = "", to, step] = /^(\*|\w+)(?:-(\w+))?(?:\/(\d+))?$/.exec(item.trim()) ?? [];
   if (from === "*" && step === undefined) return "*";
   const indexOf = (text: string) => (/^[0-6]$/.test(text) ? Number(text) : dayNames.indexOf(text.toUpperCase()));
   const [first, last] = from === "*" ? [0, 6] : [indexOf(from), indexOf(to ?? from)];
-  // A text that is no weekday is returned unchanged, for the parser to refuse.
+  // A text that is not a weekday is returned unchanged, so that the cron parser refuses it.
   if (first < 0 || last < first) return item;
   const found = dayNames.filter((_, at) => at >= first && at <= last && (at - first) % Number(step ?? 1) === 0);
   return found.join(",");

@@ -1,6 +1,6 @@
 /**
- * Celery beat: a fixture of django-celery-beat (`manage.py dumpdata django_celery_beat`), or the dictionary beat_schedule as JSON
- * (`json.dumps(app.conf.beat_schedule, default=str)`).
+ * Imports Celery beat schedules from a fixture of django-celery-beat (`manage.py dumpdata django_celery_beat`), or from the dictionary
+ * beat_schedule as JSON (`json.dumps(app.conf.beat_schedule, default=str)`).
  */
 import { bothDays } from "../both-days.ts";
 import type { SourceTimes } from "../compare/source-times.ts";
@@ -56,7 +56,7 @@ const unitsMs: Record<string, number> = {
 interface Place {
   options: ImportOptions;
   findings: Findings;
-  /** The rows of a fixture, by model and primary key. */
+  /** The rows of a fixture; the key is the model's name, a space, and the primary key. */
   models: ReadonlyMap<string, Row>;
   unzoned: Set<string>;
   handlers: Set<string>;
@@ -124,7 +124,7 @@ function addPeriodic(row: Row, place: Place): void {
       group: options.group ?? (textOf(row.queue) || textOf(said.queue) || undefined),
       schedule: made.schedule,
       slotPayload: saysNothing(payload) ? undefined : payload,
-      // After an outage, beat sends a task once for all slots that were due meanwhile.
+      // After an outage, beat sends a task once, however many of its slots were due during the outage.
       misfire: { policy: "fire_once" },
     },
     {
@@ -140,7 +140,7 @@ function addPeriodic(row: Row, place: Place): void {
   if (!made.isZoned) place.unzoned.add(added);
 }
 
-/** @returns undefined: a problem was reported */
+/** @returns undefined if the schedule cannot be converted; a problem is then reported */
 function scheduleOf(row: Row, source: string, place: Place): Made | undefined {
   const { findings, models, options } = place;
   const related = (kind: string) => models.get(`django_celery_beat.${kind}schedule ${textOf(row[kind])}`);
@@ -205,7 +205,7 @@ const onceAt = (atMs: number): Made => ({
   isZoned: true,
 });
 
-/** Celery fires on days that match both fields. */
+/** Converts a crontab schedule to a cron. Celery fires only on days that match both the day of the month and the weekday. */
 function cronOf(row: Row, named: string, source: string, { options, findings }: Place): Made | undefined {
   const field = (name: string) => textOf(row[name]).replace(/\s+/g, "") || "*";
   const [minute, hour, day, month, weekday] = ["minute", "hour", "day_of_month", "month_of_year", "day_of_week"].map(
@@ -229,13 +229,13 @@ function cronOf(row: Row, named: string, source: string, { options, findings }: 
   };
 }
 
-/** A column of a fixture may be a text that contains JSON. */
+/** Parses a column of a fixture if it is a text that contains JSON. */
 function jsonOf(value: unknown): unknown {
   if (typeof value !== "string") return value;
   try {
     return JSON.parse(value);
   } catch {
-    // Django stores the text as it was typed; a text that is no JSON becomes the payload itself.
+    // Django stores the text as the user typed it, so a text that is not JSON becomes the payload unchanged.
     return value;
   }
 }

@@ -1,6 +1,7 @@
 /**
- * Fugit's texts, which Solid Queue and Sidekiq-cron use: a cron with an optional zone at its end, or a phrase. A phrase that
- * schedule/phrase/ refuses because it is ambiguous is completed here by Fugit's own rules: midnight, the first of the month.
+ * Converts schedule texts of Fugit, which Solid Queue and Sidekiq-cron use: a cron expression or a phrase, with an optional zone at its
+ * end. schedule/phrase/ refuses a phrase without an hour or a day as ambiguous; here Fugit's defaults complete it: midnight, and the first
+ * of the month.
  */
 import { isCarillonError } from "../../base/errors.ts";
 import { cronOfPhrase } from "../../schedule/phrase/phrase.ts";
@@ -10,7 +11,7 @@ import type { Findings, SourceFile } from "../findings.ts";
 
 export interface FugitSchedule {
   cron: string;
-  /** null: the text names no zone. */
+  /** The zone's name; null if the text names no zone. */
   zone: string | null;
 }
 
@@ -26,7 +27,7 @@ const units: Record<string, string> = {
   M: "months",
 };
 
-/** @throws CRON_INVALID for a phrase that is not understood */
+/** @throws CRON_INVALID if the phrase cannot be parsed */
 export function fugitSchedule(text: string): FugitSchedule {
   const [, before = text.trim(), named] = zoneAtEnd.exec(text.trim()) ?? [];
   const zone = named === undefined ? null : named === "Z" ? "UTC" : named;
@@ -40,7 +41,8 @@ function cronOf(text: string): string {
   const [day = "", month = "", weekday = ""] = fields.slice(-3);
   if (!/&/.test(day + weekday)) return eitherDay(last);
   const both = bothDays(day.replaceAll("&", ""), weekday.replaceAll("&", ""));
-  // The text keeps its `&`, so that the cron is refused: without the sign, days that match either field would fire.
+  // If no cron can express the days, the text keeps its `&`, so that the parser refuses it. Without the `&`, the cron would fire on days
+  // that match either of the two fields.
   return both ? [...fields.slice(0, -3), both[0], month, both[1]].join(" ") : text;
 }
 
@@ -52,7 +54,7 @@ function phraseOf(text: string): string {
   if (whole === "years" && count === "1") return "0 0 1 1 *";
   if (whole === "months") return count === "1" ? "0 0 1 * *" : `0 0 1 */${count} *`;
   if (/^(?:second|minute|hour)s$/.test(whole)) return cronOfPhrase(`every ${count} ${whole}`).expression;
-  // In Fugit a bare number is an hour from 0 to 23: "at 5 and 17", "at five".
+  // In Fugit, a number or its English word after "at" is an hour from 0 to 23: "at 5 and 17", "at five".
   const digits = text.replace(/(?<=\bat )[a-z]+\b/gi, (word) => {
     const hour = hours.indexOf(word.toLowerCase());
     return hour < 0 ? word : String(hour);
@@ -65,7 +67,7 @@ function phraseOf(text: string): string {
   return cronOfPhrase(isTimed ? clear : `${clear} at 00:00`).expression;
 }
 
-/** @returns undefined: a problem was reported, with the text that was not understood */
+/** @returns undefined if the text cannot be parsed; a problem with the text is then reported */
 export function rubySchedule(source: string, text: string, zone: string, file: SourceFile, findings: Findings) {
   try {
     const { cron, zone: named } = fugitSchedule(text);

@@ -49,7 +49,7 @@ describe("Fugit's texts", () => {
     const { tasks } = solid(text);
     expect(tasks).toHaveLength(phrases.length);
     const outcomes = tasks.map((task) => compareTask(task, utc.nowMs, 20));
-    // The reader does not support the sign &.
+    // The comparison's reader of Fugit expressions does not support the sign &, so this expression is not compared.
     expect(outcomes.filter(({ outcome }) => outcome !== "same").map(({ said }) => said)).toEqual(["0 0 1-7& * mon"]);
   });
 

@@ -1,4 +1,4 @@
-/** Sidekiq-cron: config/schedule.yml, a map of names or a list with a name in each. */
+/** Imports Sidekiq-cron's config/schedule.yml: a map from names to entries, or a list of entries that contain their names. */
 import { yamlDocuments } from "../../apply/yaml-documents.ts";
 import { fieldTable, saysNothing, tellFields, tellHandlers, tellZone } from "../fields.ts";
 import { Findings, type ImportOptions, type Row, rowsOf, type SourceFile, textOf } from "../findings.ts";
@@ -46,7 +46,7 @@ export function importSidekiqCron(files: readonly SourceFile[], options: ImportO
           group: options.group ?? (textOf(row.queue) || undefined),
           schedule: made.schedule,
           slotPayload: saysNothing(row.args) ? undefined : row.args,
-          // Sidekiq-cron's poller starts late slots within a grace time of a minute.
+          // Sidekiq-cron's poller still starts a slot that is up to one minute late.
           misfire: { policy: "skip", after: "1m" },
         },
         {

@@ -1,4 +1,4 @@
-/** Solid Queue: config/recurring.yml. */
+/** Imports Solid Queue's config/recurring.yml. */
 import { fieldTable, saysNothing, tellFields, tellHandlers, tellZone } from "../fields.ts";
 import { Findings, type ImportOptions, type Row, type SourceFile, textOf } from "../findings.ts";
 import { readRailsYaml, tasksOfSections } from "../sections.ts";
@@ -51,7 +51,7 @@ function addRecurring(name: string, row: Row, { file, options, findings, counts 
       group: options.group ?? (textOf(row.queue) || undefined),
       schedule: made.schedule,
       slotPayload: saysNothing(row.args) ? undefined : row.args,
-      // Solid Queue does not catch up on slots at which no scheduler process ran.
+      // Solid Queue skips the slots that were due while no scheduler process ran.
       misfire: { policy: "skip" },
     },
     {

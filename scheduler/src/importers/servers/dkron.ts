@@ -1,4 +1,4 @@
-/** Dkron: the answer of GET /v1/jobs, or one entry of it. */
+/** Imports Dkron's response to GET /v1/jobs, or one entry of it. */
 
 import type { SourceTimes } from "../compare/source-times.ts";
 import { splitCommand } from "../crontab/shell-words.ts";
@@ -61,7 +61,7 @@ export function importDkron(files: readonly SourceFile[], options: ImportOptions
   return findings;
 }
 
-/** @returns true if the entry was imported with a cron that names no zone */
+/** @returns true if the entry was imported with a cron expression that names no zone */
 function addEntry(row: Row, options: ImportOptions, findings: Findings): boolean {
   const source = textOf(row.name);
   const zone = textOf(row.timezone) || options.zone;
@@ -78,7 +78,7 @@ function addEntry(row: Row, options: ImportOptions, findings: Findings): boolean
     findings.note(source, "its tags became labels, without their counts", "Start its workers with --label NAME=TEXT.");
   const retries = numberOf(row.retries) ?? 0;
   const [fromMs, endMs] = [Date.parse(textOf(row.starts_at)), Date.parse(textOf(row.expires_at))];
-  // A single time and a manual schedule have neither a start nor an end in Carillon.
+  // In Carillon, one-time and manual schedules cannot have a start or an end.
   const isBounded = times?.dialect === "dkron" || times?.dialect === "@every";
   const added = findings.add(
     source,
@@ -106,7 +106,7 @@ function addEntry(row: Row, options: ImportOptions, findings: Findings): boolean
 
 function scheduleOf(text: string, zone: string): { schedule: unknown; times: SourceTimes | undefined } {
   const [, kind = "", rest = ""] = /^@(every|at)\s+(\S+)$/.exec(text) ?? [];
-  // Go's durations have no days, and Carillon supports all of their units.
+  // Go's durations have no unit for days; Carillon supports all units that Go's durations have.
   if (kind === "every") return { schedule: { every: rest }, times: { dialect: "@every", text: rest } };
   if (kind === "at") {
     const atMs = Date.parse(rest);
@@ -178,7 +178,7 @@ function httpOf(given: Row, source: string, findings: Findings): Row {
   };
 }
 
-/** A JSON list of lines such as "name: value". */
+/** Converts a JSON list of texts such as "name: value" to header lines. */
 function headerLines(value: unknown, source: string, findings: Findings): string[] {
   const text = textOf(value);
   if (text === "") return [];

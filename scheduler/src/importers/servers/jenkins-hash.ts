@@ -1,10 +1,10 @@
 /**
- * Jenkins' H stands for a number that depends on the project's full name: Jenkins draws it from java.util.Random, seeded with an MD5 of the
- * name. Computing it in the same way lets an imported project keep its minute.
+ * Computes the numbers that Jenkins uses for H. They depend on the project's full name, because Jenkins takes them from java.util.Random,
+ * seeded with an MD5 hash of the name. The same calculation here keeps the minute of an imported project.
  */
 import { createHash } from "node:crypto";
 
-/** Returns the next number, from 0 to below `bound`. */
+/** Returns the next pseudo-random number, from 0 to `bound` − 1. */
 export type Hash = (bound: number) => number;
 
 const multiplier = 0x5deece66dn;
@@ -23,7 +23,8 @@ export function jenkinsHash(name: string): Hash {
     if ((bound & -bound) === bound) return Number((BigInt(bound) * BigInt(next(31n))) >> 31n);
     let drawn = next(31n);
     let value = drawn % bound;
-    // As in java.util.Random, numbers beyond the last whole multiple of the bound are drawn again.
+    // As in java.util.Random, a number above the last whole multiple of the bound is rejected and drawn again; otherwise some would be
+    // likelier.
     while (drawn - value + (bound - 1) > 0x7fffffff) {
       drawn = next(31n);
       value = drawn % bound;
@@ -41,7 +42,7 @@ const nicknames: Record<string, string> = {
   "@midnight": "H H(0-2) * * *",
   "@hourly": "H * * * *",
 };
-/** The day of the month is limited to days that every month has. */
+/** The lowest and highest value that H takes in each field. The day of the month ends at 28, because every month has that day. */
 const bounds = [
   [0, 59],
   [0, 23],
@@ -50,7 +51,7 @@ const bounds = [
   [0, 6],
 ] as const;
 
-/** The line with a number in place of each H; undefined: the line is not understood. */
+/** Replaces each H in the line by a number; returns undefined if the line cannot be parsed. */
 export function spreadCron(line: string, hash: Hash): string | undefined {
   const fields = (nicknames[line.toLowerCase()] ?? line).split(/\s+/);
   if (fields.length !== bounds.length) return undefined;

@@ -1,4 +1,4 @@
-/** Jenkins: config.xml with a TimerTrigger, or its schedule as a plain text. */
+/** Imports Jenkins projects from a config.xml with a TimerTrigger, or from the schedule as plain text. */
 import { basename } from "node:path";
 import { bothDays } from "../both-days.ts";
 import { fieldTable, tellFields, tellZone } from "../fields.ts";
@@ -46,7 +46,7 @@ export function importJenkins(files: readonly SourceFile[], options: ImportOptio
     else tellFields(rowOf(root), jenkinsFields, name, findings);
     const described = {
       description: childText(root, "description") || undefined,
-      // A build waits until the one before it has ended.
+      // Unless concurrent builds are enabled, Jenkins starts a build only after the project's earlier build has ended.
       overlap: childText(root, "concurrentBuild") === "true" ? undefined : "queue",
     };
     const suspended = childText(root, "disabled") === "true";
@@ -62,7 +62,7 @@ export function importJenkins(files: readonly SourceFile[], options: ImportOptio
   return findings;
 }
 
-/** jobs/a/jobs/b/config.xml is the project a/b. */
+/** Returns a project's full name: the path jobs/a/jobs/b/config.xml belongs to the project a/b. */
 function nameOf(path: string): string {
   const names = [...path.matchAll(/(?:^|\/)jobs\/([^/]+)(?=\/)/g)].map(([, name]) => name);
   return names.length > 0 ? names.join("/") : basename(path).replace(/(?:\.config)?\.[a-z]+$/, "");
@@ -94,7 +94,7 @@ function addSpec(
     else if (line !== "" && !line.startsWith("#")) lines.push(line);
   }
   if (lines.length === 0) findings.problem(name, "its schedule is empty", "A TimerTrigger has a spec.");
-  // All lines of a project share one sequence of numbers.
+  // As in Jenkins, all lines of a project take their numbers from one sequence, so the order of the lines matters.
   const hash: Hash = jenkinsHash(name);
   for (const [at, line] of lines.entries()) {
     const source = lines.length === 1 ? name : `${name}-${at + 1}`;

@@ -1,4 +1,4 @@
-/** PowerJob: rows of its table of entries, as a dump of MySQL or PostgreSQL, or as JSON. */
+/** Imports the rows of PowerJob's table of scheduled entries from a dump of MySQL or PostgreSQL, or from JSON. */
 import type { SourceTimes } from "../compare/source-times.ts";
 import { fieldTable, saysNothing, tellFields, tellHandlers } from "../fields.ts";
 import {
@@ -114,7 +114,7 @@ function addRow(row: Row, options: ImportOptions, findings: Findings): boolean {
     );
     return false;
   }
-  // The API returns the columns' names in camel case, so they are converted.
+  // The API names the columns in camel case, so the names are converted to those of the database.
   const byColumn = Object.entries(row).map(([name, value]) => [
     name.replace(/[A-Z]/g, (c) => `_${c.toLowerCase()}`),
     value,
@@ -131,7 +131,7 @@ function addRow(row: Row, options: ImportOptions, findings: Findings): boolean {
   const retries = numberOf(column(row, "instance_retry_num")) ?? 0;
   const limitMs = numberOf(column(row, "instance_time_limit")) ?? 0;
   const [fromMs, endMs] = lifeOf(column(row, "lifecycle"));
-  // In Carillon a manual schedule and a fixed delay have neither a start nor an end.
+  // In Carillon, manual schedules and fixed delays cannot have a start or an end.
   const isBounded = made.times.dialect === "quartz" || made.times.dialect === "interval";
   const isOver = endMs !== undefined && endMs <= options.nowMs;
   if (!isBounded && !isOver && (fromMs !== undefined || endMs !== undefined))
@@ -165,7 +165,7 @@ function addRow(row: Row, options: ImportOptions, findings: Findings): boolean {
   return added !== undefined;
 }
 
-/** Reads {"start":…,"end":…} in milliseconds, from a text or an object. */
+/** Reads `{"start":…,"end":…}` in epoch milliseconds, from a text or an object. An absent value is undefined. */
 function lifeOf(value: unknown): (number | undefined)[] {
   const said = typeof value === "string" ? value : JSON.stringify(value ?? null);
   return ["start", "end"].map((name) => numberOf(new RegExp(`"${name}"\\s*:\\s*(\\d+)`).exec(said)?.[1]));

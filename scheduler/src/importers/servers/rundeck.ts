@@ -1,4 +1,4 @@
-/** Rundeck: an export of its definitions as YAML, JSON or XML. */
+/** Imports Rundeck's exports of its definitions in YAML, JSON or XML. */
 import { yamlDocuments } from "../../apply/yaml-documents.ts";
 import { fieldTable, tellFields, tellZone } from "../fields.ts";
 import {
@@ -72,7 +72,10 @@ function rowsOfFile({ path, text }: SourceFile, findings: Findings): Row[] | und
   return undefined;
 }
 
-/** Converts XML, whose data is in attributes and children, to the form of YAML, where a sequence's commands are a list. */
+/**
+ * Converts an XML element to the value that the YAML export has. In XML, the data is in attributes and child elements; in YAML, the
+ * commands of a sequence are a list.
+ */
 function valueOfXml(element: Element): unknown {
   if (element.name === "sequence")
     return { ...element.attributes, commands: childrenOf(element, "command").map(valueOfXml) };
@@ -84,7 +87,7 @@ function valueOfXml(element: Element): unknown {
 const isOff = (value: unknown): boolean => value === false || value === "false";
 const isOn = (value: unknown): boolean => value === true || value === "true";
 
-/** @returns true if the entry was imported with a cron that names no zone */
+/** @returns true if the entry was imported with a cron expression that names no zone */
 function addEntry(row: Row, options: ImportOptions, findings: Findings): boolean {
   const [own, folder] = [textOf(row.name), textOf(row.group)];
   const source = folder === "" ? own : `${folder}/${own}`;
@@ -120,7 +123,7 @@ function addEntry(row: Row, options: ImportOptions, findings: Findings): boolean
   return added !== undefined && text !== "" && textOf(row.timeZone) === "";
 }
 
-/** The cron expression of a schedule; "": the entry has no schedule. */
+/** Returns the cron expression of a schedule; "" if the entry has no schedule. */
 function cronOf(schedule: unknown): string {
   if (!isRow(schedule)) return "";
   const at = (path: string, usual: string) => textOf(within(schedule, path)) || usual;

@@ -8,7 +8,7 @@ import { importPowerjob } from "./powerjob.ts";
 import { importRundeck } from "./rundeck.ts";
 
 describe("Jenkins", () => {
-  // Jenkins' own tests expect these numbers for these names.
+  // The expected numbers come from Jenkins' own tests for the same project names.
   it.each([
     ["stuff", "H * * * *", "56 * * * *"],
     ["stuff", "@hourly", "56 * * * *"],

@@ -1,9 +1,12 @@
-/** An OnCalendar expression as a cron. In systemd a date and a weekday must both match; a cron can express that for some days only. */
+/**
+ * Converts OnCalendar expressions of systemd to cron expressions. In systemd a date and a weekday must both match; a cron expression can
+ * require that only for some days.
+ */
 import { bothDays } from "../both-days.ts";
 
 export interface CalendarCron {
   cron: string;
-  /** null: the expression names no zone. */
+  /** The zone's name; null if the expression names no zone. */
   zone: string | null;
 }
 
@@ -19,7 +22,7 @@ const named: Record<string, string> = {
   semiannually: "0 0 1 1,7 *",
 };
 
-/** @returns undefined if the expression is not understood, or no cron has its days */
+/** @returns undefined if the expression cannot be parsed, or if no cron can express its days */
 export function cronOfCalendar(text: string): CalendarCron | undefined {
   const [, before = text.trim(), zone = null] = /^(.*\S)\s+(UTC|[A-Z][A-Za-z_]+\/[\w+\-/]+)$/.exec(text.trim()) ?? [];
   const known = named[before.toLowerCase()];
@@ -64,7 +67,7 @@ function weekdaysOf(text: string): string | undefined {
 }
 const weekdayNames = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
 
-/** ~01 is the last day; ~07/1 with a weekday is the month's last such day. */
+/** Converts a day counted from the end of the month: ~01 is the last day; ~07/1 with one weekday is the last such weekday in the month. */
 function fromEnd(text: string, weekday: string): [string, string] | undefined {
   if (weekday !== "*") return /^0*7\/1$/.test(text) && /^[A-Z]{3}$/.test(weekday) ? ["*", `${weekday}L`] : undefined;
   const days = text.split(",").map((item) => (/^\d+$/.test(item) ? Number(item) - 1 : Number.NaN));

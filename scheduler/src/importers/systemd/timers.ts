@@ -1,4 +1,4 @@
-/** systemd: .timer units with the .service units that they start. */
+/** Imports systemd's .timer units together with the .service units that they start. */
 import type { SourceTimes } from "../compare/source-times.ts";
 import { fieldTable, tellFields, tellZone } from "../fields.ts";
 import { Findings, type ImportOptions, type Row, type SourceFile } from "../findings.ts";
@@ -63,7 +63,10 @@ export function importSystemd(files: readonly SourceFile[], options: ImportOptio
 
 const isTrue = (value: string) => /^(?:yes|true|on|1)$/i.test(value);
 
-/** The delay that systemd adds to a timer's times: drawn for each start, or fixed per timer. */
+/**
+ * Converts the random delay that systemd adds to a timer's times. systemd chooses it anew for each start, or once per timer (`jitterBy:
+ * "task"`).
+ */
 function spreadOf(
   one: (field: string) => string,
   name: string,
@@ -82,7 +85,7 @@ function spreadOf(
   return { jitter: delay > 0 ? delay : offset, ...(stays && { jitterBy: "task" }) };
 }
 
-/** systemd does not start at a skipped local time, and starts at the first of a repeated one, as `systemd-analyze calendar` shows. */
+/** systemd skips a local time that does not exist and starts at the first of two equal local times, as `systemd-analyze calendar` shows. */
 const clockChanges = { gap: "skip", overlap: "first" };
 
 interface Made {
@@ -91,7 +94,7 @@ interface Made {
   periodMs?: number;
 }
 
-/** @returns how many of the timer's schedules name no zone */
+/** @returns the number of the timer's schedules that name no zone */
 function addTimer(
   name: string,
   unit: Unit,
@@ -112,7 +115,7 @@ function addTimer(
   const shared = {
     description,
     group: options.group,
-    // systemd does not start an active unit again.
+    // systemd does not start a unit that is already active.
     overlap: "skip",
     misfire: { policy: isTrue(one("Persistent")) ? "fire_once" : "skip" },
     ...workOf(service, units.get(service)?.get("Service"), name, findings),
@@ -176,7 +179,7 @@ function schedulesOf(timer: ReadonlyMap<string, string[]>, zone: string, name: s
   return { made, unzoned };
 }
 
-/** The service's program as a command, and a timeout. */
+/** Returns the service's program as a command, and its timeout. Settings of the service that cannot be imported are reported as lost. */
 function workOf(
   service: string,
   values: ReadonlyMap<string, string[]> | undefined,

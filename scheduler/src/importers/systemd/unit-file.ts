@@ -1,8 +1,8 @@
-/** systemd's unit files, given one by one or as printed together by `systemctl cat`, with their drop-ins. */
+/** Reads systemd's unit files with their drop-ins, either from separate files or from the combined output of `systemctl cat`. */
 import { basename, dirname } from "node:path";
 import type { SourceFile } from "../findings.ts";
 
-/** Values by section and name; a name may occur several times, and an empty value removes the values before it. */
+/** The values by section, then by name. A name may occur several times; an empty value removes the values before it. */
 export type Unit = Map<string, Map<string, string[]>>;
 
 export function readUnits(files: readonly SourceFile[]): Map<string, Unit> {
@@ -16,7 +16,7 @@ export function readUnits(files: readonly SourceFile[]): Map<string, Unit> {
   return units;
 }
 
-/** A drop-in is in a folder with its unit's name: backup.timer.d/override.conf. */
+/** Returns the name of the unit that a file belongs to. A drop-in is in a folder with its unit's name: backup.timer.d/override.conf. */
 const unitName = (path: string): string => {
   const folder = basename(dirname(path));
   return folder.endsWith(".d") ? folder.slice(0, -2) : basename(path);
@@ -66,7 +66,10 @@ const unitsMs: Record<string, number> = {
   weeks: 604_800_000,
 };
 
-/** Reads "1h 30min", or "90" for seconds, as milliseconds. undefined: the text is no duration, or has a unit without a fixed length. */
+/**
+ * Converts "1h 30min", or "90" for seconds, to milliseconds.
+ * @returns undefined if the text is not a duration or has a unit without a fixed length
+ */
 export function spanMs(text: string): number | undefined {
   const parts = [...text.trim().matchAll(/(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*/gy)];
   const isWhole = parts.length > 0 && parts.map(([whole]) => whole).join("") === text.trim();
@@ -76,7 +79,7 @@ export function spanMs(text: string): number | undefined {
   return Number.isNaN(ms) ? undefined : Math.round(ms);
 }
 
-/** The words of a command line. undefined: it contains a specifier (%i), which only systemd can resolve. */
+/** Splits a command line into words. @returns undefined if it contains a specifier such as %i, which only systemd can resolve */
 export function wordsOf(line: string): string[] | undefined {
   const bare = line.replace(/^[@:+!|-]+/, "").trim();
   if (/%(?!%)/.test(bare.replaceAll("%%", ""))) return undefined;

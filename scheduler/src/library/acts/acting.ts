@@ -2,9 +2,9 @@ import type { Change, Why } from "../../base/change.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { Store } from "../../store/store.ts";
 
-/** The dependencies of the library's acts on the store. */
+/** The parts of this process that the library's operations on tasks and runs need. */
 export interface Acting {
-  /** The clock of the waiting callers. */
+  /** The clock by which callers wait and time out. */
   clock: Clock;
   open: () => Promise<{ store: Store }>;
   change: (why: Why) => Change;

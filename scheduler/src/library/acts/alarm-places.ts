@@ -4,11 +4,14 @@ import { alarmAdvice, alarmPlaces } from "../../settings/alarms/alarm-places.ts"
 import type { Settings } from "../../settings/settings.ts";
 import type { Store } from "../../store/store.ts";
 
-/** Logs, once at the start, if no process that leads has channels for alarms, so that nobody would be told of a failure. */
+/**
+ * Logs, once at the start, if alarms cannot be sent: no process that may lead has alarm channels, or only some of these processes have
+ * them. Only the leader sends alarms.
+ */
 export async function tellAlarmPlaces(store: Store, settings: Settings, log: Log): Promise<void> {
   const { scheduler, observer, alarms } = settings;
   const leads = scheduler && !observer;
-  // A worker without channels says nothing of the cluster's; a process that leads with channels needs no look.
+  // No query is needed: a worker without channels changes nothing, and a process that may lead and has channels needs no warning.
   if (leads === (alarms !== null)) return;
   try {
     const { kind, nodes } = alarmPlaces((await store.sessions.members()).members);

@@ -16,7 +16,7 @@ export interface NodesOptions extends Acting {
 
 const lookMs = 500;
 
-/** The processes of the cluster, by their names. */
+/** Lists, drains and resumes the processes of the cluster, which are identified by their names. */
 export class Nodes {
   readonly #options: NodesOptions;
 
@@ -24,22 +24,23 @@ export class Nodes {
     this.#options = options;
   }
 
-  /** The present members of the cluster. */
+  /** Returns the live members of the cluster. */
   async list(): Promise<Member[]> {
     const { store } = await this.#options.open();
     return (await store.sessions.members()).members;
   }
 
-  /** The nodes that are drained, ordered by name. */
+  /** Returns the drained nodes, ordered by name. */
   async drained(): Promise<DrainedNode[]> {
     const { store } = await this.#options.open();
     return store.drains.list();
   }
 
   /**
-   * Gives the node no more runs, and waits until its present runs have ended. It stays drained, also after a restart under its name, until
-   * `resume`. @param node default: this process
-   * @throws NODE_UNKNOWN; RESULT_TIMEOUT: it stays drained and still has runs; the signal's reason
+   * Stops assigning runs to the node and waits until its present runs have ended. The node stays drained until `resume`, even if a process
+   * with its name starts again.
+   * @param node default: this process
+   * @throws NODE_UNKNOWN; RESULT_TIMEOUT if the node still has runs (it stays drained); the signal's reason
    */
   async drain(node = this.#options.own(), { timeout, signal, ...why }: DrainOptions = {}): Promise<void> {
     const { clock } = this.#options;
@@ -47,7 +48,7 @@ export class Nodes {
     const { store } = await this.#options.open();
     await store.drains.drain(node, this.#options.change(why));
     for (;;) {
-      // Also waits before the first read, because a claim that was under way at the drain may still give the node runs.
+      // Waits before the first query too, because a claim that was in progress when the drain began may still give runs to the node.
       await pause(clock, lookMs);
       signal?.throwIfAborted();
       const holds = (await store.drains.list()).find((one) => one.node === node);
@@ -56,7 +57,12 @@ export class Nodes {
     }
   }
 
-  /** Gives the node runs again. @param node default: this process @returns false: it was not drained @throws NODE_UNKNOWN */
+  /**
+   * Ends a drain, so that the node gets runs again.
+   * @param node default: this process
+   * @returns false if the node was not drained
+   * @throws NODE_UNKNOWN
+   */
   async resume(node = this.#options.own(), why: Why = {}): Promise<boolean> {
     const { store } = await this.#options.open();
     return (await store.drains.resume(node, this.#options.change(why))).changed;

@@ -5,23 +5,23 @@ import { cron, every, type ScheduleSpec } from "../../schedule/schedule.ts";
 import type { TaskOptions } from "../../task/task.ts";
 import type { DefineTask, Task } from "../task-handle.ts";
 
-/** A task's options other than its schedule, and the task's name; default: the name of its function. */
+/** The task's options without a schedule. `name` defaults to the name of the handler function. */
 export type OneLinerOptions = Omit<TaskOptions, "schedule"> & { name?: string };
 
-/** Defines a task with just its schedule and its function. @throws TASK_INVALID, and the errors of the schedule's own check */
+/** Defines a task from a schedule and a function. @throws TASK_INVALID, and the errors of the schedule's own check */
 export type OneLiner<When, More = unknown> = <Result>(
   when: When,
   handler: Handler<undefined, Result>,
   options?: OneLinerOptions & More,
 ) => Task<undefined, Result>;
 
-/** `tower.every("10s", poll)` and `tower.cron("0 9 * * MON-FRI", digest, { zone: "Europe/Berlin" })`. */
+/** Examples: `tower.every("10s", poll)` and `tower.cron("0 9 * * MON-FRI", digest, { zone: "Europe/Berlin" })`. */
 export interface OneLiners {
   readonly every: OneLiner<Duration>;
   readonly cron: OneLiner<string, { zone?: string }>;
 }
 
-/** Minifiers make names of one or two letters, which differ with each build, so shorter names are refused. */
+/** The minimum length of a function's name that is used as a task name. Minifiers create shorter names, which change with each build. */
 const shortestName = 3;
 
 export const oneLiners = (define: DefineTask): OneLiners => ({
@@ -30,7 +30,7 @@ export const oneLiners = (define: DefineTask): OneLiners => ({
     defined(define, cron(expression, zone === undefined ? {} : { zone }), handler, options),
 });
 
-/** The name identifies the task in the cluster, so it must be the same in each process and after each build. */
+/** Defines a task named after its function. The name identifies the task in the cluster, so it must be equal in every process and build. */
 function defined<Result>(
   define: DefineTask,
   schedule: ScheduleSpec,

@@ -10,28 +10,28 @@ import { timeOf } from "../runs.ts";
 import type { Acting } from "./acting.ts";
 import { type PauseOptions, pauseChange } from "./pause.ts";
 
-/** The tasks or runs that an operation acts on. All given fields must match. */
+/** Selects the tasks or runs that an operation acts on. All given fields must match. */
 export interface OperationTarget extends Omit<OperationFilter, "sinceMs" | "untilMs"> {
-  /** Only live runs due, and ended runs that ended, at or after this time. */
+  /** Only live runs that are due at or after this time, and ended runs that ended at or after it. */
   since?: Date;
-  /** Only live runs due, and ended runs that ended, before this time. */
+  /** Only live runs that are due before this time, and ended runs that ended before it. */
   until?: Date;
 }
 
 export interface BeginOperation extends Why {
-  /** For a pause: when it ends automatically. Default: only when the tasks are resumed. */
+  /** For a pause: the time at which it ends automatically. By default, it ends only when the tasks are resumed. */
   pauseUntil?: PauseOptions["until"];
-  /** Only for a backfill. */
+  /** The time range of a backfill; not permitted for other kinds of operation. */
   range?: BackfillRange;
-  /** Two calls with the same token begin one operation. Default: a random token. */
+  /** Makes the call idempotent: two calls with the same token begin only one operation. Default: a random token. */
   token?: string;
 }
 
 const lookMs = 100;
 
 /**
- * Acts on all tasks, runs or dead letters that match. Scheduler processes carry operations out, and each caller that waits for an operation
- * executes some of its steps, so that it ends even if no scheduler runs.
+ * Bulk operations on all tasks, runs or dead letters that match a filter. Scheduler processes execute the operations in steps. A caller
+ * that waits for an operation executes some of the steps itself, so that the operation completes even if no scheduler process runs.
  */
 export class Operations {
   readonly #options: Acting;
@@ -40,10 +40,7 @@ export class Operations {
     this.#options = options;
   }
 
-  /**
-   * Begins an operation. `{ all: true }` means everything.
-   * @throws FILTER_EMPTY, OPTION_INVALID, TASK_UNKNOWN, STORE_…
-   */
+  /** Begins an operation. The filter `{ all: true }` selects everything. @throws FILTER_EMPTY, OPTION_INVALID, TASK_UNKNOWN, STORE_… */
   async begin(kind: OperationKind, target: OperationTarget, options: BeginOperation = {}): Promise<Operation> {
     checkNames("an operation", options, ["pauseUntil", "range", "token", "author", "reason"]);
     const { pauseUntil, range, token = randomUUID(), ...why } = options;
@@ -69,12 +66,12 @@ export class Operations {
     return new Operation(operationId, this.#options);
   }
 
-  /** An operation, whichever process began it. Its methods throw OPERATION_UNKNOWN if no operation has this number. */
+  /** Returns a handle for an operation that any process may have begun. The handle's methods throw OPERATION_UNKNOWN if there is none. */
   get(operationId: number): Operation {
     return new Operation(operationId, this.#options);
   }
 
-  /** The latest operations, the newest first; 50 by default. */
+  /** Returns the newest operations, newest first; 50 by default. */
   async list({ limit = 50 }: { limit?: number } = {}): Promise<OperationRecord[]> {
     const { store } = await this.#options.open();
     return store.operations.list(limit);
@@ -85,7 +82,7 @@ export class Operation {
   readonly operationId: number;
   readonly #options: Acting;
 
-  /** @internal `Operations` makes it. */
+  /** @internal Only `Operations` creates instances. */
   constructor(operationId: number, options: Acting) {
     this.operationId = operationId;
     this.#options = options;
@@ -98,8 +95,9 @@ export class Operation {
   }
 
   /**
-   * Waits until the operation is done, stopped or failed, and executes some of its steps meanwhile. @returns its figures
-   * @throws OPERATION_UNKNOWN; RESULT_TIMEOUT: the operation continues; the signal's reason
+   * Waits until the operation is done, stopped or failed, and meanwhile executes some of its steps.
+   * @returns the operation's record with its final counts
+   * @throws OPERATION_UNKNOWN; RESULT_TIMEOUT (the operation continues); the signal's reason
    */
   async result({ timeout, signal }: ResultOptions = {}): Promise<OperationRecord> {
     const { clock, change } = this.#options;
@@ -115,7 +113,7 @@ export class Operation {
     }
   }
 
-  /** Stops the operation before its next item. Completed items are not undone. @throws OPERATION_UNKNOWN, OPERATION_STATE */
+  /** Stops the operation before its next item; completed items are not undone. @throws OPERATION_UNKNOWN, OPERATION_STATE */
   async stop(why: Why = {}): Promise<OperationRecord["state"]> {
     const { store } = await this.#options.open();
     const { author, reason, nowMs } = this.#options.change(why);

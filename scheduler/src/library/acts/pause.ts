@@ -10,15 +10,15 @@ export interface PauseOptions extends Why {
 }
 
 export interface PauseResult {
-  /** Runs that had already started when they were recalled; they continue. */
+  /** Ids of runs that had already started before they could be held back; these runs continue. */
   started: number[];
-  /** Number of waiting runs that stay until the task is resumed. */
+  /** The number of waiting runs that are held back until the task is resumed. */
   held: number;
-  /** Number of due slots that are skipped. */
+  /** The number of due slots that are skipped because of the pause. */
   skipped: number;
 }
 
-/** @throws OPTION_INVALID */
+/** Adds the time at which a pause ends to a change. @throws OPTION_INVALID if `until` is not a time */
 export function pauseChange(change: Change, until: PauseOptions["until"]): PauseChange {
   if (until === undefined) return change;
   try {

@@ -4,13 +4,13 @@ import type { LiveState, Outcome } from "../../run/run.ts";
 import type { LogLine } from "../../run/run-record.ts";
 import { type Followed, isEnd } from "../../store/followed-run.ts";
 
-/** The events of a run, in order. Changes between two reads of the store, half a second apart, are reported as one. */
+/** An event of one run; events come in order. The store is polled every 500 ms, so several changes between two polls give one event. */
 export type RunEvent =
-  /** The state or the attempt of the run has changed; the first event has the initial values. */
+  /** The run's state or attempt number has changed. The first event contains the values at the start. */
   | { kind: "state"; state: LiveState; attempt: number }
   | { kind: "progress"; progress: Json }
   | { kind: "log"; line: LogLine }
-  /** The last event. */
+  /** The run has ended; no events follow. */
   | { kind: "ended"; outcome: Outcome; attempt: number; result: Json; error: Json };
 
 export async function* eventsOf(steps: AsyncIterable<Followed>): AsyncGenerator<RunEvent> {

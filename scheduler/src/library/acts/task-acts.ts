@@ -9,7 +9,7 @@ import { type PauseOptions, type PauseResult, pauseChange } from "./pause.ts";
 export type SaveOptions = Why & { expectedVersion?: number | null };
 export type Saved = { record: TaskRecord; changed: boolean };
 
-/** Acts on one task or group; the public methods of Carillon call these and document them. */
+/** Operations on one task or one group. The public methods of Carillon call these methods and document them. */
 export class TaskActs {
   readonly #options: Acting;
 

@@ -2,10 +2,12 @@ import type { Senders } from "../../engine/alarms/channels.ts";
 import { runCommand } from "../../executors/command/command.ts";
 import { channelPoster, noticePoster, pingCaller } from "../../executors/http/notice.ts";
 
-/** The variables that mark the run of a command task are there, and empty. */
+/** The values of the environment variables that describe a run. An alarm's program gets them empty, because it belongs to no run. */
 const noRun = { task: "", schedule: "", run: "", slot: "", fence: "" };
 
-/** The programs of alarms come from the process's own configuration, so they need no list of allowed programs. */
+/**
+ * Functions that send alarms. An alarm's program comes from this process's own configuration, so no list of allowed programs applies to it.
+ */
 export const alarmSenders: Senders = {
   webhook: noticePoster,
   post: channelPoster,

@@ -8,7 +8,7 @@ import type { ConsumerPlace, EventPlace, EventStore, StoredEvent } from "../../s
 import type { Codecs } from "../payloads/codecs.ts";
 import { type AnyHandler, eventOf } from "./event.ts";
 
-/** A consumer is forgotten if no process has served it for this long. */
+/** The store deletes a named consumer and its position after this time in which no process has served it. */
 export const consumerKeptMs = 7 * 86_400_000;
 const keepAgainMs = 60_000;
 const [firstPauseMs, longestPauseMs, storeAwayMs] = [1_000, 60_000, 1_000];
@@ -27,8 +27,8 @@ export interface ConsumerOf {
 }
 
 /**
- * Serves a named consumer until the signal aborts: waits for its lock, continues from its stored cursor, and advances the cursor after the
- * handler has returned. A process that served the consumer before and lost the lock can no longer advance the cursor. Never rejects.
+ * Delivers events to a named consumer until the signal aborts: waits for the consumer's lock, continues from its stored cursor, and
+ * advances the cursor after the handler has returned. A process that has lost the lock cannot advance the cursor any more. Never rejects.
  */
 export async function consume(consumer: ConsumerOf, signal: AbortSignal): Promise<void> {
   const { name, lock, events, clock, log } = consumer;
@@ -67,13 +67,16 @@ async function serve(consumer: ConsumerOf, { epoch, place: from }: ConsumerPlace
     for (const event of page.events)
       if (isMatch(filter, event) && !(await handled(consumer, event, { epoch, over }))) return;
     ({ place } = page);
-    // Advances the cursor even without matching events, so that the next process does not read them all again.
+    // Advances the cursor once a minute even if no events match, so that the next process does not read these events again.
     if (clock.monotonic() - keptMono > keepAgainMs && !(await keep(place))) return;
     if (page.whole) await pause(clock, pollMs, over);
   }
 }
 
-/** @returns false: this process no longer serves the consumer */
+/**
+ * Calls the handler with one event, again after each error, and advances the cursor.
+ * @returns false if this process no longer serves the consumer
+ */
 async function handled(
   { name, tx, handler, events, clock, now, log, codecs }: ConsumerOf,
   event: StoredEvent,
@@ -107,7 +110,7 @@ async function handled(
   return false;
 }
 
-/** Retries while the store is away: the handler has returned, and without the new cursor the event would be delivered twice. */
+/** Retries `move` while the store is unreachable. The handler has already returned, so a lost cursor would deliver the event twice. */
 async function moved(move: () => Promise<boolean>, clock: Clock, over: AbortSignal): Promise<boolean> {
   for (;;) {
     try {

@@ -6,17 +6,17 @@ import type { Codecs } from "../payloads/codecs.ts";
 interface OfRun {
   runId: number;
   task: string;
-  /** The number of the attempt that ended. */
+  /** The attempt's number, from 1. */
   attempt: number;
-  /** When the run or the attempt ended, by the store's clock. */
+  /** When the run or the attempt ended, in epoch ms of the store's clock. */
   atMs: number;
   slotMs: number | null;
   key: string | null;
-  /** The position after this event: pass it as `after` to continue from there. */
+  /** The position of this event. Pass it as `after` to receive only later events. */
   cursor: string;
 }
 
-/** The event of one type: a success has a result, all others have an error. */
+/** An event of one type. The event of a success has a result; all other events have an error. */
 export type ClusterEventOf<Type extends EventType> = Type extends "run.succeeded"
   ? OfRun & { type: Type; result: Json }
   : OfRun & { type: Type; error: Json };
@@ -24,7 +24,10 @@ export type ClusterEventOf<Type extends EventType> = Type extends "run.succeeded
 /** An event of a run anywhere in the cluster. */
 export type ClusterEvent = ClusterEventOf<EventType>;
 
-/** An event as its handlers get it: with its result decoded, where this process can. */
+/**
+ * Converts a stored event to the form that handlers receive. The result is decoded if this process has the codec's key, else left as
+ * stored.
+ */
 export async function eventOf(
   { xid: _, place, type, result, error, ...run }: StoredEvent,
   codecs: Pick<Codecs, "opened">,
@@ -34,15 +37,15 @@ export async function eventOf(
   return { ...told, type, error } as ClusterEvent;
 }
 
-/** Selects events. */
+/** Selects the events that are delivered. */
 export interface EventsOf {
   /** Only events of runs of this task. */
   task?: string;
   /** Only events of runs of the tasks in this namespace. */
   namespace?: string;
-  /** Begin after this cursor of an earlier event. Default: now. */
+  /** Begin after the event with this cursor. Default: begin with events from now on. */
   after?: string;
-  /** Once aborted, the events end. */
+  /** Aborting this signal ends the events. */
   signal?: AbortSignal;
 }
 
@@ -53,18 +56,18 @@ export interface EventsOptions extends EventsOf {
 
 export interface ConsumerOptions extends EventsOf {
   /**
-   * Stores the position under this name: one process of the cluster at a time handles the events, each at least once, whichever processes
-   * are killed. `after` is used only for a new name.
+   * Names a consumer whose position is stored. At any time one process of the cluster handles the consumer's events. Each event is handled
+   * at least once, even if processes are killed. `after` is used only if the name is new.
    */
   name: string;
-  /** Handle each event in a transaction on the store's database, which also stores the new position. */
+  /** True: the handler runs in a transaction on the store's database, which also stores the new position. */
   tx?: boolean;
 }
 
 export interface Handling {
-  /** Aborts when the events end, or when this process may no longer handle them. */
+  /** Aborts when the subscription ends, or when another process takes the consumer over. */
   signal: AbortSignal;
-  /** How often this process has tried to handle the event, from 1. */
+  /** The number of this process's attempts to handle the event, from 1. */
   attempt: number;
 }
 
@@ -75,7 +78,8 @@ type Handles<Type extends EventType, With = Handling> = (
 
 export interface OnEvent {
   /**
-   * Calls the handler with each event of this type in the cluster. Resolves once the subscription is complete: no later event is missed.
+   * Calls the handler with each event of this type in the whole cluster. Resolves once the subscription is active, so that no later event
+   * is missed.
    * @throws OPTION_INVALID, CURSOR_GONE, STOPPED, STORE_…
    */
   <Type extends EventType>(type: Type | readonly Type[], handler: Handles<Type>): Promise<EventListening>;
@@ -92,9 +96,9 @@ export interface OnEvent {
 }
 
 export interface EventListening extends AsyncDisposable {
-  /** Ends the subscription. Resolves when the handler has settled. */
+  /** Ends the subscription. Resolves once the running handler has returned or thrown. */
   close(): Promise<void>;
 }
 
-/** A handler of any event. */
+/** A handler for events of every type. */
 export type AnyHandler = (event: ClusterEvent, handling: Handling & { tx?: SqlClient }) => unknown;

@@ -21,7 +21,7 @@ import {
 } from "./event.ts";
 
 export interface EventsParts {
-  /** The clock of the waiting callers. */
+  /** The clock by which polls and pauses are timed. */
   clock: Clock;
   now: () => number;
   open: () => Promise<{ store: Store }>;
@@ -30,7 +30,7 @@ export interface EventsParts {
   codecs: Codecs;
 }
 
-/** Events of the runs in the whole cluster. */
+/** Subscriptions to the events of runs in the whole cluster. */
 export class Events {
   readonly #parts: EventsParts;
   readonly #closing = new AbortController();
@@ -74,7 +74,7 @@ export class Events {
     return this.#listens(ending, each());
   };
 
-  /** The events of the cluster, each at least once, until the signal aborts. @throws OPTION_INVALID, CURSOR_GONE, STOPPED, STORE_… */
+  /** Yields the cluster's events, each at least once, until the signal aborts. @throws OPTION_INVALID, CURSOR_GONE, STOPPED, STORE_… */
   async *each(options: EventsOptions = {}): AsyncGenerator<ClusterEvent> {
     checkNames("events", options, ["types", "task", "namespace", "after", "signal"]);
     const filter = filterOf(options);
@@ -85,13 +85,17 @@ export class Events {
     for await (const event of feed.follow(filter, from, this.#signal(options.signal))) yield eventOf(event, codecs);
   }
 
-  /** Forgets a named consumer and its position. @returns true if there was one @throws STORE_… */
+  /**
+   * Deletes a named consumer and its position.
+   * @returns true if the consumer existed
+   * @throws STORE_…
+   */
   async forget(name: string): Promise<boolean> {
     const { store } = await this.#parts.open();
     return store.events.forget(name);
   }
 
-  /** @internal Ends all events. Resolves when their handlers have settled. */
+  /** @internal Ends all subscriptions. Resolves once their running handlers have returned or thrown. */
   async close(): Promise<void> {
     this.#closing.abort();
     await Promise.all([...this.#listening].map((one) => one.close()));

@@ -1,4 +1,4 @@
-/** Posts the events of runs to the receivers of `webhooks`, as CloudEvents 1.0. */
+/** Posts events of runs to the receivers in the option `webhooks`, as CloudEvents 1.0. */
 import { isoTime } from "../../api/run-json.ts";
 import type { Clock } from "../../base/clock.ts";
 import { eventPoster } from "../../executors/http/event-poster.ts";
@@ -7,10 +7,10 @@ import { eventTypes } from "../../store/event-store.ts";
 import type { Store } from "../../store/store.ts";
 import type { ClusterEvent, OnEvent } from "./event.ts";
 
-/** The time that a receiver has for one event. */
+/** The time in ms within which a receiver must respond to one event. */
 const patienceMs = 30_000;
 
-/** The same id for each resend of the same event: a run's attempt ends once in each way. */
+/** Returns the event's id. An attempt of a run has at most one event of each type, so the id is the same each time the event is sent. */
 const idOf = ({ runId, attempt, type }: ClusterEvent): string => `${runId}-${attempt}-${type}`;
 
 export const cloudEvent = (event: ClusterEvent, source: string) => ({
@@ -32,8 +32,8 @@ export const cloudEvent = (event: ClusterEvent, source: string) => ({
 });
 
 /**
- * Begins to listen for each webhook, as a named consumer: one process of the cluster at a time posts its events, and the store keeps its
- * place.
+ * Subscribes each webhook as a named consumer, so that one process of the cluster at a time posts its events and the store holds its
+ * position.
  */
 export async function sendEvents(
   webhooks: Readonly<Record<string, EventWebhookOptions>>,

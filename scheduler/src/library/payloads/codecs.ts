@@ -14,19 +14,20 @@ import { nameOfSchedule } from "../../task/schedule-of.ts";
 import { withOwn } from "../../telemetry/tracing.ts";
 import { Outside } from "./outside.ts";
 
-/** The most runs that are tracked: beyond this number, the oldest runs that started here without being settled are dropped. */
+/** The maximum number of tracked runs. Beyond it, the oldest ones are dropped; they are runs that started here but were never settled. */
 const startedMost = 50_000;
 
 /**
- * Puts a codec, and a store of large payloads, between the program and the store or its server. Values from handlers and callers are
- * encoded after all checks and after secret values have been redacted; values for handlers and callers are decoded last.
+ * Encodes and decodes payloads and results between the program and the store or its server, by the configured codec and the store for large
+ * payloads. Values are encoded after they have been validated and their secrets redacted; they are decoded just before a handler or caller
+ * gets them.
  */
 export class Codecs {
   readonly #codec: PayloadCodec | null;
   readonly #outside: Outside;
   readonly #clock: Clock;
   readonly #log: Log;
-  /** The tasks of runs under way, by fence. */
+  /** The task names of runs in progress, by the fence of the run's claim. */
   readonly #started = new Map<number, string>();
   readonly #names = new Map<number, string>();
   readonly #handlers = new WeakMap<Handler, Handler>();
@@ -42,7 +43,11 @@ export class Codecs {
     return this.#codec !== null || !this.#outside.isNone;
   }
 
-  /** @param text JSON; null is returned unchanged @throws CODEC_FAILED, PAYLOAD_STORE_FAILED, PAYLOAD_TOO_LARGE */
+  /**
+   * Encodes a JSON text.
+   * @param text null is returned unchanged
+   * @throws CODEC_FAILED, PAYLOAD_STORE_FAILED, PAYLOAD_TOO_LARGE
+   */
   async encoded<Text extends string | null>(text: Text, task: string, what: string): Promise<Text> {
     if (text === null || !this.encodes) return text;
     const encoded = await this.#encode(text, task, what);
@@ -63,7 +68,7 @@ export class Codecs {
     return this.#outside.isNone ? (jsonText(kept, what) as string) : JSON.stringify(kept);
   }
 
-  /** @throws CODEC_FAILED, PAYLOAD_STORE_FAILED */
+  /** Decodes a value from the store; a value that is not encoded is returned unchanged. @throws CODEC_FAILED, PAYLOAD_STORE_FAILED */
   async decoded(stored: Json, task: string, what: string): Promise<Json> {
     const value = await this.#outside.get(stored, what);
     const text = encodedText(value);
@@ -78,12 +83,14 @@ export class Codecs {
     try {
       return JSON.parse(plain as string) as Json;
     } catch {
-      // The parser's own message would quote the decoded payload.
+      // The parser's own error is dropped, because its message would quote the decoded payload.
       throw failed(`${what} could not be decoded: decode gave no JSON`);
     }
   }
 
-  /** The run with payload and result decoded as far as this process can: a run can also be viewed without the key. */
+  /**
+   * Returns the run with its payload and result decoded, or unchanged where this process cannot decode them, for example without the key.
+   */
   async shown(run: RunRecord): Promise<RunRecord> {
     const [payload, result] = await Promise.all([
       this.opened(run.payload, run.task),
@@ -92,17 +99,17 @@ export class Codecs {
     return { ...run, payload, result };
   }
 
-  /** As `shown`, for each state of a run that is followed. */
+  /** Applies `shown` to each state of a run that a caller follows. */
   async *followed(steps: AsyncIterable<Followed>): AsyncGenerator<Followed> {
     for await (const step of steps) yield "run" in step ? { ...step, run: await this.shown(step.run) } : step;
   }
 
-  /** The value decoded; as the store has it where this process cannot decode it. */
+  /** Returns the decoded value, or the stored value if this process cannot decode it. */
   opened(value: Json, task: string): Promise<Json> {
     return this.decoded(value, task, "it").catch(() => value);
   }
 
-  /** Wraps a task's handler for the worker: it decodes payloads, or refuses encoded ones. */
+  /** Wraps a task's handler for the worker, so that payloads are decoded. Without a codec, the run fails if its payload is encoded. */
   handler(handler: Handler): Handler {
     const known = this.#handlers.get(handler);
     if (known) return known;
@@ -137,7 +144,7 @@ export class Codecs {
     return { ...onward, payload: await this.encoded(onward.payload, next, `run ${id}: the payload of the next run`) };
   }
 
-  /** Wraps a claim store so that results are encoded before they are stored. */
+  /** Wraps a claim store, so that results are encoded before they are stored. */
   around<Claims extends Pick<ClaimStore, "settle" | "settleIn">>(claims: Claims): Claims {
     if (!this.encodes) return claims;
     return withOwn(claims, {
@@ -162,7 +169,7 @@ export class Codecs {
         verdict: { ...verdict, result: await this.encoded(verdict.result, task, `run ${runId}: result`) },
       };
     } catch (error) {
-      // The work is done, and a result that cannot be kept does not undo it.
+      // The handler has succeeded, so the run still succeeds; only its result is dropped.
       this.#log.warn({ run: runId, error: messageOf(error) }, "a result was not kept, since it could not be encoded");
       return { ...settlement, verdict: { ...verdict, result: null } };
     }
@@ -196,7 +203,7 @@ export class Codecs {
   }
 }
 
-/** The task's name in the store: a run of one of the task's schedules belongs to that schedule. */
+/** Returns the task's name in the store. A run of one of the task's named schedules is stored under that schedule's name. */
 const taskOf = ({ task, schedule }: Run): string => (schedule === null ? task : nameOfSchedule(task, schedule));
 
 const failed = (what: string, cause?: unknown) =>

@@ -3,12 +3,12 @@ import { mkdir, open, readFile, rename } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { PayloadStore } from "../../settings/payload-store.ts";
 
-/** Stores payloads as files in a folder that all processes share, with a subfolder per day. */
+/** Stores payloads as files in a folder that all processes share, in one subfolder per day. */
 export const fsPayloads = (folder: string): PayloadStore => ({
   async put(key, text) {
     const path = join(folder, key);
     await mkdir(dirname(path), { recursive: true });
-    // Written under another name and renamed, so that no reader finds half a file.
+    // The text is written under a temporary name and then renamed, so that readers never see a part of it.
     const partial = `${path}.${randomUUID()}`;
     const file = await open(partial, "wx", 0o600);
     try {

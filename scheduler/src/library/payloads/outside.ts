@@ -4,7 +4,7 @@ import { type Json, jsonText } from "../../base/json.ts";
 import type { PayloadSettings } from "../../settings/payload-store.ts";
 import { storedField, storedKey } from "../../task/kinds/encoded.ts";
 
-/** Keeps large values outside the store; the store holds a reference in their place. */
+/** Stores large values outside the store. The store then holds a reference in place of the value. */
 export class Outside {
   readonly #payloads: PayloadSettings | null;
 
@@ -16,7 +16,11 @@ export class Outside {
     return this.#payloads === null;
   }
 
-  /** @param text JSON @returns the text, or a reference to it @throws PAYLOAD_STORE_FAILED */
+  /**
+   * Stores a JSON text outside the store if it is larger than the configured limit (`overBytes`).
+   * @returns the text itself, or the JSON text of a reference
+   * @throws PAYLOAD_STORE_FAILED
+   */
   async put(text: string, what: string, nowMs: number): Promise<string> {
     if (!this.#payloads || Buffer.byteLength(text) <= this.#payloads.overBytes) return text;
     const key = `${new Date(nowMs).toISOString().slice(0, 10)}/${randomUUID()}`;
@@ -28,7 +32,7 @@ export class Outside {
     return jsonText({ [storedField]: key }, what) as string;
   }
 
-  /** @throws PAYLOAD_STORE_FAILED */
+  /** Returns the value that a reference stands for; any other value is returned unchanged. @throws PAYLOAD_STORE_FAILED */
   async get(value: Json, what: string): Promise<Json> {
     const key = storedKey(value);
     if (key === undefined) return value;
@@ -43,7 +47,7 @@ export class Outside {
     try {
       return JSON.parse(text) as Json;
     } catch {
-      // The parser's own message would quote the payload.
+      // The parser's own error is dropped, because its message would quote the payload.
       throw failed(`${what} is no JSON outside the store: ${key}`);
     }
   }

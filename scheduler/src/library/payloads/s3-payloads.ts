@@ -11,13 +11,15 @@ export interface S3Credentials {
 
 export interface S3Options {
   bucket: string;
-  /** Default "us-east-1". */
+  /** Default: "us-east-1". */
   region?: string;
-  /** The endpoint for path-style addresses, such as "https://minio.example:9000"; default: Amazon's endpoint of the region. */
+  /**
+   * The service's URL, such as "https://minio.example:9000"; the bucket is added to its path. Default: Amazon's endpoint for the region.
+   */
   endpoint?: string;
   /** A prefix of each key, such as "carillon/". Default: none. */
   prefix?: string;
-  /** A function is called for each request, because credentials of a role are valid only for hours. */
+  /** Static credentials, or a function that is called for each request, because temporary credentials of a role expire within hours. */
   credentials: S3Credentials | (() => S3Credentials | Promise<S3Credentials>);
 }
 
@@ -26,8 +28,9 @@ const tries = 4;
 const shownLength = 300;
 
 /**
- * Payloads as objects of a bucket of Amazon S3, or of a store with its API, such as MinIO or R2. Requests are signed by AWS Signature
- * Version 4; those answered by 429 or 5xx are sent again, four times in all. @throws OPTION_INVALID
+ * Stores payloads as objects in a bucket of Amazon S3, or of a service with the same API, such as MinIO or R2. Requests are signed with AWS
+ * Signature Version 4. A request that gets status 429 or 5xx is sent up to four times in total.
+ * @throws OPTION_INVALID
  */
 export function s3Payloads(options: S3Options): PayloadStore {
   checkNames("s3Payloads", options, ["bucket", "region", "endpoint", "prefix", "credentials"]);
@@ -39,7 +42,7 @@ export function s3Payloads(options: S3Options): PayloadStore {
   if (!credentials)
     throw wrong("credentials", "there are no credentials", "Give { accessKeyId, secretAccessKey }, or a function.");
   const base = `${endpoint.replace(/\/$/, "")}/${encodeURIComponent(bucket)}/`;
-  /** Signing keys by day. */
+  /** The signing keys, one per day, which aws4fetch fills and reads. */
   const cache = new Map<string, ArrayBuffer>();
 
   const ask = async (method: "GET" | "PUT", key: string, body?: string): Promise<Response> => {
@@ -67,7 +70,7 @@ export function s3Payloads(options: S3Options): PayloadStore {
       const response = await ask("GET", key);
       if (response.ok) return response.text();
       const error = await refused("read", response);
-      // A missing object is null, but a missing bucket is an error.
+      // A missing object is reported as null; a missing bucket, which has the status 404 too, is reported as an error.
       if (response.status === 404 && !error.message.includes("NoSuchBucket")) return null;
       throw error;
     },

@@ -1,26 +1,29 @@
 import type { Duration } from "../../base/duration.ts";
 import type { Run } from "../handler.ts";
 
-/** `batch` of a task's options in code: its handler takes several runs at once. */
+/** The option `batch` of a task in code, whose handler receives several runs at once. */
 export interface BatchOptions {
-  /** The most runs of one call: 1 to 10,000. */
+  /** The maximum number of runs in one call, from 1 to 10,000. */
   size: number;
-  /** How long the first run waits for more runs; default "100ms", at most a minute. */
+  /** The time that the first run waits for more runs; default "100ms", at most a minute. */
   wait?: Duration;
 }
 
-/** One run of a batch. It can be ended alone, without effect on the other runs. */
+/** One run of a batch. The handler can end it before the other runs and with another outcome. */
 export interface BatchRun<Payload = unknown, Result = unknown> extends Run {
   readonly payload: Payload;
-  /** Ends this run now, as if a handler of its own had returned this value. The first call of `succeed` or `fail` for a run counts. */
+  /**
+   * Ends this run now with this result, as if a handler of its own had returned it. Only the first call of `succeed` or `fail` per run
+   * counts.
+   */
   succeed(result?: Result): void;
-  /** Ends this run's attempt now, as if a handler of its own had thrown this error. */
+  /** Fails this run's attempt now, as if a handler of its own had thrown this error. */
   fail(error: unknown): void;
 }
 
 /**
- * A return ends all runs that have not been ended singly, as successes with this value; a throw fails the attempt of each of them. Each run
- * has its own `signal`.
+ * A handler for several runs. When it returns, all runs that have not been ended singly succeed with the returned value; when it throws,
+ * the attempt of each of them fails. Each run has its own `signal`.
  */
 export type BatchHandler<Payload = unknown, Result = unknown> = (
   runs: BatchRun<Payload, Result>[],

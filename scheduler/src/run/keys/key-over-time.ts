@@ -1,13 +1,13 @@
 import { type Duration, parseDuration } from "../../base/duration.ts";
 import { CarillonError } from "../../base/errors.ts";
 
-/** The enqueue options that define what a key means over time. */
+/** Enqueue options that let a key have an effect over a period of time. */
 export interface KeyOverTime {
-  /** For this long from now, another enqueue of the key with this option returns this run, even if the run has ended. */
+  /** For this time from now, another enqueue with the same key and this option returns this run, even if the run has ended. */
   uniqueFor?: Duration;
   /**
-   * With `ifKeyTaken: "replace"` or "again": however often the run is replaced, it is due no later than this long after the first enqueue
-   * that it stands for.
+   * With `ifKeyTaken: "replace"` or "again": a limit to repeated replacement. The run is due no later than this time after the first of the
+   * enqueues that replaced each other.
    */
   maxWait?: Duration;
 }
@@ -17,13 +17,13 @@ interface Given extends KeyOverTime {
   ifKeyTaken?: string | undefined;
 }
 
-/** The parts of a write that these options produce. */
+/** The fields that these options add to an enqueue write. */
 export interface KeyWrite {
   uniqueForMs?: number;
   maxWaitMs?: number;
 }
 
-/** @throws OPTION_INVALID, DURATION_INVALID */
+/** Validates these options and converts them to fields of an enqueue write. @throws OPTION_INVALID, DURATION_INVALID */
 export function keyOverTime({ uniqueFor, maxWait, key, ifKeyTaken }: Given): KeyWrite {
   const replaces = ifKeyTaken === "replace" || ifKeyTaken === "again";
   if (uniqueFor !== undefined && key === undefined) throw wrong("uniqueFor", "needs a key", "Give `key` too.");
@@ -48,6 +48,6 @@ export function keyOverTime({ uniqueFor, maxWait, key, ifKeyTaken }: Given): Key
 const wrong = (path: string, what: string, hint: string) =>
   new CarillonError("OPTION_INVALID", `${path} ${what}`, { hint, path });
 
-/** Whether a write needs a transaction of its own. */
+/** True if a write must be enqueued in a transaction of its own. */
 export const isAlone = ({ replaces, uniqueForMs }: { replaces?: boolean; uniqueForMs?: number }): boolean =>
   replaces === true || uniqueForMs !== undefined;

@@ -1,12 +1,12 @@
-/** Parses the lines of an iCalendar file (RFC 5545, section 3.1) into components; each line keeps its number for error messages. */
+/** Parses the lines of an iCalendar file (RFC 5545, section 3.1) into components. Properties keep their line numbers for error messages. */
 import { CarillonError } from "../../base/errors.ts";
 
 export interface Property {
-  /** In capitals; the names of parameters are in capitals too. */
+  /** The name in capitals; the names of parameters are in capitals too. */
   name: string;
   parameters: ReadonlyMap<string, string>;
   value: string;
-  /** Counted from 1. */
+  /** The line number, from 1. */
   line: number;
 }
 
@@ -23,7 +23,7 @@ export const invalid = (what: string, hint: string): CarillonError =>
 export const wrong = ({ line, name }: Pick<Property, "line" | "name">, what: string, hint: string): CarillonError =>
   invalid(`line ${line}, ${name}: ${what}`, hint);
 
-/** @returns the calendars of the file @throws CALENDAR_INVALID */
+/** @returns the calendars (VCALENDAR) in the file @throws CALENDAR_INVALID */
 export function calendarsOf(text: string): Component[] {
   const file: Component = { name: "", line: 0, properties: [], components: [] };
   const open = [file];
@@ -57,7 +57,7 @@ function* propertiesOf(text: string): Generator<Property> {
   for (let at = 0; at < lines.length; ) {
     const line = at + 1;
     let whole = lines[at++] as string;
-    // A line that begins with white space continues the line before.
+    // A line that begins with white space continues the previous line.
     while (/^[ \t]/.test(lines[at] ?? "")) whole += (lines[at++] as string).slice(1);
     if (whole.trim() !== "") yield propertyOf(whole, line);
   }
@@ -66,7 +66,7 @@ function* propertiesOf(text: string): Generator<Property> {
 const parameter = /;([\w-]+)=((?:"[^"]*"|[^";:,]*)(?:,(?:"[^"]*"|[^";:,]*))*)/y;
 
 function propertyOf(given: string, line: number): Property {
-  // Outlook writes TZID=(UTC+01:00) Amsterdam, Berlin: a value with a colon and without quotes.
+  // Outlook writes TZID=(UTC+01:00) Amsterdam, Berlin, a value that contains a colon but is not quoted. Quotes are added here.
   const text = given.replace(/(;TZID=)(\((?:UTC|GMT)[^)"]*\)[^";]*?)(?=:\d|;)/i, '$1"$2"');
   const name = /^[\w-]+/.exec(text)?.[0] ?? "";
   const parameters = new Map<string, string>();
@@ -90,7 +90,7 @@ const noProperty = (line: number, text: string) =>
         "A line that goes on with the one before it begins with a space.",
       );
 
-/** @returns undefined: the component has no such property @throws CALENDAR_INVALID if it has several */
+/** Returns the component's property with this name; undefined if it has none. @throws CALENDAR_INVALID if it has several */
 export function single(component: Component, name: string): Property | undefined {
   const [first, second] = component.properties.filter((one) => one.name === name);
   if (second) throw wrong(second, `is there twice, in line ${first?.line} too`, "Leave one of the two out.");

@@ -1,4 +1,4 @@
-/** Reads one VEVENT: its start, its length, and the parts of its recurrence. */
+/** Reads one VEVENT: its start, its duration, and the parts of its recurrence. */
 import { limits } from "../../base/limits.ts";
 import type { Offsets } from "../calendar.ts";
 import { dayMs } from "../local-times.ts";
@@ -22,26 +22,29 @@ export interface IcsEvent {
   uid: string;
   sequence: number;
   isCancelled: boolean;
-  /** The event's name; "": it has no name. */
+  /** The event's title (SUMMARY); "" if it has none. */
   summary: string;
-  /** For an event that replaces an occurrence of a recurring event: the replaced occurrence. */
+  /**
+   * For an event that replaces an occurrence of a recurring event: which occurrence it replaces, and whether it replaces all later ones
+   * too.
+   */
   occurrence: { key: string; moment: Moment; andLater: boolean } | null;
-  /** null: the event is cancelled and needs no start. */
+  /** null if the event is cancelled and has no start. */
   start: Moment | null;
   startLine: number;
-  /** The clock of the event's start; its local times are times on this clock. */
+  /** The zone in which the event's local times are given: the zone of its start. */
   clock: Offsets;
   home: Offsets;
   lengthMs: number;
   rules: RuleLine[];
   exceptRules: RuleLine[];
-  /** Additional local times of the event, each with its own length. */
+  /** Additional local times of the event (RDATE), each with its own duration. */
   added: { ms: number; lengthMs: number }[];
   left: Moment[];
 }
 
 const longestSummary = 200;
-/** The longest duration of one occurrence. */
+/** The maximum duration of one occurrence, in days. */
 const longestDays = 3_660;
 const tooOften = ["SECONDLY", "MINUTELY", "HOURLY"];
 
@@ -101,12 +104,12 @@ export function readEvent(component: Component, { zones, utc, tell }: Clocks): I
   return event;
 }
 
-/** The moment as a local time on the event's clock; in a series of whole days, the date. */
+/** Converts a moment to a local time of the event; in a series of whole days, to its date. */
 export function inSeries({ start, clock, home }: IcsEvent, moment: Moment): number {
   return start?.kind === "day" ? dateOf(moment, home) : onClock(moment, clock);
 }
 
-/** Converts a value of the type TEXT (RFC 5545, section 3.3.11) to one line of plain text. */
+/** Converts a value of the type TEXT (RFC 5545, section 3.3.11) to a single line of plain text. */
 const plainText = (value: string): string =>
   value
     .replace(/\\(.)/g, (_, escaped: string) => (/n/i.test(escaped) ? " " : escaped))
@@ -138,7 +141,7 @@ function eventLength(
 function periodLength(property: Property, { end, lengthMs, ms }: Period, event: IcsEvent): number {
   if (lengthMs !== null) return checkedLength(property, lengthMs);
   if (end === null) return event.lengthMs;
-  // Both times are on the same clock, or both are in UTC.
+  // `end.ms` and `ms` are comparable here: both are local times in the same zone, or both are instants.
   return checkedLength(property, end.ms - ms);
 }
 
@@ -154,10 +157,10 @@ function checkedLength(property: Property, lengthMs: number): number {
   return lengthMs;
 }
 
-/** Returns null for a rule of another kind of calendar, which is not supported and is reported. */
+/** Returns null and adds a notice for a rule of another calendar system, which is not supported. */
 function ruleOf(property: Property, tell: Clocks["tell"]): RuleLine | null {
   const { name, line } = property;
-  // Removes the calendar and the behaviour that are the defaults anyway (RFC 7529).
+  // Removes RSCALE and SKIP (RFC 7529) where they state the defaults.
   const value = property.value
     .split(";")
     .filter((part) => !/^\s*(?:RSCALE=GREGORIAN|SKIP=OMIT)\s*$/i.test(part))

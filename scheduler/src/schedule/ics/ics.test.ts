@@ -13,7 +13,7 @@ const file = (...events: string[]) =>
     "END:VCALENDAR",
   ].join("\r\n");
 const days = (...events: string[]) => holidaysOfIcs(file(...events), window);
-/** Returns the notices about parts that are not supported, with their lines; the first line of an event is line 4. */
+/** Returns the notices about unsupported parts, each with its line. The first line of the first event is line 4. */
 const notices = (...events: string[]) =>
   readIcs(file(...events), window).notices.map(({ line, message }) => `${line}: ${message}`);
 const daily = "DTSTART;VALUE=DATE:20260105\nRRULE:FREQ=DAILY;COUNT=3";
@@ -28,7 +28,7 @@ describe("holidays of an ICS file", () => {
     ]);
     expect(days("DTSTART;VALUE=DATE:20261224\nDURATION:P2D")).toEqual(["2026-12-24", "2026-12-25"]);
     expect(days("DTSTART:20261224T220000\nDTEND:20261225T000000")).toEqual(["2026-12-24"]);
-    // 23:30 UTC is the next day in Berlin.
+    // 23:30 UTC on 24 December is 25 December in Berlin.
     expect(days("DTSTART:20261224T233000Z")).toEqual(["2026-12-25"]);
   });
 
@@ -127,7 +127,7 @@ describe("holidays of an ICS file", () => {
   });
 
   describe("of a series of whole days", () => {
-    // Exchange and Google write midnight in their user's zone as a UTC time: here 6 January in Berlin.
+    // Exchange and Google write midnight in the user's zone as a UTC time. These values mean 6 January in Berlin.
     it.each([
       "EXDATE:20260105T230000Z",
       "EXDATE;TZID=Europe/Berlin:20260106T000000",
@@ -153,13 +153,13 @@ describe("holidays of an ICS file", () => {
       const text = file(`DTSTART;VALUE=DATE:20260105\nRRULE:FREQ=DAILY;${until}`);
       const named = text.replace("VERSION:2.0", `VERSION:2.0\r\nX-WR-TIMEZONE:${zone}`);
       expect(holidaysOfIcs(named, window)).toEqual(["2026-01-05", "2026-01-06"]);
-      // A file that does not name its zone is read in the calendar's zone.
+      // Times of a file that names no zone are read in the calendar's zone.
       expect(holidaysOfIcs(text, { ...window, zone })).toEqual(["2026-01-05", "2026-01-06"]);
     });
   });
 
   it("compare instants and times of zones with the clock of the event", () => {
-    // 19:00 in New York is midnight UTC, so UNTIL and EXDATE refer to the evening before.
+    // 19:00 in New York is midnight UTC of the next day, so these values of UNTIL and EXDATE refer to the evening before.
     const evening = (rest: string) => days(`DTSTART;TZID=Eastern Standard Time:20260105T190000\n${rest}`);
     expect(evening("RRULE:FREQ=DAILY;UNTIL=20260107T000000Z")).toEqual(["2026-01-05", "2026-01-06"]);
     expect(evening("RRULE:FREQ=DAILY;COUNT=3\nEXDATE:20260107T000000Z")).toEqual(["2026-01-05", "2026-01-07"]);
@@ -244,7 +244,7 @@ describe("holidays of an ICS file", () => {
     expect(days(version(0, 5), version(1, 5, "\nSTATUS:CANCELLED"), "UID:b\nDTSTART:20260108")).toEqual(["2026-01-08"]);
     const moved = (sequence: number, day: number) => `${version(sequence, day)}\nRECURRENCE-ID;VALUE=DATE:20260106`;
     expect(days(`UID:a\n${daily}`, moved(1, 8), moved(2, 9))).toEqual(["2026-01-05", "2026-01-07", "2026-01-09"]);
-    // Without a UID, or with the same UID for all, each event counts separately.
+    // All events without a UID are read, and so are all events with the same UID and the same SEQUENCE.
     expect(days("DTSTART:20260105", "SEQUENCE:1\nDTSTART:20260106")).toHaveLength(2);
     expect(days("UID:all\nDTSTART:20260105", "UID:all\nDTSTART:20260106")).toHaveLength(2);
     expect(() => days("SEQUENCE:one\nDTSTART:20260105")).toThrowError(/line 4, SEQUENCE: "one"/);
@@ -258,7 +258,7 @@ describe("holidays of an ICS file", () => {
       ...["2026-01-05", "2026-01-12", "2026-01-20", "2026-01-21"],
       ...["2026-01-27", "2026-01-28", "2026-02-03", "2026-02-04"],
     ]);
-    // RECURRENCE-ID names a single occurrence by its original date, also after a change of the series.
+    // RECURRENCE-ID names one occurrence by its original date, even after a change to the series.
     const single = "UID:a\nRECURRENCE-ID:20260126\nDTSTART:20260301";
     expect(days(series, moved, single, later("20260202", "STATUS:CANCELLED"))).toEqual([
       ...["2026-01-05", "2026-01-12", "2026-01-20", "2026-01-21", "2026-03-01"],
@@ -279,7 +279,7 @@ describe("holidays of an ICS file", () => {
       "2026-12-28",
       "2032-12-27",
     ]);
-    // An event of whole days has no times of day, so BYHOUR is ignored.
+    // An event for whole days has no times of day, so BYHOUR is ignored.
     expect(days("DTSTART:20260105\nRRULE:FREQ=DAILY;BYHOUR=9,17;COUNT=2\nEXDATE:20260106")).toEqual(["2026-01-05"]);
   });
 

@@ -1,6 +1,6 @@
 /**
- * Reads holidays from an iCalendar file (RFC 5545): the days within a window that its events touch. The engine of the schedule kind `rrule`
- * computes the recurrence rules. See docs/calendar-files.md.
+ * Reads holidays from an iCalendar file (RFC 5545): the days within a window on which its events take place. The code of the schedule kind
+ * `rrule` computes recurrence rules. See docs/calendar-files.md.
  */
 import { CutOff, cutOffAfter } from "../../base/cut-off.ts";
 import { limits } from "../../base/limits.ts";
@@ -12,20 +12,20 @@ import { seriesTimes } from "./series.ts";
 import { IcsZones } from "./zones.ts";
 
 export interface IcsWindow {
-  /** Days since 1970-01-01, both included. */
+  /** The first and last day of the window, as days since 1970-01-01; both are included. */
   fromDay: number;
   toDay: number;
-  /** The zone that decides which days an event touches if the event is not for whole days. */
+  /** The zone in which an event with a UTC time is assigned to a day. */
   zone: string;
 }
 
-/** The window begins a year ago, which is kept for backfills, and ends `years` ahead. @param zone see IcsWindow */
+/** Returns a window from 366 days ago, which backfills may need, to `years` years ahead. @param zone see IcsWindow */
 export function icsWindow(nowMs: number, zone: string, years = 10): IcsWindow {
   const today = Math.floor(nowMs / dayMs);
   return { fromDay: today - 366, toDay: today + Math.ceil(years * 365.25), zone };
 }
 
-/** A part of the file that is not applied as intended. */
+/** A notice about a part of the file that was ignored or changed. */
 export interface IcsNotice {
   line: number;
   message: string;
@@ -34,23 +34,24 @@ export interface IcsNotice {
 export interface IcsDays {
   /** Dates such as 2026-12-25, ascending. */
   days: string[];
-  /** The names of the days in the file, by day; the days of unnamed events are missing. */
+  /** The titles of the days in the file, by date. Days of events without a title are left out. */
   names: Map<string, string>;
   notices: IcsNotice[];
 }
 
-/** The most notices per file; the last one gives the number of those left out. */
+/** The maximum number of notices per file. Beyond it, one more notice gives the number of those left out. */
 const mostNotices = 200;
 
 /**
- * @param isStrict refuses a file if one of its parts is not applied
- * @throws CALENDAR_INVALID for a file that is not a calendar, and for a file that would take too long to compute
+ * Reads the holidays of an iCalendar file.
+ * @param isStrict true: a notice about an unsupported part is thrown as an error
+ * @throws CALENDAR_INVALID for a file that is not a calendar, that is too large, or that would take too long to compute
  */
 export function readIcs(text: string, window: IcsWindow, isStrict = false): IcsDays {
   if (Buffer.byteLength(text) > limits.icsBytes)
     throw invalid(`the file is larger than ${limits.icsBytes} bytes`, "Leave out what is long past.");
   try {
-    // Some rules take long to compute, and a file may have thousands of them.
+    // The computation has a time limit, because some rules are slow to compute and a file may contain thousands of them.
     const { days, names, notices } = cutOffAfter(limits.icsMs, () => daysOf(text, window));
     const [first, ...more] = notices;
     if (isStrict && first)
@@ -105,7 +106,7 @@ function daysOf(text: string, { fromDay, toDay, zone: zoneText }: IcsWindow): Ic
   return { days: [...days].sort((a, b) => a - b).map(dayText), names, notices };
 }
 
-/** The day of an event: its date as written, if it has its own zone or none; a UTC instant is converted to the calendar's zone. */
+/** Returns the day of an event. A local time keeps its date as written; a UTC time is converted to the calendar's zone. */
 const dayOf = ({ start }: IcsEvent, ms: number, zone: Zone): number =>
   start?.kind === "instant" ? localDayOf(zone, ms) : Math.floor(ms / dayMs);
 
@@ -123,11 +124,11 @@ function eventsOf(calendar: Component, zone: Zone, tell: (line: number, message:
 
 interface Counted {
   event: IcsEvent;
-  /** The events that replace single occurrences of this event. */
+  /** Events that replace single occurrences of this event. */
   replaced: IcsEvent[];
 }
 
-/** Selects the version of each event with the highest SEQUENCE. Events without UID have one version. */
+/** Selects the version with the highest SEQUENCE of each event and leaves out cancelled events. All events without a UID are selected. */
 function latest(events: IcsEvent[]): Counted[] {
   const highest = new Map<string, number>();
   const keyOf = ({ uid, occurrence }: IcsEvent) => JSON.stringify([uid, occurrence?.key ?? null]);

@@ -1,4 +1,4 @@
-/** Computes the occurrences of an event: its start, its rules and added times, without those that are excluded or replaced. */
+/** Computes the occurrences of an event: its start, its rules and its additional times, without excluded and replaced occurrences. */
 import { dayMs, type LocalTimes } from "../local-times.ts";
 import type { Rule } from "../rrule/rule.ts";
 import { ruleTimes } from "../rrule/rule-times.ts";
@@ -12,8 +12,9 @@ export interface OccurrenceDays {
 }
 
 /**
- * @param replaced events whose own days are counted separately
- * @param dayOf the day of a local time on the event's clock
+ * Yields the first and last day of each occurrence in the window.
+ * @param replaced events that replace occurrences of this event and whose own days are counted separately
+ * @param dayOf returns the day of a local time of the event
  * @throws CALENDAR_INVALID for a rule that never matches
  */
 export function* seriesTimes(
@@ -32,7 +33,7 @@ export function* seriesTimes(
   const isLeft = (local: number) =>
     left.has(local) || leftDays.has(dayOf(local)) || except.some((times) => times.nextLocal(local) === local);
   const changes = laterChanges(event, replaced);
-  /** The days of one occurrence; empty if it is excluded or cancelled. */
+  /** Returns the days of one occurrence; an empty list if it is excluded or cancelled. */
   const daysAt = (local: number, lengthMs: number): OccurrenceDays[] => {
     if (isLeft(local)) return [];
     const change = changes.find(({ from }) => local >= from);
@@ -40,12 +41,12 @@ export function* seriesTimes(
     const [at, length] = change ? [local + change.shiftMs, change.lengthMs] : [local, lengthMs];
     return [{ first: dayOf(at), last: dayOf(at + Math.max(0, length - 1000)) }];
   };
-  // RFC 5545 leaves open whether a start that does not match its own rule counts; here it does not count, as in a schedule.
+  // RFC 5545 does not define whether a start that does not match the event's own rule is an occurrence. Here it is not, as in schedules.
   if (rules.length === 0) yield* daysAt(start.ms, event.lengthMs);
   else if (!rules.some((times) => times.nextLocal(start.ms) === start.ms))
     tell(event.startLine, "DTSTART is not one of the days of its RRULE, and does not count");
   for (const { ms, lengthMs } of event.added) yield* daysAt(ms, lengthMs);
-  // The search covers an extra day on either side, because the event's clock may differ by up to a day from the window's.
+  // Begins and ends a day outside the window, because local times in the event's zone may differ by up to a day from the window's zone.
   const longest = Math.max(...[event, ...changes].map(({ lengthMs }) => lengthMs));
   const shifts = [0, ...changes.map(({ shiftMs }) => shiftMs)];
   const fromMs = (fromDay - 1) * dayMs - longest - Math.max(...shifts);
@@ -55,7 +56,7 @@ export function* seriesTimes(
       yield* daysAt(at, event.lengthMs);
 }
 
-/** Changes that apply to an occurrence and all later ones, the latest change first. */
+/** Returns the changes that apply to an occurrence and all later ones (RANGE=THISANDFUTURE), latest first. */
 function laterChanges(event: IcsEvent, replaced: readonly IcsEvent[]) {
   return replaced
     .flatMap(({ occurrence, start, lengthMs, isCancelled }) => {
@@ -70,7 +71,7 @@ function timesOf({ rule: given, property }: RuleLine, event: IcsEvent): LocalTim
   const start = event.start as Moment;
   const rule: Rule = {
     ...given,
-    // A date has no time of day (RFC 5545, section 3.3.10), so parts about times are ignored.
+    // An event for whole days has no time of day (RFC 5545, section 3.3.10), so the rule's parts about times are ignored.
     ...(start.kind === "day" ? { hours: null, minutes: null, seconds: null } : {}),
     until: given.until && untilOf({ ...given.until, zone: null }, event),
   };
@@ -79,7 +80,7 @@ function timesOf({ rule: given, property }: RuleLine, event: IcsEvent): LocalTim
   return ruleTimes(rule, start.ms);
 }
 
-/** UNTIL as a local time on the event's clock. A date covers the whole day. */
+/** Converts UNTIL to a local time of the event. An UNTIL that is only a date includes the whole day. */
 function untilOf(until: Moment, event: IcsEvent): Rule["until"] {
   if (event.start?.kind !== "day" && until.kind === "day") return { kind: "day", ms: until.ms };
   return { kind: event.start?.kind === "day" ? "day" : "local", ms: inSeries(event, until) };

@@ -1,4 +1,7 @@
-/** The names that Windows, Exchange and Outlook give to time zones: the rows of territory 001 of CLDR, supplemental/windowsZones.xml. */
+/**
+ * The time zone names of Windows, Exchange and Outlook with the corresponding IANA zones: the rows for territory 001 in CLDR's
+ * supplemental/windowsZones.xml.
+ */
 export const windowsZones: { readonly [name: string]: string } = {
   "Afghanistan Standard Time": "Asia/Kabul",
   "Alaskan Standard Time": "America/Anchorage",

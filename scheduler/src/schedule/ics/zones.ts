@@ -1,4 +1,4 @@
-/** The zones that a file's TZID parameters name: zones of the IANA database, of Windows, or defined in the file by a VTIMEZONE. */
+/** Finds the zone that a TZID parameter names: a zone of the IANA database, a Windows zone, or one that the file defines by a VTIMEZONE. */
 import { isCarillonError } from "../../base/errors.ts";
 import type { Offsets } from "../calendar.ts";
 import { parseRule } from "../rrule/rule.ts";
@@ -10,10 +10,10 @@ import { windowsZones } from "./windows-zones.ts";
 
 const windowsNames = new Map(Object.entries(windowsZones).map(([name, zone]) => [name.toLowerCase(), zone]));
 
-/** Returns null if neither the IANA database nor Windows has a zone of this name. */
+/** Returns the zone with this IANA or Windows name; null if there is none. */
 export function zoneNamed(name: string): Offsets | null {
   const plain = name.trim();
-  // Some programs write a path before the name: /citadel.org/20210210_1/Europe/Berlin.
+  // Some programs write a path before the name, such as /citadel.org/20210210_1/Europe/Berlin.
   const parts = plain.startsWith("/") ? plain.split("/").slice(1) : [plain];
   const names = [windowsNames.get(plain.toLowerCase()), ...parts.map((_, at) => parts.slice(at).join("/"))];
   for (const one of names) {
@@ -26,15 +26,15 @@ export function zoneNamed(name: string): Offsets | null {
   return null;
 }
 
-/** The zones of one calendar, by TZID. */
+/** The zones of one VCALENDAR, by TZID. */
 export class IcsZones {
   readonly #defined = new Map<string, Component>();
   readonly #known = new Map<string, Offsets | null>();
   readonly #onUnknown: (property: Property, name: string) => void;
-  /** The zone of the file's author; midnights at the ends of all-day series are in this zone. */
+  /** The zone that the file's author presumably used. UTC times at midnight in all-day series are converted with it. */
   readonly home: Offsets;
 
-  /** @param usual the zone for times without a zone, if the file does not name its own */
+  /** @param usual the `home` zone if the file does not determine one */
   constructor(calendar: Component, usual: Offsets, onUnknown: (property: Property, name: string) => void) {
     this.#onUnknown = onUnknown;
     for (const component of calendar.components) {
@@ -49,7 +49,7 @@ export class IcsZones {
       usual;
   }
 
-  /** Returns the property's zone; null if it names no zone, or an unknown zone, which is reported once. */
+  /** Returns the property's zone. Returns null if it names no zone, or an unknown one, which is reported once per name. */
   of(property: Property): Offsets | null {
     const name = property.parameters.get("TZID");
     if (name === undefined || name === "") return null;
@@ -76,7 +76,7 @@ export class IcsZones {
 interface Observance {
   before: number;
   after: number;
-  /** The last local time, by the offset before it, at which the observance began; −Infinity: it had not begun. */
+  /** Returns the last local time up to `local` at which the observance began, by the offset before it; −Infinity if it had not begun. */
   lastBegin(local: number): number;
 }
 
@@ -88,7 +88,7 @@ function definedZone(component: Component): Offsets | null {
   if (first === undefined) return null;
   return {
     at(instant) {
-      // Before the first observance, the offset is the one that this observance changes from.
+      // Before the first observance begins, the zone has the offset that the first listed observance gives as its TZOFFSETFROM.
       let [begun, offset] = [Number.NEGATIVE_INFINITY, first.before];
       for (const { before, after, lastBegin } of observances) {
         const begin = lastBegin(instant + before) - before;
@@ -110,7 +110,7 @@ function observanceOf(component: Component): Observance {
     );
   };
   const [before, after] = [offsetOf(need("TZOFFSETFROM")), offsetOf(need("TZOFFSETTO"))];
-  // Windows begins its definitions in 1601, which is before all times that are read here.
+  // Exchange and Outlook begin their definitions in 1601. Such a year is replaced by 1900, which is earlier than all times read here.
   const early = (property: Property) => ({
     ...property,
     value: property.value.trim().replace(/^(?:0\d|1[0-8])\d\d(?=\d{4})/, "1900"),

@@ -1,4 +1,4 @@
-/** Parses the text of a calendar period: "every 2 weeks on Mondays at 09:00, Europe/Berlin, counted from 2026-03-16". */
+/** Parses a phrase about a calendar period, such as "every 2 weeks on Mondays at 09:00, Europe/Berlin, counted from 2026-03-16". */
 import { CarillonError } from "../../base/errors.ts";
 import { limits } from "../../base/limits.ts";
 import { calendarPeriodOf } from "../calendar-interval.ts";
@@ -12,7 +12,7 @@ export interface PhrasePeriod {
   at: string[];
   anchor: string;
   monthEnd?: "skip";
-  /** The zone that the phrase names; null: it names none. */
+  /** The zone in the phrase; null if it names none. */
   zone: string | null;
 }
 
@@ -21,7 +21,7 @@ const phraseForm =
 const anchorForm = /,?\s+(?:counted|starting|beginning)\s+(?:from|on)?\s*(\d{4}-\d\d-\d\d)\s*$/i;
 const skipForm = /,\s*not in an? \w+ that lacks the day/i;
 const clockForm = /\d{1,2}:\d\d(?::\d\d)?(?!\s*[ap]\.?m)/gi;
-/** A list of times of day. */
+/** Matches a list of two or more times of day. */
 const clocksForm = /(?:\d{1,2}:\d\d(?::\d\d)?(?:\s*,\s*(?:and\s+)?|\s+and\s+))+\d{1,2}:\d\d(?::\d\d)?(?!\s*[ap]\.?m)/i;
 const numbers: { [word: string]: number } = {
   two: 2,
@@ -37,7 +37,7 @@ const numbers: { [word: string]: number } = {
 const codes = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
 const most = 31;
 
-/** @returns null for a phrase of another kind @throws CRON_INVALID for a phrase with no meaning or with two meanings */
+/** @returns null if the phrase is not about a calendar period @throws CRON_INVALID if the phrase has no meaning or two possible meanings */
 export function periodOfPhrase(phrase: string): PhrasePeriod | null {
   const [, count = "", unit = "", said = ""] = (phrase.length <= limits.phraseLength && phraseForm.exec(phrase)) || [];
   const period = calendarPeriodOf(`${numbers[count.toLowerCase()] ?? count} ${unit}`);
@@ -54,7 +54,8 @@ export function periodOfPhrase(phrase: string): PhrasePeriod | null {
     .replace(anchorForm, "")
     .replace(skipForm, "")
     .replace(/^[\s,]+/, "");
-  // The days are parsed like those of a cron. A cron has one minute for all its hours, so only the first of several times of day is passed.
+  // The rest of the phrase is parsed as a cron phrase. A cron has the same minutes for all its hours, so only the first of several times of
+  // day is passed, and the list is used for the result.
   const [clocks = ""] = clocksForm.exec(rest) ?? [];
   const listed = clocks.match(clockForm) ?? [];
   const { expression, zone } = cronOfPhrase(rest === "" ? "every day at 00:00" : rest.replace(clocks, listed[0] ?? ""));
@@ -79,7 +80,7 @@ export function periodOfPhrase(phrase: string): PhrasePeriod | null {
 const bits = (mask: number, count: number): number[] =>
   Array.from({ length: count }, (_, bit) => bit).filter((bit) => (mask >>> bit) & 1);
 
-/** Returns the days of such a period; null if the period has no such days. */
+/** Converts the days of a cron to days of a period; returns null if a period of this unit cannot have these days. */
 function daysOf(f: CronFields, unit: "day" | "week" | "month" | "year"): (number | string)[] | null {
   const days = bits(f.days, 31).map((day) => day + 1);
   const weekdays = bits(f.weekdays, 7);
@@ -107,7 +108,7 @@ function daysOf(f: CronFields, unit: "day" | "week" | "month" | "year"): (number
   return months.flatMap((month) => days.map((day) => `${two(month)}-${two(day)}`));
 }
 
-/** Returns the times of day; null if there are too many to list. */
+/** Returns the times of day of a cron; null if there are too many to list. */
 function timesOf(f: CronFields): string[] | null {
   const sixty = (low: number, high: number) => [...bits(low, 30), ...bits(high, 30).map((value) => value + 30)];
   const [hours, minutes, seconds] = [

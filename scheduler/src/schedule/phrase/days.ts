@@ -5,16 +5,16 @@ import { monthOf, weekdayOf } from "./words.ts";
 
 const weekdayCode = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
 
-/** Reads the days, months and years of a phrase. */
+/** Parses the days, months and years of a phrase. */
 export class PhraseDays extends PhraseLine {
   protected day: DayChoice | null = null;
   protected weekday: WeekdayChoice | null = null;
-  /** How days of the month and days of the week combine; null: the phrase does not specify it. */
+  /** How days of the month and weekdays are combined; null if the phrase does not say so. */
   protected join: CronSets["join"] | null = null;
   protected months: number[] | null = null;
   protected years: number[] | null = null;
 
-  /** Reads the list after "on": days of the month, or days of the week. */
+  /** Parses the list after "on": days of the month or weekdays. */
   protected on(): void {
     const day: DayChoice = { days: [], special: [] };
     const weekday: WeekdayChoice = { days: [], special: [] };
@@ -57,7 +57,6 @@ export class PhraseDays extends PhraseLine {
       if (this.eat("last")) return this.last(day, weekday);
       if (this.eat("day") || this.eat("days")) return this.add(day.days, this.numbers(1, 31, 31, 1));
       const name = weekdayOf(token.text);
-      // "second" and "sec" are never names of days.
       if (name !== undefined) return this.weekdays(name, weekday);
       const month = monthOf(token.text);
       if (month !== undefined) {
@@ -73,7 +72,7 @@ export class PhraseDays extends PhraseLine {
     }
     if (token.kind === "ordinal") return this.ordinal(token.value, day, weekday);
     if (token.kind === "number") {
-      // Dates such as "1 January" and "1 to 7 January".
+      // Parses dates such as "1 January" and "1 to 7 January".
       const values = this.numbers(1, 31, 31, 1);
       const next = this.peek();
       const month = next?.kind === "word" ? monthOf(next.text) : undefined;
@@ -144,7 +143,7 @@ export class PhraseDays extends PhraseLine {
     return weekday.special.push(`${weekdayCode[name]}L`) > 0;
   }
 
-  /** Reads a phrase such as "day 15" or "the 3rd day before the last day". */
+  /** Parses the day after "the weekday nearest", such as "day 15" or "the 3rd day before the last day". */
   protected nearest(day: DayChoice): boolean {
     this.eat("the");
     if (this.eat("day")) return day.special.push(`${this.number(1, 31)}W`) > 0;
@@ -222,7 +221,7 @@ export class PhraseDays extends PhraseLine {
     if (!token) return false;
     if (token.kind === "ordinal") return true;
     if (token.kind === "number") {
-      // "1 January" begins a date; "9" alone does not.
+      // "1 January" begins a list of days; "9" alone does not.
       let next = at + 1;
       while (
         ["number", "comma"].includes(this.peek(next)?.kind ?? "") ||

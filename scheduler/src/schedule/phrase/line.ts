@@ -1,8 +1,8 @@
-/** A phrase's words and the current position: the base class of all parts of the parser. */
+/** The tokens of a phrase and the current position. This is the base class of the parser's parts. */
 import { nearestWord, refusal, type Token } from "./words.ts";
 
 export const range = (first: number, last: number) => Array.from({ length: last - first + 1 }, (_, at) => first + at);
-/** The values of a range. If the last value is before the first, the range wraps around the end of the cycle. */
+/** Returns the values from first to last. If the last value is less than the first, the range wraps around the end of the cycle. */
 export const around = (first: number, last: number, cycle: number, from = 0) =>
   Array.from({ length: ((last - first + cycle) % cycle) + 1 }, (_, at) => ((first - from + at) % cycle) + from);
 
@@ -49,7 +49,8 @@ export class PhraseLine {
   }
 
   /**
-   * Consumes a comma, "and", or both, if the next word continues the list. @param goesOn called with the token and the position after it
+   * Consumes a comma, "and", or both, if the list continues after it.
+   * @param goesOn receives the next token and its position, and returns true if the list continues
    */
   protected separator(goesOn: (next: Token | undefined, ahead: number) => boolean): boolean {
     let ahead = 0;
@@ -67,7 +68,7 @@ export class PhraseLine {
     return token.value;
   }
 
-  /** Reads a list such as "1, 5 and 10 to 14". @param cycle the cycle whose end ranges may wrap around; 0: they do not wrap */
+  /** Parses a list such as "1, 5 and 10 to 14". @param cycle the number of values after which ranges wrap around; 0 if they do not wrap */
   protected numbers(first: number, last: number, cycle = 0, from = 0): number[] {
     const values: number[] = [];
     do {

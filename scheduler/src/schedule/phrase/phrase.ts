@@ -1,7 +1,7 @@
 /**
- * Parses a phrase in English into a cron: the sentences that in-words.ts writes, and other common wordings. A phrase that could mean two
- * things, or that no cron expresses, is refused with a suggestion, because a guessed schedule would fire at the wrong time without anyone
- * noticing.
+ * Parses an English phrase into a cron: the sentences that in-words.ts produces, and other common wordings. A phrase with two possible
+ * meanings, or whose meaning no cron expresses, is refused with suggestions, because a wrong guess would create a schedule that fires at
+ * wrong times unnoticed.
  */
 
 import { limits } from "../../base/limits.ts";
@@ -13,7 +13,7 @@ import { type Clock, refusal, type Token, tokensOf, weekdayOf } from "./words.ts
 
 export interface PhraseCron {
   expression: string;
-  /** The zone that the phrase names; null: it names none. */
+  /** The zone in the phrase; null if it names none. */
   zone: string | null;
 }
 
@@ -21,7 +21,7 @@ const two = (value: number) => String(value).padStart(2, "0");
 const clockText = ({ hour, minute, second }: Clock) =>
   `${two(hour)}:${two(minute)}${second === 0 ? "" : `:${two(second)}`}`;
 
-/** @throws CRON_INVALID for an unknown or ambiguous phrase; the error suggests possible meanings */
+/** @throws CRON_INVALID for an unknown or ambiguous phrase; the error's hint suggests unambiguous phrases */
 export function cronOfPhrase(phrase: string): PhraseCron {
   if (phrase.length > limits.phraseLength)
     throw refusal(phrase.slice(0, 40), `it has ${phrase.length} characters; at most ${limits.phraseLength} are read`);
@@ -35,7 +35,7 @@ class Reader extends PhraseDays {
   #seconds: number[] | null = null;
   #minutes: number[] | null = null;
   #hours: number[] | null = null;
-  /** A word such as "daily", if the phrase has one: it means midnight, unless the phrase gives a time. */
+  /** A word such as "daily", if the phrase has one. It means midnight unless the phrase has a time. */
   #usual: string | null = null;
   #anyDay = false;
   #timed = false;
@@ -167,7 +167,7 @@ class Reader extends PhraseDays {
     return this.refuse(`at ${hour} could be two times`, suggestions);
   }
 
-  /** Reads "every …": a period ("every 5 minutes"), an hour within a range of hours, or a day. */
+  /** Parses "every …": a period ("every 5 minutes"), an hour within a range of hours, or a day. */
   #every(): void {
     const began = this.at;
     this.at++;
@@ -179,7 +179,7 @@ class Reader extends PhraseDays {
         "on every 2nd day from day 1 of the month",
       ]);
     for (const unit of ["second", "minute", "hour"] as const) {
-      // "every second day": here "second" is an ordinal, not a unit.
+      // In "every second day", "second" is an ordinal number and not the unit.
       if (unit === "second" && number === undefined && this.isOrdinalSecond()) break;
       if (this.eat(unit) || this.eat(`${unit}s`)) {
         this.#pulse(unit, count);
@@ -241,7 +241,7 @@ class Reader extends PhraseDays {
     const values = range(0, 59).filter((value) => value >= first && (value - first) % by === 0);
     this.#setOnce(unit === "second" ? "seconds" : "minutes", values);
     if (unit === "second") {
-      // All minutes, unless the phrase restricts them with "of".
+      // Every minute has these seconds, unless the phrase restricts the minutes with "of".
       this.#ofUnits("second");
       this.#minutes ??= range(0, 59);
     } else this.#ofUnits();
@@ -280,7 +280,7 @@ class Reader extends PhraseDays {
     this.#timed = true;
   }
 
-  /** Reads "from 09:00 to 17:59", the hours of a period. */
+  /** Parses the hours to which a period is restricted, such as "from 09:00 to 17:59". */
   #from(): void {
     const first = this.#clock();
     if (!(this.eat("to") || this.eat("and")))
@@ -303,7 +303,7 @@ class Reader extends PhraseDays {
     throw this.refuse("a time of day is missing", ["from 09:00 to 17:00"]);
   }
 
-  /** Reads "of every hour", "of minutes 1 to 3 of hour 5" or "of every 2nd hour from 1". */
+  /** Parses "of every hour", "of minutes 1 to 3 of hour 5" or "of every 2nd hour from 1". */
   #ofUnits(within: "second" | "minute" = "minute"): void {
     this.#timed = true;
     while (this.word("of")) {

@@ -1,4 +1,4 @@
-/** Reads a schedule from one text, as people and other programs write it. */
+/** Parses a schedule that is given as one text, in one of several notations. */
 import { CarillonError } from "../../base/errors.ts";
 import { cron, every, rrule, type ScheduleSpec } from "../schedule.ts";
 import { periodOfPhrase } from "./calendar-phrase.ts";
@@ -6,15 +6,15 @@ import { cronOfPhrase } from "./phrase.ts";
 import { hasSpread, spreadCron } from "./spread-cron.ts";
 
 export interface TextOptions {
-  /** The zone that is used if the text names none. */
+  /** The zone if the text names none; default "UTC". */
   zone?: string;
-  /** The task's name, on which the value of an H in a cron depends. */
+  /** The task's name, from which the value of an H in a cron is computed. */
   name?: string | undefined;
 }
 
 /**
- * @param text a cron, with or without "TZ=" and a zone before it; "@every 1h30m"; a cron with Jenkins' H; a recurrence rule; or a phrase in
- * English
+ * @param text a cron expression, with or without "TZ=" and a zone before it; "@every 1h30m"; a cron expression with Jenkins' H; a
+ * recurrence rule; or an English phrase
  * @throws CRON_INVALID, CRON_NEVER, RRULE_INVALID, RRULE_NEVER, SCHEDULE_INVALID, DURATION_INVALID, ZONE_UNKNOWN, SLOT_TOO_FAR
  */
 export function scheduleOfText(text: string, { zone = "UTC", name }: TextOptions = {}): ScheduleSpec {
@@ -42,8 +42,8 @@ export function scheduleOfText(text: string, { zone = "UTC", name }: TextOptions
 }
 
 /**
- * True for "@daily", or for five to seven fields with the characters of a cron. No English phrase consists only of names of months and
- * days.
+ * True for "@daily" and other nicknames, or for five to seven fields with characters of a cron expression. No English phrase consists only
+ * of names of months and days, so none is mistaken for a cron expression.
  */
 const isCron = (text: string): boolean => {
   const fields = text.split(/\s+/);

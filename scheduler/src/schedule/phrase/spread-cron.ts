@@ -1,10 +1,11 @@
 /**
- * `H` in a cron, as in Jenkins: it stands for a value that depends on the task, so that tasks with the same cron do not all start at once.
+ * Implements `H` in a cron expression, as in Jenkins. H stands for a value computed from the task's name, so that tasks with equal
+ * expressions do not all start at the same time.
  */
 import { CarillonError } from "../../base/errors.ts";
 import { mix } from "../../base/random.ts";
 
-/** The range of values of an H in each field. Days end at the 28th, because every month has the first 28 days. */
+/** The lowest and highest value of H in each field. The day of the month ends at 28, because every month has that day. */
 const fieldRanges = [
   { name: "minute", first: 0, last: 59 },
   { name: "hour", first: 0, last: 23 },
@@ -15,16 +16,16 @@ const fieldRanges = [
 
 const hashed = /^H(?:\((\d{1,2})-(\d{1,2})\))?(?:\/(\d{1,2}))?$/i;
 
-/** True for five fields, at least one of which has an H. */
+/** True for an expression with five fields, at least one of which contains an H. */
 export const hasSpread = (expression: string): boolean =>
   /^\S+(?:\s+\S+){4}$/.test(expression.trim()) && /(?:^|[\s,])H(?:$|[\s,/(])/i.test(expression);
 
 /**
- * Returns the same cron with a value for each H. The value depends only on the name, so every node computes the same one. It differs from
- * the value in Jenkins, which uses its own hash.
+ * Returns the expression with a value in place of each H. The value depends only on the name, so every node computes the same one. It
+ * differs from the value in Jenkins, which uses another hash function.
  * @param expression such as "H 2 * * *", "H/15 * * * *", "H(0-29)/10 * * * *"
  * @param name the task's name
- * @throws CRON_INVALID for an H that has no value
+ * @throws CRON_INVALID for an H that has no possible value
  */
 export function spreadCron(expression: string, name: string): string {
   let hash = 0;

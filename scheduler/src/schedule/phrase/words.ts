@@ -1,4 +1,4 @@
-/** Splits a phrase about time into its words, and interprets single words. */
+/** Splits an English phrase about time into tokens, and interprets single words. */
 import { CarillonError } from "../../base/errors.ts";
 import { editDistance } from "../../base/nearest.ts";
 
@@ -6,7 +6,7 @@ export interface Clock {
   hour: number;
   minute: number;
   second: number;
-  /** True for an hour such as "9", which may be in the morning or in the evening. */
+  /** True for an hour without minutes such as "9", which may mean the morning or the evening. */
   bare: boolean;
 }
 
@@ -56,9 +56,9 @@ const small =
   );
 const vocabulary = [...small, ...monthNames, ...weekdayNames, ...ordinalWords, ...numberWords];
 
-/** 1 to 12, by a name or its first three letters; undefined: no month. */
+/** Returns 1 to 12 for a month's name or its first three letters; undefined for another word. */
 export const monthOf = (text: string): number | undefined => named(monthNames, text, 1);
-/** 0 (Sunday) to 6, also in the plural. */
+/** Returns 0 (Sunday) to 6 for a weekday's name, its first three letters or its plural; undefined for another word. */
 export const weekdayOf = (text: string): number | undefined =>
   named(weekdayNames, text.replace(/s$/, ""), 0) ?? named(weekdayNames, text, 0);
 
@@ -70,7 +70,7 @@ function named(names: readonly string[], text: string, from: number): number | u
 const pattern =
   /\s*(?:(\d{1,2}):(\d{2})(?::(\d{2}))?(?:\s*([ap])\.?m\b\.?)?|(\d{1,2})\s*([ap])\.?m\b\.?|(\d+)(?:st|nd|rd|th)\b|(\d+)|([a-z]+|&|-)|(,))/iy;
 
-/** @throws CRON_INVALID for text that is not a word */
+/** Splits a phrase into tokens. @throws CRON_INVALID for text that is neither a word, a number nor a time */
 export function tokensOf(phrase: string): Token[] {
   const tokens: Token[] = [];
   const text = phrase.trim().replace(/[.!]+$/, "");
@@ -99,7 +99,7 @@ function wordToken(given: string): Token {
   if (text === "midnight") return { kind: "clock", text, clock: { hour: 0, minute: 0, second: 0, bare: false } };
   const number = numberWords.indexOf(text);
   if (number >= 0) return { kind: "number", value: number, text };
-  // "second" is a unit too: a caller that expects an ordinal checks the word itself.
+  // "second" is not returned as an ordinal, because it may also be the unit; a caller that expects an ordinal checks for this word.
   const ordinal = ordinalWords.indexOf(text);
   if (ordinal >= 0 && text !== "second") return { kind: "ordinal", value: ordinal + 1, text };
   return { kind: "word", text };
@@ -109,7 +109,7 @@ interface ClockParts {
   hour: string;
   minute?: string | undefined;
   second?: string | undefined;
-  /** The "a" or "p" of am and pm. */
+  /** "a" for am, "p" for pm; undefined if neither is given. */
   half: string | undefined;
 }
 
@@ -124,7 +124,7 @@ function clockOf(phrase: string, shown: string, { hour, minute = "0", second = "
   return clock;
 }
 
-/** @param suggestions possible meanings of the phrase */
+/** Creates the error for a phrase that cannot be parsed. @param suggestions phrases with the meanings that may have been intended */
 export function refusal(phrase: string, why: string, suggestions: readonly string[] = []): CarillonError {
   const hint =
     suggestions.length > 0
@@ -133,7 +133,7 @@ export function refusal(phrase: string, why: string, suggestions: readonly strin
   return new CarillonError("CRON_INVALID", `${JSON.stringify(phrase)} is no cron: ${why}`, { hint });
 }
 
-/** Returns the nearest known word, if one is similar. */
+/** Returns the known word that is most similar; undefined if none is similar enough. */
 export function nearestWord(text: string): string | undefined {
   let best: string | undefined;
   let least = text.length > 4 ? 3 : 2;

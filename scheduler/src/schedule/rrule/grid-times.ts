@@ -1,21 +1,21 @@
 /**
- * Times of a rule that repeats every n-th hour, minute or second since the start, where the rule allows them. The search jumps over days,
- * hours and minutes that the rule excludes.
+ * The local times of a rule that repeats every n hours, minutes or seconds from its start, where its other parts permit. The search skips
+ * days, hours and minutes that the rule excludes.
  */
 import { firstDay, type LocalTimes, lastDay, lowerBound, mod } from "../local-times.ts";
 
 export interface Grid {
-  /** The length of an hour, a minute or a second, in seconds. */
+  /** The length of the unit (an hour, a minute or a second) in seconds. */
   unitSeconds: number;
   count: number;
-  /** The number of any unit that has times; units are counted from 1970. */
+  /** The number of any unit that has times, counted in units from 1970-01-01. */
   origin: number;
   matches: (day: number) => boolean;
-  /** The hours with times; null: all. */
+  /** The permitted hours; null: all. */
   hours: readonly number[] | null;
   minutes: readonly number[] | null;
   seconds: readonly number[] | null;
-  /** Seconds within a unit, ascending. */
+  /** The seconds within a unit at which it has times, ascending. */
   offsets: readonly number[];
 }
 
@@ -78,8 +78,8 @@ export class GridTimes implements LocalTimes {
   readonly #down = (unit: number) => unit - mod(unit - this.#grid.origin, this.#grid.count);
 
   /**
-   * Returns the length, in seconds, of the span around a unit that the rule excludes: its hour, its minute, or 1 for the unit alone; 0: the
-   * rule allows the unit.
+   * Returns the length in seconds of the excluded span that contains a unit: its hour, its minute, or 1 for the unit alone. Returns 0 if
+   * the rule permits the unit.
    */
   #refusing(unitOfDay: number): number {
     const { unitSeconds, hours, minutes, seconds } = this.#grid;
@@ -90,12 +90,12 @@ export class GridTimes implements LocalTimes {
   }
 
   /**
-   * Returns whether the rule can match at all. Without this check, a rule such as every second minute, but only in odd minutes, would be
-   * searched for up to the last year.
+   * Returns true if the rule can match on some day. Without this check, a rule such as every second minute but only in odd minutes would be
+   * searched for up to the last supported year.
    */
   #meets(): boolean {
     const { count, origin } = this.#grid;
-    // From day to day the grid shifts by multiples of this number.
+    // From one day to the next, the permitted units shift by a multiple of this number, so testing steps of it covers every day.
     const step = greatestDivisor(count, this.#unitsOfDay);
     for (let unit = mod(origin, step); unit < this.#unitsOfDay; unit += step)
       if (this.#refusing(unit) === 0) return true;

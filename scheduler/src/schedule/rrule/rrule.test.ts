@@ -48,7 +48,7 @@ describe("a recurrence rule", () => {
     ]);
   });
 
-  // Examples of RFC 5545, section 3.8.5.3.
+  // Examples from RFC 5545, section 3.8.5.3.
   it.each([
     ["19970902", "FREQ=MONTHLY;BYDAY=MO,TU,WE,TH,FR;BYSETPOS=-1", ["1997-09-30", "1997-10-31", "1997-11-28"]],
     ["19970902", "FREQ=MONTHLY;INTERVAL=2;BYDAY=1SU,-1SU", ["1997-09-07", "1997-09-28", "1997-11-02", "1997-11-30"]],
@@ -81,7 +81,7 @@ describe("a recurrence rule", () => {
   });
 
   it("is right where dateutil is not, or means something else", () => {
-    // Week 53, including the days of it that are in the next year; and the last week, counted from the year's end.
+    // Week 53 includes its days in the next year. Week −1 is the last week of the year.
     const week53 = "FREQ=YEARLY;BYWEEKNO=53;BYDAY=MO,SU";
     expect(dates(rrule(week53, { start: "20200101" }), 4)).toEqual([
       "2020-12-28",
@@ -91,13 +91,13 @@ describe("a recurrence rule", () => {
     ]);
     const lastButOne = "FREQ=YEARLY;BYWEEKNO=-52;BYDAY=SU";
     expect(dates(rrule(lastButOne, { start: "20210101" }), 2)).toEqual(["2021-01-10", "2022-01-09"]);
-    // Mondays and the first Tuesday. The Python library dateutil takes only days that are both.
+    // The rule means all Mondays and the first Tuesday. The Python library dateutil requires days that match both instead.
     expect(dates(rrule("FREQ=MONTHLY;BYDAY=MO,1TU", { start: "20260101" }), 3)).toEqual([
       "2026-01-05",
       "2026-01-06",
       "2026-01-12",
     ]);
-    // BYSETPOS counts in the whole first week, including days before the start.
+    // BYSETPOS counts all days of the first week, including those before the start.
     const firstOfWeek = "FREQ=WEEKLY;BYDAY=MO,WE,FR;BYSETPOS=1";
     expect(dates(rrule(firstOfWeek, { start: "20260107" }), 2)).toEqual(["2026-01-12", "2026-01-19"]);
   });
@@ -150,7 +150,7 @@ describe("a recurrence rule", () => {
 
   it("ends where it never comes again, and does not count from its start", () => {
     const start = "1970-01-01T00:00:00";
-    // Takes some milliseconds each; stepping through the seconds since 1970 would take minutes.
+    // Each rule takes a few milliseconds; a search through every second since 1970 would take minutes.
     const within = <T>(work: () => T) => cutOffAfter(60_000, work);
     for (const rule of [
       "FREQ=SECONDLY;INTERVAL=2;BYSECOND=1",

@@ -1,6 +1,6 @@
 /**
- * The schedule kind `rrule`: a rule of RFC 5545 with its start, added dates and excluded dates. Its local times become instants by the zone
- * and the policies for daylight saving, like those of a cron.
+ * The schedule kind `rrule`: a recurrence rule of RFC 5545 with a start, additional dates and excluded dates. Its local times are converted
+ * to instants by the zone and the policies for daylight saving, as for a cron.
  */
 import { CarillonError, within } from "../../base/errors.ts";
 import { type BoundOptions, type Bounds, boundNames, boundsOf, mostTimesOfCron } from "../bounds.ts";
@@ -24,14 +24,14 @@ import { ruleWords } from "./rule-words.ts";
 
 export type RuleSpec = {
   type: "rrule";
-  /** The value of an RRULE, such as "FREQ=WEEKLY;INTERVAL=2;BYDAY=TU". */
+  /** The value of an RRULE property, such as "FREQ=WEEKLY;INTERVAL=2;BYDAY=TU". */
   rule: string;
-  /** A local time such as "2026-01-06T09:00:00", or a date, which stands for its beginning. */
+  /** A local time such as "2026-01-06T09:00:00", or a date, which means the local time at its beginning. */
   start: string;
   zone: string;
-  /** Local times, or instants with Z. */
+  /** Additional times: local times, dates, or instants with Z. */
   rdate?: string[];
-  /** The same for excluded times; a date excludes all times on it. */
+  /** Excluded times: local times, or instants with Z. A date excludes all times on that day. */
   exdate?: string[];
   gap: GapPolicy;
   overlap: FoldPolicy;
@@ -41,13 +41,13 @@ export type RuleSpec = {
 export type RuleDate = Date | number | string;
 
 export interface RuleOptions extends BoundOptions, JitterOptions {
-  /** Default: the zone of DTSTART, else "UTC". */
+  /** Default: the zone of DTSTART in the rule's text, else "UTC". */
   zone?: string;
-  /** DTSTART: the local time from which the rule counts. A string without Z is a time in the zone. Default: `from`. */
+  /** The local time from which the rule counts (DTSTART). A string without Z is a local time in the zone. Default: `from`. */
   start?: RuleDate;
   /** Additional times. */
   rdate?: RuleDate[];
-  /** Times, or whole days, that are excluded. */
+  /** Excluded times, or dates on which all times are excluded. */
   exdate?: RuleDate[];
   gap?: GapPolicy;
   overlap?: FoldPolicy;
@@ -66,7 +66,7 @@ const names = [
   ...boundNames,
 ] as const;
 
-/** @throws RRULE_INVALID, RRULE_NEVER, ZONE_UNKNOWN, SCHEDULE_INVALID, SLOT_TOO_FAR */
+/** Validates a spec. @throws RRULE_INVALID, RRULE_NEVER, ZONE_UNKNOWN, SCHEDULE_INVALID, SLOT_TOO_FAR */
 export function ruleSpec(value: unknown): RuleSpec {
   const given = only(value, "rrule", names);
   const lines = ruleLines(given.rule);
@@ -131,7 +131,11 @@ function startOf(given: unknown, line: ZonedTime | null, zone: Zone): RuleTime {
   return { kind: "local", ms: start.ms + zone.at(start.ms).offset };
 }
 
-/** @param given the option's value @param lines the times in the lines of the rule's text */
+/**
+ * Combines the times of an option with those in the rule's text.
+ * @param given the option's value
+ * @param lines the times in the lines of the rule's text
+ */
 function timesGiven(name: "rdate" | "exdate", given: unknown, lines: ZonedTime[], zone: Zone): RuleTime[] {
   if (given !== undefined && !Array.isArray(given))
     throw wrongRule(`${name} is not a list`, 'Give a list of times, such as ["2026-12-25"].', name);
@@ -145,7 +149,7 @@ function timesGiven(name: "rdate" | "exdate", given: unknown, lines: ZonedTime[]
 }
 
 function timeGiven(given: unknown, what: string, path: string): RuleTime {
-  // A string with an offset is also an instant.
+  // A string with an offset is an instant, not a local time.
   const isLocal = typeof given === "string" && !/T.*[+-]\d\d:?\d\d$/i.test(given);
   if (isLocal) return ruleTime(given, what, path);
   const ms = within(path, () => instantOf(given, what));
@@ -154,8 +158,8 @@ function timeGiven(given: unknown, what: string, path: string): RuleTime {
 }
 
 /**
- * Converts a local time of another zone to an instant. A local time that the zone skips is shifted; of a repeated local time, the first
- * instant is used.
+ * Converts a local time of another zone to an instant. A skipped local time is shifted by the gap's length; a repeated one means its first
+ * instant.
  */
 function inZone({ time: given, zone: name, path }: ZonedTime, zone: Zone): RuleTime {
   if (name === "" || given.kind !== "local") return given;
@@ -177,14 +181,14 @@ export class RuleSchedule {
   readonly #rule: Rule;
   readonly #zone: Zone;
   readonly #times: LocalTimes;
-  /** The instant of UNTIL, if UNTIL is an instant. */
+  /** The instant of UNTIL; Infinity if UNTIL is a local time or absent. */
   readonly #lastMs: number;
-  /** The added times that are local times; null: there are none. UNTIL does not apply to them. */
+  /** The additional times that are local times, to which UNTIL does not apply; null if there are none. */
   readonly #addedTimes: LocalTimes | null;
   readonly #added: readonly number[];
   readonly #left: ReadonlySet<number>;
 
-  /** @param spec as `ruleSpec` returns it */
+  /** @param spec a validated spec, as returned by `ruleSpec` */
   constructor(spec: RuleSpec) {
     const { rdate, exdate } = spec;
     this.#spec = spec;

@@ -1,11 +1,14 @@
-/** The days that the BY parts of a rule allow. */
+/** Tests which days the BY parts of a rule permit. */
 import { dayMs, dayOf, weekdayOf } from "../local-times.ts";
 import type { NthWeekday, Rule } from "./rule.ts";
 
-/** The parts of a rule that restrict days; null: any day. */
+/** The parts of a rule that restrict days; null means any day. */
 export type DayParts = Pick<Rule, "weekdays" | "monthDays" | "yearDays" | "weekNumbers" | "months" | "weekStart">;
 
-/** @param counts the period within which the numbers in BYDAY count */
+/**
+ * Returns a function that tests a day number.
+ * @param counts the period, month or year, within which n-th weekdays such as 2TU are counted
+ */
 export function dayMatcher(parts: DayParts, counts: "month" | "year"): (day: number) => boolean {
   const { months, monthDays, yearDays, weekNumbers, weekdays, weekStart } = parts;
   const isDated = months !== null || monthDays !== null || yearDays !== null || weekdays?.some(({ nth }) => nth !== 0);
@@ -28,11 +31,15 @@ export function dayMatcher(parts: DayParts, counts: "month" | "year"): (day: num
   };
 }
 
-/** @param at the day's number within the month or year, from 1 @param left the same, counted from the end */
+/**
+ * @param of the day's weekday
+ * @param at the day's number within the month or year, from 1
+ * @param left the same, counted from the end
+ */
 const isWeekday = ({ weekday, nth }: NthWeekday, of: number, at: number, left: number): boolean =>
   weekday === of && (nth === 0 || nth === (nth > 0 ? Math.ceil(at / 7) : -Math.ceil(left / 7)));
 
-/** The number of the day's week, counted from the beginning and from the end of the year that contains most of the week. */
+/** Returns the number of the day's week, counted from the beginning and from the end of the year that contains most of that week. */
 function weekNumbersOf(day: number, weekStart: number): [number, number] {
   const fourth = day - ((weekdayOf(day) - weekStart + 7) % 7) + 3;
   const year = new Date(fourth * dayMs).getUTCFullYear();

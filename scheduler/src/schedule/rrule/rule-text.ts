@@ -1,15 +1,15 @@
-/** Reads the lines of a recurrence in the form of calendars: DTSTART, RRULE, RDATE, EXDATE. */
+/** Parses the lines of a recurrence as calendar files have them: DTSTART, RRULE, RDATE, EXDATE. */
 import { CarillonError } from "../../base/errors.ts";
 import { limits } from "../../base/limits.ts";
 import { show } from "../given.ts";
 import { wrongRule } from "./rule.ts";
 import { type RuleTime, ruleTime } from "./rule-time.ts";
 
-/** A time and the zone that its line names; "": the line names no zone. */
+/** A time together with the zone that its line names; "" if it names none. */
 export interface ZonedTime {
   time: RuleTime;
   zone: string;
-  /** The path of the text for error messages. */
+  /** The path of the text, for error messages. */
   path: string;
 }
 
@@ -20,7 +20,7 @@ export interface RuleLines {
   exdate: ZonedTime[];
 }
 
-/** @param given a rule alone, or several lines @throws RRULE_INVALID */
+/** @param given an RRULE alone, or several lines @throws RRULE_INVALID */
 export function ruleLines(given: unknown): RuleLines {
   if (typeof given !== "string" || given.trim() === "" || given.length > limits.ruleTextLength)
     throw wrongRule(
@@ -28,7 +28,7 @@ export function ruleLines(given: unknown): RuleLines {
       'Give a rule such as "FREQ=WEEKLY;INTERVAL=2;BYDAY=TU".',
     );
   const lines: RuleLines = { rule: "", start: null, rdate: [], exdate: [] };
-  // A line that begins with white space continues the line before.
+  // A line that begins with white space continues the previous line.
   const unfolded = given.trim().replace(/\r?\n[ \t]/g, "");
   for (const line of unfolded.split(/\r?\n/)) if (line.trim() !== "") readLine(line.trim(), lines);
   if (lines.rule === "") throw wrongRule("there is no RRULE", 'Add a line such as "RRULE:FREQ=DAILY".');
@@ -81,7 +81,7 @@ function timesOf(name: string, parameters: string, value: string): ZonedTime[] {
   return items.map((item) => ({ time: ruleTime(item.trim().toUpperCase(), name, "rule"), zone, path: "rule" }));
 }
 
-/** @throws RRULE_INVALID */
+/** @throws RRULE_INVALID if there are more than limits.ruleDates times */
 export function refuseMany(name: string, times: readonly unknown[]): void {
   if (times.length > limits.ruleDates)
     throw new CarillonError("RRULE_INVALID", `rrule: ${name} has ${times.length} times`, {

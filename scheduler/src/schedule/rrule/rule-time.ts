@@ -1,12 +1,9 @@
-/** Reads a date or a time in the format of RFC 5545 (20260106T090000Z), or with separators (2026-01-06T09:00:00Z). */
+/** Parses a date or time in the format of RFC 5545 (20260106T090000Z), or with separators (2026-01-06T09:00:00Z). */
 import { CarillonError } from "../../base/errors.ts";
 import { show } from "../given.ts";
 import { dayMs, dayOfDate, dayText, localText } from "../local-times.ts";
 
-/**
- * `instant`: it ends with Z. `local`: a time in the zone of the schedule. `day`: a date without a time, which stands for the local time at
- * its beginning.
- */
+/** `instant`: a time with Z. `local`: a time in the schedule's zone. `day`: a date, which means the local time at its beginning. */
 export interface RuleTime {
   kind: "instant" | "local" | "day";
   ms: number;
@@ -15,7 +12,11 @@ export interface RuleTime {
 const basic = /^(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)(\d\d)(Z)?)?$/;
 const extended = /^(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:\.0+)?)?(Z)?)?$/;
 
-/** @param what the name of the value in messages @param path the path of the value in errors @throws RRULE_INVALID */
+/**
+ * @param what the name of the value in error messages
+ * @param path the path of the value in errors
+ * @throws RRULE_INVALID
+ */
 export function ruleTime(text: string, what: string, path: string): RuleTime {
   const found = basic.exec(text) ?? extended.exec(text.toUpperCase());
   const [year, month, date, hour, minute, second] = [1, 2, 3, 4, 5, 6].map((at) => Number(found?.[at] ?? 0)) as [
@@ -39,5 +40,5 @@ export function ruleTime(text: string, what: string, path: string): RuleTime {
 export const ruleTimeText = ({ kind, ms }: RuleTime): string =>
   kind === "day" ? dayText(ms / dayMs) : `${localText(ms)}${kind === "instant" ? "Z" : ""}`;
 
-/** Writes the time in the format of RFC 5545. */
+/** Formats a time in the format of RFC 5545. */
 export const ruleTimeBasic = (time: RuleTime): string => ruleTimeText(time).replace(/[:-]/g, "");

@@ -1,4 +1,4 @@
-/** Builds the local times of a rule from its start. Missing BY parts are derived from the start, as RFC 5545 requires. */
+/** Computes the local times of a rule from its start. Missing BY parts are taken from the start, as RFC 5545 requires. */
 import { dayMs, type LocalTimes, weekdayOf } from "../local-times.ts";
 import { PeriodicTimes, type PeriodUnit } from "../periodic-times.ts";
 import { GridTimes } from "./grid-times.ts";
@@ -12,10 +12,13 @@ const periodUnits: { [frequency in Frequency]?: PeriodUnit } = {
   YEARLY: "year",
 };
 
-/** The length, in seconds, of the frequencies below a day. */
+/** The length in seconds of the frequencies shorter than a day. */
 export const gridSeconds: { [frequency in Frequency]?: number } = { SECONDLY: 1, MINUTELY: 60, HOURLY: 3600 };
 
-/** Does not apply an UNTIL that is an instant, because that depends on the zone. @param start a local time */
+/**
+ * Returns the local times of a rule. An UNTIL that is an instant is not applied, because it depends on the zone.
+ * @param start a local time
+ */
 export function ruleTimes(rule: Rule, start: number): LocalTimes {
   const base = unboundedTimes(rule, start);
   const { until, count } = rule;
@@ -23,7 +26,7 @@ export function ruleTimes(rule: Rule, start: number): LocalTimes {
   if (until?.kind === "day") last += dayMs - 1000;
   if (count !== null) {
     last = base.nextLocal(start);
-    // If `last` becomes Infinity, the rule has fewer times than COUNT.
+    // If `last` becomes Infinity, the rule has fewer times than COUNT says.
     for (let more = count - 1; more > 0 && last < Number.POSITIVE_INFINITY; more--) last = base.nextLocal(last + 1000);
   }
   return new TimesBetween(base, start, last);
@@ -71,7 +74,7 @@ function dayParts(rule: Rule, startDay: number): DayParts {
   return rule;
 }
 
-/** The times of day in seconds, ascending. */
+/** Returns all combinations as times of day in seconds, ascending. */
 const product = (hours: readonly number[], minutes: readonly number[], seconds: readonly number[]): number[] =>
   hours.flatMap((hour) => minutes.flatMap((minute) => seconds.map((second) => (hour * 60 + minute) * 60 + second)));
 
@@ -99,6 +102,6 @@ class TimesBetween implements LocalTimes {
   }
 }
 
-/** True if every hour of a matching day has times: such a rule is about elapsed time and not about times of day. */
+/** True if every hour of a matching day has times. Such a rule is about elapsed time, not about times of day. */
 export const coversAllHours = ({ frequency, interval, hours }: Rule): boolean =>
   hours === null && (gridSeconds[frequency] ?? Number.POSITIVE_INFINITY) * interval <= 3600;

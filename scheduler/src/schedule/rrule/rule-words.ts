@@ -1,4 +1,4 @@
-/** Writes a rule as a sentence: its frequency, its days, its times of day, its zone, and its exceptions. */
+/** Describes a rule in a sentence: its frequency, days, times of day, zone and exceptions. */
 import { clock, list, monthNames, mostTimes, nth, ordinals, runs, weekdayNames } from "../in-words.ts";
 import { dayMs, weekdayOf } from "../local-times.ts";
 import type { Frequency, NthWeekday, Rule } from "./rule.ts";
@@ -21,7 +21,7 @@ interface Dates {
   exdate?: string[];
 }
 
-/** For example "every 2 weeks on Tuesdays at 09:00, Europe/Berlin, counted from 2026-01-06". */
+/** Returns a description such as "every 2 weeks on Tuesdays at 09:00, Europe/Berlin, counted from 2026-01-06". */
 export function ruleWords(rule: Rule, { start, zone, rdate = [], exdate = [] }: Dates): string {
   const { frequency, interval, until, count, positions, weekStart, weekNumbers } = rule;
   const startMs = ruleTime(start, "start", "start").ms;
@@ -64,7 +64,7 @@ function dayWords(rule: Rule, startMs: number): string[] {
   ];
 }
 
-/** For example "weekdays", "Tuesdays and Fridays", or "the second Tuesday and the last Friday of the month". */
+/** Describes weekdays, such as "weekdays", "Tuesdays and Fridays", or "the second Tuesday and the last Friday of the month". */
 function weekdayWords(weekdays: readonly NthWeekday[], frequency: Frequency, hasMonths: boolean): string {
   const plain = weekdays.filter(({ nth: number }) => number === 0).map(({ weekday }) => weekday);
   const isWeekdays = plain.length === 5 && plain.every((weekday) => weekday < 5);
@@ -75,13 +75,13 @@ function weekdayWords(weekdays: readonly NthWeekday[], frequency: Frequency, has
   return numbered.length === 0 ? list(words) : `${list(words)} of the ${whole}`;
 }
 
-/** For example "first", "12th", "last" or "second to last". */
+/** Describes a position, such as "first", "12th", "last" or "second to last". */
 function place(number: number): string {
   const ordinal = (at: number) => ordinals[at - 1] ?? nth(at);
   return number > 0 ? ordinal(number) : number === -1 ? "last" : `${ordinal(-number)} to last`;
 }
 
-/** For example "days 1 to 7 and the last day of the month". */
+/** Describes numbers of days or weeks, such as "days 1 to 7 and the last day of the month". */
 function numberWords(numbers: readonly number[], unit: string, whole: string): string {
   const ahead = numbers.filter((number) => number > 0);
   const back = numbers.filter((number) => number < 0).toReversed();

@@ -1,4 +1,4 @@
-/** Parses the value of an RRULE (RFC 5545, section 3.3.10), checks it, and writes it in a canonical form. */
+/** Parses the value of an RRULE property (RFC 5545, section 3.3.10), validates it, and formats it in a canonical form. */
 import { CarillonError } from "../../base/errors.ts";
 import { limits } from "../../base/limits.ts";
 import { meant } from "../../base/nearest.ts";
@@ -14,15 +14,15 @@ export const weekdayCodes = ["MO", "TU", "WE", "TH", "FR", "SA", "SU"] as const;
 
 export interface NthWeekday {
   weekday: number;
-  /** n: the n-th such weekday of the month or year; negative: counted from its end; 0: every such weekday. */
+  /** For n > 0, the n-th such weekday of the month or year; for n < 0, the same counted from the end; 0 means every such weekday. */
   nth: number;
 }
 
-/** Lists are ascending; null: the rule does not have the part. */
+/** A parsed rule. Lists are ascending; null means that the rule does not have the part. */
 export interface Rule {
   frequency: Frequency;
   interval: number;
-  /** An instant, or a local time in the zone of the schedule. */
+  /** An instant, or a local time in the schedule's zone. */
   until: RuleTime | null;
   count: number | null;
   seconds: readonly number[] | null;
@@ -37,7 +37,10 @@ export interface Rule {
   weekStart: number;
 }
 
-/** Parts that are lists of numbers: their field, their bounds, and whether they may count from the end as well. */
+/**
+ * The parts of a rule that are lists of numbers: the field, the lowest and highest value, and whether negative values (from the end) are
+ * permitted.
+ */
 const lists = {
   BYSECOND: { field: "seconds", from: 0, to: 59, signed: false },
   BYMINUTE: { field: "minutes", from: 0, to: 59, signed: false },
@@ -56,7 +59,11 @@ const mostInterval = 1_000_000;
 export const wrongRule = (what: string, hint: string, path = "rule"): CarillonError =>
   new CarillonError("RRULE_INVALID", `rrule: ${what}`, { hint, path });
 
-/** @param text such as "FREQ=WEEKLY;INTERVAL=2;BYDAY=TU", with or without "RRULE:" before it @throws RRULE_INVALID */
+/**
+ * Parses a rule.
+ * @param text such as "FREQ=WEEKLY;INTERVAL=2;BYDAY=TU", with or without "RRULE:" before it
+ * @throws RRULE_INVALID
+ */
 export function parseRule(text: string): Rule {
   const parts = partsOf(text);
   const frequency = frequencyOf(parts.get("FREQ"));
@@ -171,7 +178,7 @@ function untilOf(value: string | undefined): RuleTime | null {
   return value === undefined ? null : ruleTime(value, "UNTIL", "rule");
 }
 
-/** Refuses combinations that RFC 5545 forbids, and those that programs interpret differently. */
+/** Refuses combinations that RFC 5545 forbids, and those that programs interpret in different ways. */
 function refuseContradictions(rule: Rule): void {
   const { frequency, until, count, weekdays, monthDays, yearDays, weekNumbers, months, positions } = rule;
   const forbid = (what: string, hint: string) => {
@@ -200,7 +207,7 @@ function refuseContradictions(rule: Rule): void {
 
 export const weekdayText = ({ weekday, nth }: NthWeekday): string => `${nth === 0 ? "" : nth}${weekdayCodes[weekday]}`;
 
-/** Writes the rule without its default parts, in a fixed order. */
+/** Formats the rule in a fixed order and without parts that have their default value. */
 export function ruleText(rule: Rule): string {
   const { interval, until, count, weekdays, weekStart } = rule;
   return [

@@ -1,17 +1,17 @@
 import { mayLead, type Told } from "../agreement.ts";
 
 /**
- * Where alarms are looked for: only a process that leads looks, and only one with channels sends. `told`: every process that may lead has
- * channels. `partly`: some have none. `elsewhere`: only processes that never lead have some, so nothing is sent. `nobody`: no process has
- * any.
+ * Which processes of the cluster have alarm channels. Only the leader evaluates alarms, and it sends them through its own channels. `told`:
+ * every process that may lead has channels. `partly`: some of these processes have none. `elsewhere`: only processes that never lead have
+ * channels, so nothing is sent. `nobody`: no process has any.
  */
 export interface AlarmPlaces {
   kind: "told" | "partly" | "elsewhere" | "nobody";
-  /** The nodes that this concerns: without channels (`partly`), with useless ones (`elsewhere`), else none. */
+  /** The nodes concerned: for `partly` those without channels, for `elsewhere` those whose channels are useless, else none. */
   nodes: string[];
 }
 
-/** @param members the live ones. A process of an older version does not say whether it has channels; it counts as one that has */
+/** @param members the live members. One of an older version does not report whether it has channels; it counts as having them */
 export function alarmPlaces(members: readonly Told[]): AlarmPlaces {
   const has = ({ settings }: Told) => settings?.alarms !== false;
   const named = (some: readonly Told[]) => some.map(({ node }) => node).sort();

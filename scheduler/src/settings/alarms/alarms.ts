@@ -8,38 +8,40 @@ import { zoneName } from "../../schedule/zone.ts";
 import { type ChannelOptions, checkChannel, httpUrl } from "./channels.ts";
 
 export interface AlarmOptions {
-  /** The channels by name; every node of a cluster must be given the same ones. */
+  /** The channels by name. Every node of a cluster must have the same ones. */
   channels?: Record<string, ChannelOptions>;
-  /** The channels of each rule's messages; default: every rule to every channel. [] turns a rule off. */
+  /** For each rule, the names of the channels that get its messages; default: all channels. An empty list turns the rule off. */
   rules?: Partial<Record<AlarmRule, string[]>>;
-  /** A first attempt that starts later than this is late; default 10 s. */
+  /** How late a run's first attempt must start to count as late; default 10 s. */
   late?: Duration;
-  /** Raised when a due run is unclaimed for this long; default 1 min. */
+  /** An alarm is raised if a due run is not claimed for this time; default 1 min. */
   overdue?: Duration;
-  /** Raised when a slot that is due is still not planned after this; default 1 min. */
+  /** An alarm is raised if a due slot is not planned for this time; default 1 min. */
   unfired?: Duration;
-  /** Raised when a claimed run has not started, is past its timeout, or has lost its worker for this long; default 1 min. */
+  /** An alarm is raised if a claimed run has not started, is past its timeout, or has lost its worker for this time; default 1 min. */
   stuck?: Duration;
-  /** Raised when the cluster has no leader for this long; default 30 s. */
+  /** An alarm is raised if the cluster has no leader for this time; default 30 s. */
   leaderless?: Duration;
-  /** The shortest time between two messages of one rule, and how long nothing may be wrong before "cleared" is sent; default 1 min. */
+  /** The minimum time between two messages of one rule, and the time without problems after which "cleared" is sent; default 1 min. */
   summary?: Duration;
   /** The language of the messages; default "en". */
   language?: Language;
-  /** The time zone of the times in the messages; default UTC. */
+  /** The time zone of the times in messages; default UTC. */
   zone?: string;
-  /** The URL at which people open the console: messages then have links to it. */
+  /** The URL at which users open the console. If it is given, messages contain links to it. */
   console?: string;
-  /** A monitor elsewhere that the leader calls while the cluster is on time. */
+  /**
+   * An external monitor that the leader calls regularly as long as the cluster works on time, so that its silence raises an alarm there.
+   */
   ping?: PingGiven;
 }
 
 export interface PingGiven {
-  /** The URL that is called by GET. */
+  /** The URL, which is called with GET. */
   url: string;
-  /** How often it is called; default 1 min. */
+  /** The interval between two calls; default 1 min. */
   every?: Duration;
-  /** Private and local addresses that the URL may resolve to; its own host needs no entry. */
+  /** Private and local addresses to which the URL's host may resolve. A host that is itself an address needs no entry. */
   allow?: string[];
 }
 
@@ -50,7 +52,7 @@ export interface PingSettings {
 }
 
 export interface AlarmSettings extends Thresholds, Reader {
-  /** null: messages have no links. */
+  /** null if messages contain no links. */
   console: string | null;
   ping: PingSettings | null;
   channels: Record<string, ChannelOptions>;
@@ -73,7 +75,7 @@ const names = [
 ];
 const pingNames = ["url", "every", "allow"];
 
-/** @throws OPTION_INVALID, DURATION_INVALID, ZONE_UNKNOWN */
+/** Validates the options and adds defaults. @throws OPTION_INVALID, DURATION_INVALID, ZONE_UNKNOWN */
 export function alarmSettings(options: AlarmOptions): AlarmSettings {
   if (typeof options !== "object" || options === null) throw wrong("alarms", "alarms must be an object");
   const stranger = Object.keys(options).find((name) => !names.includes(name));
@@ -118,7 +120,7 @@ export function alarmSettings(options: AlarmOptions): AlarmSettings {
   };
 }
 
-/** The settings of a process without alarms of its own: it evaluates the stored rules, if it leads. */
+/** The settings of a process without the option `alarms`. If it leads, it evaluates the alarm rules that are in the store. */
 export const noAlarms = (): AlarmSettings => ({
   ...readerOf({}),
   ...spansOf({}),
@@ -130,7 +132,7 @@ export const noAlarms = (): AlarmSettings => ({
 const channelsByRule = (given: AlarmOptions["rules"], usual: string[]) =>
   Object.fromEntries(alarmRules.map((rule) => [rule, given?.[rule] ?? usual])) as Record<AlarmRule, string[]>;
 
-/** For whom messages are written. */
+/** Returns the language and zone of messages, and the console's URL. */
 function readerOf({
   language = "en",
   zone = "UTC",
@@ -156,7 +158,7 @@ function spansOf(options: Omit<AlarmOptions, "channels">): Thresholds {
   };
 }
 
-/** @throws OPTION_INVALID, DURATION_INVALID */
+/** Validates the option `ping`. @throws OPTION_INVALID, DURATION_INVALID */
 function pingSettings(options: PingGiven): PingSettings {
   if (typeof options !== "object" || options === null)
     throw wrong("alarms.ping", "alarms.ping must be an object", 'Such as { url: "https://…", every: "1m" }.');

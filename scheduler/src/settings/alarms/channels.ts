@@ -1,4 +1,4 @@
-/** The channels of alarms: their kinds, the options of each kind, and the parts of them that are secret. */
+/** The channels through which alarms are sent: their kinds, the options of each kind, and which options are secret. */
 import { type ChannelKind, channelKindNames } from "../../alarms/channel-kinds.ts";
 import { type Language, languages } from "../../alarms/message-text.ts";
 import { CarillonError, within } from "../../base/errors.ts";
@@ -8,26 +8,26 @@ import { zoneName } from "../../schedule/zone.ts";
 interface Told {
   /** The language of the channel's messages; default: `alarms.language`. */
   language?: Language;
-  /** The time zone of the times in the channel's messages; default: `alarms.zone`. */
+  /** The time zone of times in this channel's messages; default: `alarms.zone`. */
   zone?: string;
 }
 
 interface Reached extends Told {
-  /** Private and local addresses that the URL may resolve to; its own host needs no entry. */
+  /** Private and local addresses to which the URL's host may resolve. A host that is itself an address needs no entry. */
   allow?: string[];
 }
 
 export interface WebhookChannel extends Reached {
   /** The URL to which messages are posted as JSON. */
   webhook: string;
-  /** The secret that signs the messages. */
+  /** The secret with which the messages are signed. */
   secret?: string;
 }
 
 export interface MailChannel extends Told {
-  /** The mail server, as smtp://user:password@host:587 or smtps://… */
+  /** The mail server's URL: smtp://user:password@host:587 or smtps://… */
   smtp: string;
-  /** Send no password before STARTTLS; default true if `smtp` contains a password and leads to another machine. */
+  /** True: no mail is sent without STARTTLS. Default: true if `smtp` contains a password and the server is on another machine. */
   requireTls?: boolean;
   from: string;
   to: string | string[];
@@ -39,56 +39,58 @@ export interface SlackChannel extends Reached {
 }
 
 export interface TeamsChannel extends Reached {
-  /** The URL of a Teams workflow that posts what a webhook receives. */
+  /** The URL of a Teams workflow that posts the requests that its webhook receives. */
   teams: string;
 }
 
 export interface DingTalkChannel extends Reached {
-  /** The URL of a custom robot of a DingTalk group. */
+  /** The URL of a custom robot in a DingTalk group. */
   dingtalk: string;
-  /** The robot's signing secret, which begins with SEC. */
+  /** The robot's secret for signed requests, which begins with SEC. */
   secret?: string;
 }
 
 export interface FeishuChannel extends Reached {
-  /** The URL of a custom bot of a Feishu or Lark group. */
+  /** The URL of a custom bot in a Feishu or Lark group. */
   feishu: string;
-  /** The bot's secret for signature verification. */
+  /** The bot's secret for signed requests. */
   secret?: string;
 }
 
 export interface WecomChannel extends Reached {
-  /** The URL of a robot of a WeCom group. */
+  /** The URL of a robot in a WeCom group. */
   wecom: string;
 }
 
 export interface TelegramChannel extends Reached {
   /** The bot's token. */
   telegram: string;
-  /** The chat's number or @name. */
+  /** The chat's id or @name. */
   chat: string | number;
-  /** The number of a topic of the chat. */
+  /** The id of a topic in the chat. */
   thread?: number;
-  /** The bot API; default https://api.telegram.org. */
+  /** The URL of the bot API; default https://api.telegram.org. */
   url?: string;
 }
 
 export interface PagerDutyChannel extends Reached {
-  /** The integration key of a service (Events API v2). */
+  /** The integration key of a PagerDuty service (Events API v2). */
   pagerduty: string;
-  /** The events API; default https://events.pagerduty.com. */
+  /** The URL of the events API; default https://events.pagerduty.com. */
   url?: string;
 }
 
 export interface OpsgenieChannel extends Reached {
-  /** The key of an API integration. */
+  /** The key of an Opsgenie API integration. */
   opsgenie: string;
-  /** The alert API; default https://api.opsgenie.com. */
+  /** The URL of the alert API; default https://api.opsgenie.com. */
   url?: string;
 }
 
 export interface CommandChannel extends Told {
-  /** The absolute path of a program of this machine, and its arguments. It gets the message as JSON on its standard input. */
+  /**
+   * The absolute path of a program on this machine, followed by its arguments. The program reads the message as JSON from standard input.
+   */
   command: string[];
 }
 
@@ -108,19 +110,19 @@ export interface Channels {
 
 export type ChannelOptions = Channels[ChannelKind];
 
-/** What the value must be; undefined: it is that. */
+/** Returns a description of the expected value, such as "a text"; undefined if the value is valid. */
 type Check = (value: unknown) => string | undefined;
 
 interface Kind {
-  /** The option that makes a channel be of this kind. */
+  /** The option whose presence makes a channel one of this kind. */
   key: string;
   needs?: readonly string[];
   options: Readonly<Record<string, Check>>;
-  /** The options that are secret as a whole. */
+  /** The options whose whole value is secret. */
   secrets?: readonly string[];
-  /** The option with the URL that is posted to. Its path or query may be a secret. */
+  /** The option with the URL to which messages are posted. Its path or query may contain a secret. */
   posts?: string;
-  /** The URL that is posted to, if the option is not given. */
+  /** The URL to which messages are posted if that option is absent. */
   usual?: string;
 }
 
@@ -134,7 +136,7 @@ const language: Check = (value) =>
 const isUrl = (value: unknown, protocol: RegExp): value is string =>
   typeof value === "string" && URL.canParse(value) && protocol.test(new URL(value).protocol);
 
-/** @returns what the value must be to be the URL of a page or a service; undefined: it is one */
+/** @returns a description of the expected value if the value is not a web URL; undefined if it is one */
 export const httpUrl: Check = (value) => {
   if (!isUrl(value, /^https?:$/)) return "an http:// or https:// URL";
   const { username, password } = new URL(value);
@@ -218,30 +220,33 @@ const kindsIn = (channel: object): ChannelKind[] =>
   channelKindNames.filter((kind) => Object.hasOwn(channel, channelKinds[kind].key));
 const optionOf = (channel: object, name: string): unknown => (channel as Record<string, unknown>)[name];
 
-/** @param channel a channel that `checkChannel` has checked */
+/** @param channel a channel that `checkChannel` has accepted */
 export const kindOf = (channel: ChannelOptions): ChannelKind => kindsIn(channel)[0] as ChannelKind;
 
-/** The channel, if it is of this kind. */
+/** Returns the channel if it is of this kind; else undefined. */
 export const asKind = <K extends ChannelKind>(channel: ChannelOptions, kind: K): Channels[K] | undefined =>
   kindOf(channel) === kind ? (channel as Channels[K]) : undefined;
 
-/** The URL that the channel's messages are posted to; null: they are not posted. */
+/** Returns the URL to which the channel's messages are posted; null if the channel does not post. */
 export function postsTo(channel: ChannelOptions): URL | null {
   const { posts, usual } = channelKinds[kindOf(channel)];
   return posts === undefined ? null : new URL(String(optionOf(channel, posts) ?? usual));
 }
 
-/** The texts of the channel that no message, log line or answer may show. */
+/** Returns the texts of the channel that must not appear in messages, log lines or responses. */
 export function secretsOf(channel: ChannelOptions): string[] {
   const { secrets = [], key, posts } = channelKinds[kindOf(channel)];
   const texts = secrets.flatMap((name) => optionOf(channel, name) ?? []).map(String);
   if (posts !== key) return texts;
   const { pathname, search } = new URL(String(optionOf(channel, key)));
-  // A shorter path is no secret, and may be part of other text.
+  // Short paths are left out: they cannot be secrets, and redacting them would change other text.
   return [...texts, ...[`${pathname}${search}`, pathname, search.slice(1)].filter((one) => one.length > 6)];
 }
 
-/** The names of options that are a secret by themselves, or are a URL that may have one in it, in a channel that is not checked yet. */
+/**
+ * Returns the names of the options that are secret (`whole`), or that are a URL that may contain a secret (`urls`), in a channel that has
+ * not been validated yet.
+ */
 export const secretOptions = (channel: object): { whole: string[]; urls: string[] } => {
   const kinds = kindsIn(channel).map((kind) => channelKinds[kind]);
   return {
@@ -250,7 +255,7 @@ export const secretOptions = (channel: object): { whole: string[]; urls: string[
   };
 };
 
-/** The receiver as everyone may see it: without the parts of a URL or a command line that may be secret. */
+/** Returns a description of the receiver that anyone may see: without the parts of a URL or a command line that may be secret. */
 export function receiverOf(channel: ChannelOptions): string {
   const mail = asKind(channel, "mail");
   if (mail) return [mail.to].flat().join(", ");
@@ -261,7 +266,7 @@ export function receiverOf(channel: ChannelOptions): string {
 
 export const isSigned = (channel: ChannelOptions): boolean => "secret" in channel && channel.secret !== undefined;
 
-/** @throws OPTION_INVALID with the option's path, ZONE_UNKNOWN */
+/** Validates a channel. @throws OPTION_INVALID with the option's path, ZONE_UNKNOWN */
 export function checkChannel(name: string, channel: object): void {
   const where = `alarms.channels.${name}`;
   if (!/^[\p{L}\p{N}][\p{L}\p{N}._-]{0,49}$/u.test(name)) throw wrong(where, "a channel cannot be called so");

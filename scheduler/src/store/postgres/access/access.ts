@@ -4,7 +4,7 @@ import { endSignIns, signIn, signIns, signInsOf, signInsSeen, signOut } from "./
 import { createToken, revokeToken, tokenByName, tokens, tokensOf } from "./tokens.ts";
 import { changeUser, createFirst, createUser, providedUser, rehash, userByName, users } from "./users.ts";
 
-/** How long the answer to an idempotency key is kept. */
+/** How long the response to a request with an idempotency key is stored, in ms. */
 const answerKeptMs = 86_400_000;
 
 export function accessStore(database: Database): AccessStore {

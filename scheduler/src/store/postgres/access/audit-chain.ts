@@ -4,7 +4,7 @@ import type { Change } from "../../../base/change.ts";
 import type { Database } from "../database.ts";
 import { audited } from "./audit.ts";
 
-/** The most rows that one transaction deletes, because other changes wait until it has ended. */
+/** The maximum number of rows that one transaction deletes, because other changes wait for the transaction. */
 const prunedAtOnce = 5_000;
 
 const hex = (column: string) => `encode(${column}, 'hex')`;
@@ -78,7 +78,7 @@ function prune(database: Database, beforeMs: number, { author, reason, nowMs }: 
       older_until: number;
     };
     let removed = 0;
-    // One digest covers all of these rows, because they are deleted together and before all others.
+    // The rows from before the chain have one common hash, so they are deleted together and before all other rows.
     if (olderRows !== null) {
       const { rows: young } = await client.query(
         `select from ${s}.audit where seq is null and id <= $1 and at_ms >= $2 limit 1`,

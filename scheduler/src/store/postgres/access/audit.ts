@@ -21,14 +21,14 @@ const values = ({ atMs, who, act, about, named, before, after, why }: Entry): un
   why,
 ];
 
-/** Records a change in the transaction that makes it, so that both are committed or neither. */
+/** Records a change in the caller's transaction, so that the change and its entry are committed together. */
 export async function audited(client: SqlClient, s: string, entry: Entry): Promise<void> {
   await client.query(insertSql(s), values(entry));
 }
 
 /**
- * Records a new version of a task. A version that only follows from a change of the task's calendar has no entry of its own: the calendar's
- * entry covers it.
+ * Records a new version of a task. A version that only results from a change of the task's calendar gets no entry of its own, because the
+ * calendar's entry covers it.
  */
 export async function auditedEdit(
   client: SqlClient,
@@ -45,8 +45,8 @@ export async function auditedEdit(
 }
 
 /**
- * Records that a task which already matches a bundle's files now belongs to the bundle. If the task also changes, its new version has an
- * entry too.
+ * Records that a task belongs to a bundle of files from now on. If applying the bundle also changes the task, the new version has an entry
+ * of its own.
  */
 export async function auditedAdoption(
   client: SqlClient,
@@ -59,7 +59,7 @@ export async function auditedAdoption(
   await audited(client, s, { ...entry, before: { bundle: before }, after: { bundle } });
 }
 
-/** Records a pause, a resume or a removal of a task. */
+/** Records that a task was paused, resumed or removed. */
 export async function auditedTask(
   client: SqlClient,
   s: string,
@@ -82,7 +82,7 @@ export function auditStore(database: Database): Pick<AuditStore, "list" | "recor
   const s = database.schema;
   return {
     list({ about, named, who, act, sinceMs, untilMs, entryId }, beforeId, limit) {
-      // Without a name the statement is planned each time, so that unused filters are left out of the plan.
+      // The statement has no name, so PostgreSQL plans it each time and can leave unused filters out of the plan.
       return database.query<AuditEntry>(
         "",
         `select id as "entryId", at_ms as "atMs", who, act, about, named, before, after, why from ${s}.audit

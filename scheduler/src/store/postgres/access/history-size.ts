@@ -1,10 +1,10 @@
 import type { Database } from "../database.ts";
 import { namespaceSql } from "../tasks/task-filter.ts";
 
-/** The most pages of 8 kB that one estimate reads from all partitions of a table together, and the fewest from a single partition. */
+/** The maximum number of 8 kB pages that one estimate reads from all partitions of a table, and the minimum from a single partition. */
 const pagesMost = 10_000;
 const pagesLeast = 20;
-/** The size of a row without its JSON and text, including its share of the indexes, in bytes. */
+/** The assumed size in bytes of a row without its JSON and text columns, including its share of the indexes. */
 const rowBytes = 250;
 const dayMs = 86_400_000;
 const hourMs = 3_600_000;
@@ -15,9 +15,9 @@ interface Partition {
 }
 
 /**
- * Estimates how many bytes the history of each namespace takes: the sizes of payloads, results, errors and log lines in a random sample of
- * each partition's pages, divided by the sampled fraction of the pages. Small partitions are read whole. If no namespace has a quota of
- * history, only the quotas are read.
+ * Estimates how many bytes the history of each namespace takes. It adds up the sizes of payloads, results, errors and log lines in a random
+ * sample of each partition's pages, and divides by the sampled fraction of the pages. Small partitions are read completely. If no namespace
+ * has a quota for history, nothing is estimated.
  */
 export async function measureHistory(database: Database, nowMs: number, everyMs: number): Promise<void> {
   const s = database.schema;
@@ -59,7 +59,7 @@ export async function measureHistory(database: Database, nowMs: number, everyMs:
   );
 }
 
-/** $1: the table. If a partition is dropped meanwhile, the estimate fails and is repeated. */
+/** $1 is the name of the table. If a partition is dropped during the estimate, the estimate fails and is repeated. */
 const partitionsSql = `
   select c.oid::regclass::text as name, (pg_relation_size(c.oid) / current_setting('block_size')::int)::int as pages
   from pg_inherits i join pg_class c on c.oid = i.inhrelid
@@ -68,11 +68,11 @@ const partitionsSql = `
 const bytesSql = (...columns: string[]) =>
   [rowBytes, ...columns.map((column) => `coalesce(pg_column_size(${column}), 0)`)].join(" + ");
 
-/** SQL that selects the rows of a sample; $1: the percentage of pages to read. */
+/** Returns SQL that selects a sample of a partition's rows; $1 is the percentage of pages to read. */
 const runsSql = (partition: string) =>
   `select h.task_id, ${bytesSql("h.payload", "h.result", "h.error")} as bytes from ${partition} h tablesample system ($1)`;
 
-/** Finds a log line's run among the runs that are alive or that ended within two days of the line. */
+/** Returns SQL that finds the run of each log line, among live runs and runs that ended within two days of the line. */
 const linesSql = (s: string) => (partition: string) =>
   `select r.task_id, ${bytesSql("l.message", "l.fields")} as bytes from ${partition} l tablesample system ($1),
      lateral (select task_id from ${s}.run where id = l.run_id

@@ -41,7 +41,7 @@ export function quotaStore(database: Database): QuotaStore {
       const row = [quotaKinds.indexOf(kind), name];
       return database.persist(() =>
         database.transaction(async (client) => {
-          // The table lock makes two callers that set one quota wait for each other, even if there is no row yet to lock.
+          // The table is locked, so that two callers that set the same quota run one after the other even if there is no row to lock yet.
           await client.query(`lock table ${s}.quota in share row exclusive mode`);
           const { rows } = await client.query(
             `select ${limitNames.join(", ")} from ${s}.quota where kind = $1 and name = $2`,
@@ -112,7 +112,7 @@ export function quotaStore(database: Database): QuotaStore {
   };
 }
 
-/** SQL for the most live sessions that a worker key may have. @param key an SQL expression, the key's number */
+/** Returns SQL for the maximum number of live sessions of a worker key. @param key an SQL expression for the key's id */
 export const sessionsMostSql = (s: string, key: string): string => `coalesce(
   (select coalesce(q.sessions, ${limits.sessionsPerKey}) from ${s}.quota q join ${s}.worker_key k on k.id = ${key} and q.name in (k.name, '${everyOther}')
    where q.kind = ${quotaKinds.indexOf("key")} order by q.name = '${everyOther}' limit 1), ${limits.sessionsPerKey})`;

@@ -6,8 +6,8 @@ import type { Database } from "../database.ts";
 import { audited } from "./audit.ts";
 
 /**
- * The most wrong codes of a user in each window, counted for all addresses together. Guessing a code needs the password, so a stranger
- * cannot use them up.
+ * The maximum number of wrong codes per user in each window, from all addresses together. Only someone with the user's password can enter
+ * codes, so a stranger cannot lock a user out by wrong codes.
  */
 const guessesMost = 10;
 const windowMs = 60 * 60_000;
@@ -119,7 +119,7 @@ export function secondFactorStore(database: Database): SecondFactorStore {
   };
 }
 
-/** @returns false: the user had no second factor */
+/** Removes a user's second factor and recovery codes. @returns false if the user had no second factor */
 export async function forgetFactor(client: SqlClient, s: string, userId: number): Promise<boolean> {
   const { rows } = await client.query(`delete from ${s}.second_factor where user_id = $1 returning user_id`, [userId]);
   await client.query(`delete from ${s}.recovery_code where user_id = $1`, [userId]);

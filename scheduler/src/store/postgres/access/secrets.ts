@@ -13,7 +13,7 @@ import { audited } from "./audit.ts";
 interface Present {
   id: number;
   version: number;
-  /** The number of the next version. */
+  /** The number that the next version will get. */
   next: number;
   tasks: string[] | null;
   removed_ms: number | null;
@@ -65,8 +65,8 @@ function set(
   const s = database.schema;
   return database.persist(() =>
     database.transaction(async (client) => {
-      // The row is inserted first and locked afterwards: of two callers that create the secret at once, the second waits and then sees the
-      // version of the first.
+      // Inserts the row before locking it. If two callers create the same secret at once, the second waits here and then sees the first
+      // one's version.
       await client.query(`insert into ${s}.secret (name, version) values ($1, 0) on conflict (name) do nothing`, [
         name,
       ]);
@@ -77,7 +77,7 @@ function set(
       const row = rows[0] as unknown as Present;
       const there = row.version > 0 && row.removed_ms === null;
       const forTasks = tasks === undefined ? (there ? row.tasks : null) : tasks;
-      // Numbers go on rising after a removal, so that a version never has two values.
+      // The number of a removed secret's next version is not reset, so that a version number never has two values.
       const version = row.next;
       const { keyId, wrapped, sealed } = seal(version);
       await client.query(
@@ -213,9 +213,10 @@ async function sealedFor(
     [runId, fence, name, version],
   );
   if (!row) throw new CarillonError("FENCE_STALE", `run ${runId} is no longer this worker's, so it is given no secret`);
-  // A run of a namespace other than `default` gets a secret only if the secret names its task, because otherwise a user who may define
-  // tasks in one namespace could read every secret. The run gets the same error if the secret does not exist, so that it cannot find out
-  // which secrets exist. Likewise, a run of the namespace `default` cannot find out which secrets are only for tasks of other namespaces.
+  // A run in a namespace other than `default` gets a secret only if the secret lists its task. Otherwise, a user who may define tasks in
+  // one namespace could read every secret. Such a run gets the same error if the secret does not exist, so that it cannot find out which
+  // secrets exist. A run in the namespace `default` cannot find out which secrets are only for tasks in other namespaces: for these, it
+  // gets the error for an unknown secret.
   const isOfDefault = namespaceOf(row.task) === defaultNamespace;
   const isMeant = row.tasks?.includes(row.task) ?? isOfDefault;
   const isElsewhere = isOfDefault && row.tasks?.every((task) => namespaceOf(task) !== defaultNamespace) === true;

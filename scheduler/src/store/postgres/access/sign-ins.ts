@@ -4,7 +4,10 @@ import type { Database } from "../database.ts";
 import { audited } from "./audit.ts";
 import { userFields } from "./users.ts";
 
-/** SQL: when a sign-in ends without further use. @param idle an SQL expression, in ms */
+/**
+ * Returns SQL for the time at which a sign-in ends if it is not used any more, in epoch ms.
+ * @param idle an SQL expression for the idle limit in ms
+ */
 const endsSql = (idle: string) => `least(i.expires_ms, coalesce(i.seen_ms, i.created_ms) + ${idle}::bigint)`;
 
 export async function signIn(
@@ -13,8 +16,8 @@ export async function signIn(
   nowMs: number,
 ): Promise<boolean> {
   const s = database.schema;
-  // The user's row is locked, so that a change that ends the user's sign-ins either comes before this sign-in, which then fails, or after
-  // it, and then ends it.
+  // The user's row is locked, because a concurrent change may end the user's sign-ins. If the change comes first, this sign-in fails; if it
+  // comes second, it ends this sign-in too.
   const made = await database.query(
     "access-sign-in",
     `with who as (

@@ -47,8 +47,8 @@ export function createToken(
 ): Promise<Token> {
   const s = database.schema;
   return database.transaction(async (client) => {
-    // The user and the token that creates this one stay locked until the new token exists: a later change that ends either of them ends the
-    // new token too.
+    // The rows of the user and of the token that creates this one are locked until the new token exists, so that a later change that ends
+    // one of them also ends the new token.
     const { rows: users } = await client.query(
       `select from ${s}.user_account where id = $1 and removed_ms is null and disabled_ms is null for share`,
       [userId],
@@ -102,7 +102,7 @@ export function revokeToken(
     const [row] = rows;
     if (!row) throw tokenUnknown(name);
     if (row.revoked_ms !== null) return read(client, s, row.id as number);
-    // Repeated until no token is left, because one of these tokens may have just created another.
+    // Repeated until no token is found, because one of these tokens may have created another in the meantime.
     for (let ended = [row.id as number]; ended.length > 0; ) {
       const { rows: found } = await client.query(
         `with recursive line (id) as (select $1::int union select t.id from ${s}.token t join line on t.made_by = line.id)

@@ -16,7 +16,7 @@ const asJson = ({ name, role, grants, disabledMs }: User): Json => ({
 
 type UserRow = User & { hash: string | null };
 
-/** The fields of a row `u` of `user_account`. */
+/** Returns the SQL select list for a user, from a row `u` of `user_account`. */
 export const userFields = (s: string) =>
   `u.id as "userId", u.name, u.version, u.role, u.grants, u.created_ms as "createdMs", u.created_by as "createdBy",
   u.disabled_ms as "disabledMs", u.subject is not null as provided, coalesce(u.temporary_hash = u.hash, false) as temporary,
@@ -59,8 +59,8 @@ export function createUser(
   const s = database.schema;
   const now = Math.round(nowMs);
   return database.transaction(async (client) => {
-    // A user that a provider reports under this name stays removed: its row gives up the name and keeps everything else. No other name
-    // contains a space.
+    // A removed user that an identity provider reported under this name stays removed: its row gets another name, so that the name is free.
+    // The new name contains a space, which other names cannot contain.
     await client.query(
       `update ${s}.user_account set name = name || ' ' || id where name = $1 and removed_ms is not null and subject is not null`,
       [name],
@@ -79,7 +79,7 @@ export function createUser(
       });
     }
     const user = rows[0] as unknown as User;
-    // An older node may have removed a user of this name without removing the second factor.
+    // A node of an older version may have removed a user with this name without removing the second factor.
     await forgetFactor(client, s, user.userId);
     await audited(client, s, {
       atMs: nowMs,
@@ -112,14 +112,14 @@ export function providedUser(
     const [{ removed, ...before } = { removed: false }] = there;
     if (before.userId === undefined) {
       const values = [name, role, given, issuer, subject, now, author];
-      // The name of a removed user with a password can be used again.
+      // The row of a removed user who had a password can be reused, so its name is available.
       const { rows: freed } = await client.query(
         `update ${s}.user_account u set role = $2, grants = $3, issuer = $4, subject = $5, created_ms = $6, created_by = $7,
            hash = null, removed_ms = null, disabled_ms = null, version = version + 1
          where name = $1 and removed_ms is not null and subject is null returning ${userFields(s)}`,
         values,
       );
-      // If two first sign-ins arrive at once, the second waits for the first one's row, and then finds that the name is taken.
+      // If two first sign-ins arrive at once, the second waits for the first one's row and then finds that the name is taken.
       const { rows: made } = await client.query(
         `insert into ${s}.user_account as u (name, role, grants, issuer, subject, created_ms, created_by, version)
          values ($1, $2, $3, $4, $5, $6, $7, ${s}.next_version(0)) on conflict do nothing returning ${userFields(s)}`,
@@ -145,7 +145,7 @@ export function providedUser(
       return user;
     }
     const was = before as unknown as User;
-    // A user that was removed in Carillon stays removed, whatever the provider reports.
+    // A user that was removed here stays removed, even if the provider still reports the user.
     if (removed) return { ...was, disabledMs: was.disabledMs ?? now };
     const same = was.role === role && sortedJson(was.grants) === sortedJson(grants);
     if (same) return was;
@@ -175,7 +175,7 @@ export function createFirst(
 ): Promise<boolean> {
   const s = database.schema;
   return database.transaction(async (client) => {
-    // If two nodes start at once, the second waits here, and then finds the user that the first created.
+    // If two nodes start at once, the second waits for this lock and then finds the user that the first has created.
     await client.query(`select pg_advisory_xact_lock(hashtext($1))`, [`${s} first user`]);
     const { rows } = await client.query(
       `insert into ${s}.user_account (name, hash, role, created_ms, created_by, temporary_hash)
@@ -183,7 +183,8 @@ export function createFirst(
       [name, hash, Math.round(nowMs), temporary ? hash : null],
     );
     if (rows.length === 0) {
-      // The reply to an earlier try may have been lost. Each hash has its own salt, so an equal hash can only be from that earlier try.
+      // The user may come from an earlier attempt whose response was lost. Each hash has a random salt, so an equal hash can only be from
+      // that attempt.
       const { rows: mine } = await client.query(`select from ${s}.user_account where name = $1 and hash = $2`, [
         name,
         hash,
@@ -214,7 +215,8 @@ export function changeUser(
   const { role, grants, hash, temporary = false, disabled, removed, keeping, ifVersion = null } = given;
   const now = Math.round(nowMs);
   return database.transaction(async (client) => {
-    // All admins are locked, in order: if two admins each revoke the other's role, the second revocation finds that no admin would be left.
+    // The rows of all admins are locked in the order of their ids. If two admins remove each other's role at once, the second change
+    // therefore sees the first, and is refused because no admin would be left.
     const { rows: locked } = await client.query(
       `select ${userFields(s)} from ${s}.user_account u where removed_ms is null and (name = $1 or role = 'admin') order by id for update`,
       [name],
@@ -246,7 +248,7 @@ export function changeUser(
         role !== undefined,
         grants === undefined ? null : JSON.stringify(grants),
         role !== undefined || grants !== undefined || disabled !== undefined,
-        // The hash of a former temporary password may stay, because it does not equal the hash of the present password.
+        // A stored hash of a former temporary password does no harm, because it differs from the hash of the current password.
         temporary ? hash : null,
       ],
     );

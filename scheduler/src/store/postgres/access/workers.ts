@@ -36,7 +36,7 @@ interface LookRow {
   tried_session: number | null;
   tried_attempt: number | null;
   tried_outcome: string | null;
-  /** True if the ended claim belonged to this worker, under this session or an earlier one. */
+  /** True if the ended claim belonged to this worker, in this session or an earlier one. */
   was_mine: boolean;
 }
 
@@ -123,7 +123,7 @@ function validKeys(database: Database, limit: number): Promise<(WorkerKey & { ha
   );
 }
 
-/** Revokes keys: $2 is the time, $3 the author, $4 the reason. The keys' sessions end, and servers are notified. */
+/** Returns SQL that revokes keys, ends their sessions and notifies servers; $2 is the time, $3 the author, $4 the reason. */
 const revokeSql = (s: string, which: string, why: string) => `
   with revoked as (
     update ${s}.worker_key set revoked_ms = $2 where ${which} and revoked_ms is null returning *
@@ -145,7 +145,7 @@ async function revokeKey(database: Database, name: string, { author, reason, now
     author,
     reason,
   ]);
-  // If the call is a repetition, the key is revoked already.
+  // No row is returned if the key was revoked before, for example because the call is a repetition.
   return revoked ?? keyByName(database, name);
 }
 
@@ -163,8 +163,8 @@ async function open(
   nowMs: number,
 ): Promise<Opening> {
   const s = database.schema;
-  // Sessions that join at the same moment may each count as the last one allowed, so the limit can be exceeded slightly; it is meant to
-  // prevent thousands of sessions.
+  // Sessions that join at the same moment do not count each other, so the limit can be exceeded slightly. It is only meant to prevent
+  // thousands of sessions.
   const live = (key: string) => `(select count(*)::int from ${s}.session where ended_ms is null and key_id = ${key})`;
   for (;;) {
     const [opened] = await database.ask<{ id: number }>(
@@ -213,7 +213,7 @@ async function open(
     } = found ?? {};
     if (id !== null) return mine ? { sessionId: id } : { takenBy: { host, pid } };
     if (sessions >= most) return { full: sessions };
-    // A session ended between the two statements, so there is now a free session or a free name: try again.
+    // A session ended between the two statements, so the limit or the name is free now; the loop tries again.
   }
 }
 
@@ -319,7 +319,7 @@ async function tasksBut(database: Database, groupIds: number[], names: string[])
   return rows.map(({ id }) => id);
 }
 
-/** A retried run is live again. It gets its next fence at its next claim; until then it still has the last fence. */
+/** Returns the state of a worker's claim. A run that is retried is live again, and has its old fence until it is claimed again. */
 function standingOf(row: LookRow, sessionId: number): ClaimStanding {
   const taskId = row.live_task ?? row.ended_task ?? 0;
   const attempt = row.attempt ?? row.ended_attempt ?? row.tried_attempt ?? 1;

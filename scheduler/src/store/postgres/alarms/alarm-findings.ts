@@ -11,24 +11,24 @@ import { endedSql } from "../schedules/ended.ts";
 import { runOutcome, runState } from "../states.ts";
 import { overdueSql } from "./overdue.ts";
 
-/** The most findings per rule in one look; the next look finds more. */
+/** The maximum number of findings per rule in one evaluation; the next evaluation finds more. */
 export const most = 1_000;
-/** The most tasks for whose alarm message the newest failure is read. */
+/** The maximum number of tasks whose newest failure is read for the alarm's message. */
 const worded = 100;
 const longestText = 300;
-/** How long a recovery that is over is shown as an alarm. */
+/** How long a completed recovery is displayed as an alarm, in ms. */
 export const recoveryShownMs = 86_400_000;
 /**
- * A recovery takes as long as the longest session timeout of a node that died, usually a second; one that takes longer than this raises an
- * alarm.
+ * A recovery usually takes a second, and at most the longest session timeout of the nodes that died. One that takes longer than this (ms)
+ * raises an alarm while it lasts.
  */
 const recoveryLongMs = 10_000;
-/** Verdicts are only restored when work goes on again, so restored results are counted this long after a recovery's end. */
+/** Verdicts are restored only once work continues after a recovery, so restored results are counted until this time (ms) after its end. */
 const recoveryCountedMs = 5_000;
-/** Rules found by the store's counters: failures, and slots that the misfire policy gave up. */
+/** The rules whose findings come from the store's counters: failures, and slots that were missed under the misfire policy. */
 const countedRules: ReadonlySet<AlarmRule> = new Set(["failed", "exhausted", "unfired"]);
 
-/** The exact total of a counter: folded and unfolded rows. */
+/** Returns SQL for the exact total of a counter: the sum of its rows that have been folded and of those that have not. */
 const totals = (
   s: string,
   column: string,
@@ -36,11 +36,14 @@ const totals = (
 ) => `(select coalesce(sum(${column}), 0) from (select ${column} from ${s}.tally where task_id = ${taskId}
     union all select ${column} from ${s}.tally_delta where task_id = ${taskId}) x)`;
 
-/** SQL: how many times the task of this name has succeeded. */
+/** Returns SQL for the number of successes of the task with this name. */
 export const succeededOf = (s: string, subject: string) =>
   totals(s, "succeeded", `(select id from ${s}.task where name = ${subject})`);
 
-/** @param seen the table with the counters as of the last look */
+/**
+ * Returns the failures and missed slots since the last evaluation.
+ * @param seen the table that stores the counters as of the last evaluation
+ */
 export async function counted(
   client: SqlClient,
   s: string,
@@ -65,7 +68,7 @@ export async function counted(
      select n.task_id as "taskId", t.name, n.more_failed::float8 as failed, n.more_missed::float8 as missed
      from news n join ${s}.task t on t.id = n.task_id order by n.more_failed desc, t.name`,
   );
-  // Failures from before the first look are not new.
+  // At the first evaluation, all earlier failures are ignored.
   if (first.length > 0) return [];
   const failing = rows.filter(({ failed }) => Number(failed) > 0);
   const { rows: newest } = await client.query(
@@ -79,7 +82,7 @@ export async function counted(
   return [
     ...failing.map(({ taskId, name, failed }): Finding => {
       const known = wordsOf.get(taskId);
-      // Attempts that were lost or snoozed are not tries that the run used up.
+      // Only failed attempts count here; attempts that were lost or snoozed are not among the attempts that the retry policy counts.
       const rule = known?.failedBefore ? "exhausted" : "failed";
       const text = known ? reasonOf(known.error as Json).words : "see carillon dead list";
       return {
@@ -105,9 +108,10 @@ export async function counted(
 }
 
 /**
- * SQL: how many times the task of this name had succeeded when it last failed. Counters have no order, so history shows whether a success
- * came after that failure. Failures are always kept; a success whose row is not kept counts as one before the failure.
- * @param since a time before which history is not searched
+ * Returns SQL for the number of successes that the task with this name had when it last failed. Counters have no order, so the history
+ * shows whether a success came after that failure. Failures are always in the history; a success without a row counts as earlier than the
+ * failure.
+ * @param since an SQL expression for the time before which history is not searched
  */
 export function succeededAtFailure(s: string, subject: string, since: string) {
   return `(${succeededOf(s, subject)} - coalesce((
@@ -118,10 +122,13 @@ export function succeededAtFailure(s: string, subject: string, since: string) {
    order by h.ended_ms desc, h.id desc limit 1), 0))`;
 }
 
-/** Marks the groups that are at their limit now, because free slots that a look finds may have become free only just before it. */
+/**
+ * Records which groups are at their concurrency limit now. Free slots that a later evaluation finds may have become free only just before
+ * it.
+ */
 export async function markFull(database: Database, nowMs: number): Promise<void> {
   const s = database.schema;
-  // A statement of its own that skips groups whose limit a claim has locked, so that a claim never waits for a look.
+  // A separate, short statement, so that a claim never waits for the whole evaluation. It skips groups whose limit is locked by a claim.
   await database.query(
     "alarm-groups",
     `update ${s}.group_limit l set full_ms = $1 where l.group_id = any (array(
@@ -163,8 +170,8 @@ interface Question {
 }
 
 /**
- * Whether slots are planned in time, and due runs claimed that wait for a worker; by the rules `unfired` and `overdue`.
- * @returns the first finding; null: they are
+ * Tests, by the rules `unfired` and `overdue`, whether slots are planned in time and due runs that wait for a worker are claimed in time.
+ * @returns the first finding; null if there is none
  */
 export async function whyBehind(
   database: Database,
@@ -186,7 +193,7 @@ export async function whyBehind(
   return null;
 }
 
-/** @param ms an SQL expression for epoch milliseconds */
+/** Returns SQL that formats a time as ISO 8601. @param ms an SQL expression for epoch milliseconds */
 const utcSql = (ms: string) => `to_char(to_timestamp(${ms} / 1000.0) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')`;
 
 export const askedOf = (s: string): Partial<Record<AlarmRule, Question>> => ({
@@ -205,7 +212,7 @@ export const askedOf = (s: string): Partial<Record<AlarmRule, Question>> => ({
     valueOf: ({ stuckMs }, now) => [now - stuckMs],
   },
   unfired: {
-    // The count is 0, so that repeated looks do not count the same slot several times.
+    // The count is 0, so that repeated evaluations do not count the same slot several times.
     sql: `select t.name as subject, 0::float8 as count, null::float8 as run,
                'a slot came due and was not planned: ' || ${utcSql("p.next_slot_ms")} as text
         from ${s}.plan p join ${s}.task t on t.id = p.task_id
@@ -247,8 +254,8 @@ export const askedOf = (s: string): Partial<Record<AlarmRule, Question>> => ({
         where ${endedSql(s)} and t.definition->>'atEnd' = 'alarm' order by t.name limit ${most}`,
     valueOf: () => [],
   },
-  // Each recovery raises the alarm once. An ended recovery is found until an alarm covers it, so that a second recovery raises a new one. A
-  // recovery that takes long raises an alarm while it lasts.
+  // Each recovery raises one alarm. A completed recovery is found until an alarm after its end exists, so that a second recovery raises a
+  // new alarm. A recovery that takes long raises an alarm while it lasts.
   recovery: {
     sql: `select '' as subject, count(*) filter (where ended_ms is not null)::float8 as count, null::float8 as run,
                (array_agg(${recoveryText(s)} order by number desc))[1] as text
