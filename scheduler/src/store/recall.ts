@@ -4,9 +4,9 @@ import type { RunStore } from "../run/run-store.ts";
 const lookMs = 10;
 
 /**
- * Waits for the workers' answers about recalled runs. Each worker answers at once, or its session and grace period end and the run is taken
- * back.
- * @returns the runs that had started
+ * Waits until recalled runs are no longer open: each worker answers the recall at once, or its session and grace period end and the run is
+ * reclaimed.
+ * @returns the numbers of the runs that had started
  */
 export async function awaitRecall(runs: RunStore, clock: Clock, runIds: number[]): Promise<number[]> {
   let open = runIds;

@@ -3,7 +3,7 @@ import type { TaskStore } from "../task/task-store.ts";
 
 const readTogether = 500;
 
-/** Yields the schedules of a task, ordered by name. They are read from the store in batches as they are consumed. */
+/** Yields the schedules of a task, ordered by name. The next batch is read from the store when the previous one has been consumed. */
 export async function* everyScheduleOf(
   tasks: Pick<TaskStore, "schedulesOf">,
   of: string,

@@ -1,6 +1,6 @@
 /**
- * Calls `each` with every item, in order, at most `most` at a time.
- * @throws the error of the first call that failed; calls under way are not ended, and the remaining calls are still made
+ * Calls `each` with every item, in order, at most `most` calls at a time.
+ * @throws the error of the first call that failed; running calls are not aborted, and the remaining calls are still made
  */
 export async function sideBySide<Item>(
   items: readonly Item[],

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { Clock } from "../base/clock.ts";
 import { StoreClock } from "./store-clock.ts";
 
-/** A clock of the store on a machine whose monotonic clock is `monoMs`; the store is `aheadMs` ahead of it. */
+/** Creates a store clock on a machine with the given wall clock. The store's clock is ahead of the machine's monotonic clock. */
 function machine(wallMs = 1_000_000) {
   const state = { monoMs: 50, wallMs };
   const clock: Clock = { monotonic: () => state.monoMs, wall: () => state.wallMs, after: () => () => undefined };
@@ -75,7 +75,7 @@ describe("the store's clock", () => {
     expect(storeClock.now() - state.monoMs).toBe(4_000_099);
   });
 
-  /** A store clock with readings of the cluster's row, as heartbeats bring them. */
+  /** Creates a store clock and gives it readings of the cluster's row, as heartbeats do. */
   function judged() {
     const { state, storeClock } = machine();
     const steps = { followed: 0, held: 0 };
@@ -171,7 +171,7 @@ describe("the store's clock", () => {
         waitMs: fc.integer({ min: 0, max: 5_000 }),
         roundTripMs: fc.integer({ min: 1, max: 400 }),
         share: fc.double({ min: 0, max: 1, noNaN: true }),
-        // The rate by which the store's clock runs faster or slower than this machine's.
+        // The rate at which the store's clock runs faster or slower than this machine's clock.
         drift: fc.double({ min: -0.00009, max: 0.00009, noNaN: true }),
       }),
       { minLength: 1, maxLength: 40 },
@@ -190,7 +190,7 @@ describe("the store's clock", () => {
           sample(aheadMs, roundTripMs, share);
           behindMs = Math.min(behindMs + 2 * passedMs * 0.0001, roundTripMs * (1 - share));
           expect(storeClock.now()).toBeGreaterThanOrEqual(last);
-          // Long enough for all corrections that are still under way.
+          // Waits until all corrections have been applied.
           state.monoMs += 200;
           aheadMs += 200 * drift;
           behindMs += 200 * 0.0002;

@@ -1,28 +1,28 @@
 import { CarillonError } from "../base/errors.ts";
 
-/** One server that a store URL names. */
+/** One server named in a store URL. */
 export interface Host {
-  /** A name, an address without brackets, or the directory of a Unix socket. */
+  /** A host name, an IP address without brackets, or the directory of a Unix socket. */
   readonly host: string;
   readonly port: number;
 }
 
 export interface StoreUrl {
-  /** At least one host; the driver's own defaults and environment variables apply where the URL names none. */
+  /** The hosts, if the URL names several; empty for a single host, which the driver reads from `url` itself. */
   readonly hosts: readonly Host[];
-  /** The URL for the driver: with only the first host, and without parameters that only Carillon reads. */
+  /** The URL for the driver. With several hosts it has only the first one, and lacks the parameters that only Carillon reads. */
   readonly url: string;
 }
 
 const defaultPort = 5432;
-/** Every decision of a store is a write, so Carillon always connects to the server that accepts writes, and accepts only these values. */
+/** The accepted values of target_session_attrs. Carillon must write, so it always connects to the server that accepts writes. */
 const writing = new Set(["any", "read-write", "primary"]);
 
 /**
- * Reads `postgres://user@a:5432,b:5433/database?target_session_attrs=read-write`, the format of libpq: several hosts, each with a port or
- * the default one; `?host=a,b&port=5432,5433` means the same.
- * @param option the option's name in errors
- * @throws OPTION_INVALID with that path
+ * Parses `postgres://user@a:5432,b:5433/database?target_session_attrs=read-write`, the format of libpq: several hosts, each with its own or
+ * the default port; `?host=a,b&port=5432,5433` means the same.
+ * @param option the name of the option, for errors
+ * @throws OPTION_INVALID with that name as its path
  */
 export function parseStoreUrl(text: string, option = "store"): StoreUrl {
   const wrong = (what: string, hint: string) =>
@@ -30,7 +30,7 @@ export function parseStoreUrl(text: string, option = "store"): StoreUrl {
   const form = "Give a URL such as postgres://user:password@host:5432/database; several hosts are separated by commas.";
   const [, scheme, user = "", authority = "", rest = ""] =
     /^(postgres(?:ql)?:\/\/)([^/?#@]*@)?([^/?#]*)([\s\S]*)$/.exec(text) ?? [];
-  // A socket's path, or a form that only the driver understands, is passed to the driver unchanged.
+  // The path of a socket, and forms that only the driver understands, are passed to the driver unchanged.
   if (scheme === undefined) return { hosts: [], url: text };
   const [path = "", query = ""] = rest.split(/\?([\s\S]*)/);
   const parameters = new URLSearchParams(query);

@@ -29,9 +29,9 @@ import type { FigureStore } from "./figures.ts";
 import type { StoreReading } from "./store-clock.ts";
 
 /**
- * The port of the store: the only source of truth, and the only authority over what each process may do. Every time is in epoch
- * milliseconds by the store's clock and is passed as an argument. Every method may reject with the STORE_… errors; each method that writes
- * documents why it is safe to repeat after a lost reply.
+ * The interface of the store, the only source of truth and the only authority over what each process may do. All times are epoch
+ * milliseconds by the store's clock and are passed as arguments. All methods may reject with the STORE_… errors; each method that writes
+ * documents why it is safe to repeat it after a lost reply.
  */
 export interface Store {
   readonly sessions: SessionStore;
@@ -62,8 +62,10 @@ export interface Store {
   readonly quotas: QuotaStore;
   readonly answers: AnswerStore;
   readonly events: EventStore;
-  /** Reads cluster time by the store's clock, as a sample. */
+  /** Reads cluster time, as a sample for `StoreClock`. */
   clock(): Promise<StoreReading>;
-  /** @param withinMs how long statements under way may take; after that they fail as if the store were away. Default 5 s */
+  /**
+   * @param withinMs the time that running statements get, in ms; after it they fail as if the store could not be reached. Default: 5,000
+   */
   close(withinMs?: number): Promise<void>;
 }

@@ -3,43 +3,46 @@ import type { RunStore } from "../run/run-store.ts";
 import type { StoreClock } from "./store-clock.ts";
 
 /**
- * The header with which a remote worker announces that it traces. It is a header and not a field, because an older server ignores unknown
- * headers. It is defined here and not in the protocol's contract, because a worker need not load the contract with all its checks.
+ * The header with which a remote worker announces that it records traces. It is a header and not a field of the body, because older servers
+ * ignore unknown headers. It is defined here and not in the contract of the protocol, because a worker need not load the contract with all
+ * its checks.
  */
 export const tracesHeader = "carillon-traces";
 
 /**
- * A longer trace is split in two: runs that are due later than this begin a trace of their own, with a link to the span that began them.
+ * The longest time, in ms, between the creation of a run and its due time for which the run continues the trace. Runs due later begin their
+ * own trace, with a link to the span that created them.
  */
 const oneTraceMs = 60_000;
 
-/** The context that a run's spans continue: its parent and links, each as W3C's traceparent writes it. */
+/** The context that a run's spans continue: its parent and its links, each in the format of the W3C header traceparent. */
 export interface RunTrace {
   parent: string | null;
   links: string[];
 }
 
-/** The span that runs begun by this run continue. */
+/** The span of a run, which is continued by the runs that this run creates. */
 export interface RunSpan {
   runId: number;
   fence: number;
   context: string;
 }
 
-/** Provides the origins of runs: the store, or for a remote worker its server. */
+/** Provides the trace origins of runs: implemented by the store and, for a remote worker, by its server. */
 export interface TraceSource {
-  /** The result contains only runs that have an origin. */
+  /** Returns the traces of these runs, by run number; runs without an origin are left out. */
   tracesOf(runs: { runId: number; dueMs: number }[]): Promise<Map<number, RunTrace>>;
-  /** Called before the runs that these spans begin are made. */
+  /** Stores these spans. Called before the runs that continue them are created. */
   leave(spans: RunSpan[]): Promise<void>;
 }
 
-/** Creates the span of an enqueue, if the application traces. */
+/** Creates the span of an enqueue, if the application records traces. */
 export interface EnqueueTracing {
   /**
-   * @param task null: the runs belong to several tasks
+   * Calls `send` within the span.
+   * @param task the name of the task; null if the runs belong to several tasks
    * @param send enqueues the runs with the span's context as text
-   * @param parent the context of the HTTP request; default: the active one
+   * @param parent the context of the HTTP request; default: the active context
    */
   enqueue<Made>(
     task: string | null,
@@ -62,7 +65,8 @@ export const storeTraces = (runs: Pick<RunStore, "origins" | "leaveSpans">, stor
 });
 
 /**
- * Pure function. A run that is due soon after its only origin began it continues that trace; any other run begins a new trace, with links.
+ * Returns the trace of a run. It continues the trace of its only origin if it is due soon after; otherwise it begins a new trace with
+ * links.
  */
 export function traceOf(origins: RunOrigin[], dueMs: number): RunTrace {
   const [only] = origins;
@@ -71,14 +75,14 @@ export function traceOf(origins: RunOrigin[], dueMs: number): RunTrace {
   return { parent: null, links: origins.map(({ context }) => context) };
 }
 
-/** Returns the header of a request, if it is valid. */
+/** Returns the value of a request's traceparent header in the format of version 00; undefined if the header is invalid. */
 export function traceparentOf(header: string | string[] | undefined): string | undefined {
   if (typeof header !== "string") return undefined;
   const [, version, ids, trace, span, flags] =
     /^([0-9a-f]{2})-(([0-9a-f]{32})-([0-9a-f]{16}))-([0-9a-f]{2})(?:-.*)?$/.exec(header) ?? [];
   if (version === undefined || version === "ff" || /^0+$/.test(trace as string) || /^0+$/.test(span as string))
     return undefined;
-  // For a later traceparent version, only the fields of version 00 are passed on.
+  // A later version of traceparent may have further fields, which are not passed on.
   return `00-${ids}-${flags}`;
 }
 

@@ -3,10 +3,10 @@ import type { Json } from "../base/json.ts";
 import { limits } from "../base/limits.ts";
 import { choice, inner, isObject, type Kind, type Shape, stranger, wrong } from "./kinds/kinds.ts";
 
-/** The outcomes of a run that start the next run. A cancelled or skipped run never starts one. */
+/** The outcomes of a run after which the following run is created. A cancelled or skipped run never has followers. */
 export type Ends = "success" | "failure" | "any";
 
-/** The tasks that a task follows, in the stored form: complete and sorted. */
+/** The stored form of which tasks a task follows: complete and sorted. */
 export interface AfterSpec {
   tasks: string[];
   on: Ends;
@@ -52,7 +52,7 @@ export const afterKind: Kind<AfterSpec> = {
     const { tasks, on = "success", ...rest } = isObject(given) ? given : { tasks: given };
     const unknown = Object.keys(rest)[0];
     if (unknown !== undefined) throw stranger(place, unknown, ["tasks", "on"]);
-    // A hole in a sparse list is not a name.
+    // `Array.from` makes the holes of a sparse list undefined, so that the check below rejects them.
     const names = typeof tasks === "string" ? [tasks] : Array.isArray(tasks) ? Array.from(tasks) : undefined;
     if (!names || names.length === 0 || !names.every((one) => typeof one === "string" && one !== ""))
       throw wrong(place, " must name one task or more", 'For example after: ["fetch", "parse"].');
@@ -70,14 +70,15 @@ interface Following {
 }
 
 /**
- * Sorts the definitions so that each one comes after the tasks that it follows and after the task that it is a schedule of, as far as these
- * are in the list. @throws TASK_INVALID for a circle, which the error names
+ * Sorts the definitions so that each one comes after the tasks that it follows and after the task of which it is a schedule, if these are
+ * in the list.
+ * @throws TASK_INVALID for a circle, which the error names
  */
 export function inOrder<Definition extends Following>(definitions: readonly Definition[]): Definition[] {
   const byName = new Map(definitions.map((definition) => [definition.name, definition]));
   const before = ({ after, of }: Following): readonly string[] => after?.tasks ?? (of === undefined ? [] : [of]);
   const ordered = new Set<Definition>(definitions.filter((definition) => before(definition).length === 0));
-  // A loop instead of recursion, because a chain may be as long as the number of tasks.
+  // A loop and not a recursion, because a chain may be as long as the number of tasks.
   for (const first of definitions) {
     const path = [{ definition: first, at: 0 }];
     const within = new Set([first.name]);
@@ -104,7 +105,7 @@ export function inOrder<Definition extends Following>(definitions: readonly Defi
   return [...ordered];
 }
 
-/** @param names each name follows the next one; the last name is the first again */
+/** @param names task names, each of which follows the next one; the last name equals the first */
 const circle = (names: string[]): CarillonError =>
   new CarillonError("TASK_INVALID", `task ${names[0]}: it would come after itself: ${names.join(" after ")}`, {
     hint: "Leave out one of these.",

@@ -1,28 +1,28 @@
 import type { TaskDefinition } from "./task.ts";
 
-/** A task as an apply plan needs it: its present definition, and the one of the last apply. */
+/** What an apply plan needs of a task: its present definition, and that of the last apply. */
 export interface AppliedTask {
   name: string;
-  /** The present version; for a removed task, its last one. */
+  /** The present version; the last one for a removed task. */
   version: number;
   removed: boolean;
   definition: TaskDefinition;
-  /** The bundle whose files define the task; null: it is defined by code, an import or a person. */
+  /** The bundle whose files define the task; null if application code, an import or a user defines it. */
   bundle: string | null;
-  /** The definition that the last apply stored; null: no apply has stored one. */
+  /** The definition that the last apply stored; null if no apply has stored one. */
   applied: TaskDefinition | null;
-  /** The author of the present version, and the reason. */
+  /** The author of the present version; `reason` is the author's reason. */
   author: string;
   reason: string;
   changedMs: number;
   /**
-   * Runs that would end with the task: enqueued runs and due slots that no worker has claimed. Counted only for tasks of the bundle that
-   * are not among `names`.
+   * The number of runs that would end if the task were removed: enqueued runs and due slots that no worker has claimed. It is counted only
+   * for tasks of the bundle that are not among the requested names.
    */
   waiting: number;
 }
 
 export interface AppliedStore {
-  /** Returns these tasks, even removed ones, and all tasks of the bundle. */
+  /** Returns the tasks with these names, even removed ones, and all tasks of the bundle. */
   read(names: string[], bundle: string): Promise<AppliedTask[]>;
 }

@@ -1,25 +1,27 @@
 import type { Change } from "../base/change.ts";
 import type { Calendar, CalendarContent } from "../schedule/calendar.ts";
 
-/** Names of days in calendar files, by date. */
+/** The names of days from calendar files, by date. */
 export type DayNames = Readonly<Record<string, string>>;
 
 export interface CalendarRecord extends Calendar {
-  /** Names of its days and of the previous version's days, if known. */
+  /** The names of this version's days and, if they are known, of the previous version's days. */
   names: DayNames;
   author: string;
   reason: string;
   changedMs: number;
-  /** Names of the tasks that use it. */
+  /** The names of the tasks that use the calendar. */
   tasks: string[];
 }
 
 export interface CalendarStore {
   /**
-   * Stores the calendar, or its next version when it differs; the tasks that use it are replanned in the same transaction, as after an
-   * edit. Repeatable: an equal calendar changes nothing. Names are stored beside the versions; a change of names makes no new version.
-   * @param expectedVersion rejects with CALENDAR_STALE unless this is the stored version; 0: unless there is none; default: any version
-   * @param mayShrink false: reject a version that keeps fewer than half of the coming holidays
+   * Stores the calendar, or its next version if it differs. The tasks that use it are planned again in the same transaction, as after an
+   * edit. It can be repeated: an equal calendar changes nothing. Names of days are stored separately; a change of names does not create a
+   * version.
+   * @param expectedVersion the stored version; with any other one the call rejects with CALENDAR_STALE. 0 means that there is none;
+   * default: any
+   * @param mayShrink false to reject a version that has fewer than half of the coming holidays
    * @throws CALENDAR_INVALID, CALENDAR_STALE, CALENDAR_SHRINKS
    */
   set(
@@ -29,9 +31,9 @@ export interface CalendarStore {
     expectedVersion?: number | null,
     mayShrink?: boolean,
   ): Promise<{ calendar: Calendar; changed: boolean; tasks: string[] }>;
-  /** @param version default: the present one @throws CALENDAR_UNKNOWN */
+  /** @param version default: the present version @throws CALENDAR_UNKNOWN */
   find(name: string, version?: number): Promise<CalendarRecord>;
   list(): Promise<CalendarRecord[]>;
-  /** @throws CALENDAR_UNKNOWN, CALENDAR_USED */
+  /** @throws CALENDAR_UNKNOWN if there is no such calendar, CALENDAR_USED if a task uses it */
   remove(name: string, change: Change): Promise<void>;
 }

@@ -1,8 +1,9 @@
 /**
- * A worker's limits on commands that no configuration can lift. Pure functions, so that importers can report violations without a worker.
+ * A worker's rules for commands that no configuration can relax. The functions are pure, so that importers can report violations without a
+ * worker.
  */
 
-/** The folders in which a program given without a path is looked up, instead of PATH in the worker's or the task's environment. */
+/** The folders in which a worker looks up a program given without a path. PATH in the worker's or the task's environment is not used. */
 export const fixedPath: readonly string[] = [
   "/usr/local/sbin",
   "/usr/local/bin",
@@ -18,16 +19,19 @@ const shells = new Set(
   ),
 );
 
-/** Decided by the file name alone; a link with another name may still lead to a shell. */
+/** Returns true if the file name is that of a known shell. A link with another name may still lead to a shell. */
 export const isShellName = (file: string): boolean => shells.has(file.slice(file.lastIndexOf("/") + 1));
 
-/** Values that make the C library open no file: no locale with a path, no zone outside the system's folder of zones. */
+/**
+ * Patterns of values with which the C library opens no file of the task's choice: no locale with a path, no zone outside the system's
+ * folder.
+ */
 const locale = /^[\w.@:+-]*$/;
 const zone = /^(?!\/)(?!.*\.\.)[\w+,./<>-]*$/;
 
 /**
- * Returns the reason why a worker does not pass this variable of a task to a program that is not a shell, unless the worker's configuration
- * allows the name; undefined: the variable is passed.
+ * Returns why a worker does not pass this variable of a task to a program that is not a shell; undefined if it passes the variable. The
+ * worker's configuration can allow further names.
  */
 export function whyRefused(name: string, value: string): string | undefined {
   if (/^(?:LANG|LANGUAGE|LC_[A-Z]+|TZ)$/.test(name))
@@ -42,7 +46,7 @@ export function whyRefused(name: string, value: string): string | undefined {
   return elsewhere === undefined ? undefined : `leads to ${JSON.stringify(elsewhere)}, not a system folder`;
 }
 
-/** True for a pattern of variables that a worker lets tasks set: a name, or a prefix and `*`. */
+/** Returns true if the text is a pattern for names of variables that tasks may set: a name, or a prefix followed by `*`. */
 export const isEnvPattern = (text: string): boolean => /^[A-Za-z_][A-Za-z0-9_]*\*?$/.test(text);
 
 export const allowsEnv = (patterns: readonly string[], name: string): boolean =>

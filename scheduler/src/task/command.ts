@@ -1,24 +1,26 @@
-/** The part of a task's definition that describes its program. Pure; executors/command/ runs it. */
+/** The part of a task's definition that describes its program. This module is pure; executors/command/ executes the program. */
 import { count, inner, isObject, type Kind, object, text, wrong } from "./kinds/kinds.ts";
 
-/** A program and its arguments, run by a worker whose own configuration allows it. */
+/** A program and its arguments. A worker executes it only if the worker's own configuration allows it. */
 export interface CommandSpec {
   argv: string[];
   env?: Record<string, string>;
-  /** The working folder. "~" is the home of the account that the command runs as, or "/" where that does not exist. Default "/". */
+  /** The working folder; default "/". "~" is the home of the account under which the command runs, or "/" if that account has none. */
   cwd?: string;
   stdin?: string;
-  /** The account under which the command is meant to run, as a crontab names it. */
+  /** The account under which the command should run, as given in a crontab. */
   user?: string;
-  /** Exit codes that are a success; default [0]. */
+  /** Exit codes that count as success; default [0]. */
   okExitCodes?: number[];
-  /** Exit codes after which the retry policy applies; default: all that are not success. Any other code fails at once. */
+  /**
+   * Exit codes after which the retry policy applies; default: all codes that are not success. After any other code the run fails at once.
+   */
   retryExitCodes?: number[];
 }
 
 const mostWords = 1_000;
 const mostCodes = 256;
-/** Linux allows no argument above 128 KiB, including the NUL at its end. */
+/** One argument. Linux allows at most 128 KiB, including the NUL at its end. */
 const word = text(131_071);
 
 const argv: Kind<string[]> = {

@@ -1,8 +1,8 @@
 /**
- * A manual edit overlays a task's definition. Every process stores the definitions in its code at every start, so an edit that simply
- * replaced the definition would be lost at the next start; and if an edited task ignored the code, later changes of the code would have no
- * effect. So each edited part keeps the definer's value beneath it (`asDefined`), a new definition replaces that value and all the other
- * parts, and a revert restores it. A part whose two values are equal no longer counts as edited.
+ * Manual edits lie over a task's definition. Every process stores the definitions in its code at each start. If an edit simply replaced the
+ * definition, the next start would undo it; and if an edited task ignored the code, later changes of the code would have no effect. So for
+ * each edited part, `asDefined` holds the value from the code. A new definition from the code replaces these values and all parts that are
+ * not edited, and a revert restores them. A part whose two values are equal no longer counts as edited.
  */
 import { CarillonError } from "../base/errors.ts";
 import { sortedJson } from "../base/json.ts";
@@ -23,17 +23,17 @@ import { checkParts, defineTask } from "./task.ts";
 
 export type { EditedParts, TaskPart } from "./options.ts";
 
-/** Returns the part with this option name or part name. */
+/** Returns the part of a definition that has this name, or whose option has it; undefined if there is none. */
 export const partCalled = (name: string): TaskPart | undefined =>
   optionRow(name)?.part ?? optionRows.find(([, { part }]) => part === name)?.[1].part;
 
-/** The edited parts, sorted, so that the order is the same for a new definition and for one from a store, which orders keys differently. */
+/** Returns the names of the edited parts, sorted, because a definition read from the store has its keys in another order. */
 export const editedParts = ({ asDefined = {} }: TaskDefinition): TaskPart[] =>
   Object.keys(asDefined).sort() as TaskPart[];
 
 /**
- * The definition with these options edited; fields of a retry or misfire policy that are not named stay as they are.
- * @throws what `defineTask` throws
+ * Returns the definition with these options edited. For a retry or misfire policy, fields that are not given stay as they are.
+ * @throws the errors of `defineTask`
  */
 export function edited(present: TaskDefinition, options: TaskOptions): TaskDefinition {
   const names = Object.keys(options).filter((option) => optionRow(option) !== undefined) as OptionName[];
@@ -58,7 +58,7 @@ export function edited(present: TaskDefinition, options: TaskOptions): TaskDefin
   return made;
 }
 
-/** Applies a definer's new definition to a task that may have been edited. @param present undefined: there is no task yet */
+/** Returns the code's new definition with the edits of the present one. @param present undefined if there is no task yet */
 export function keepEdits(defined: TaskDefinition, present: TaskDefinition | undefined): TaskDefinition {
   if (!present?.asDefined) return defined;
   const names = editedParts(present);
@@ -66,16 +66,16 @@ export function keepEdits(defined: TaskDefinition, present: TaskDefinition | und
 }
 
 /**
- * Returns the result of storing a definition again as code would: parts that were edited by hand stay. The definition of a task's schedule
- * is replaced instead, because that definition itself is given by hand.
+ * Returns the definition to store when a request gives a definition as code would: parts that were edited stay. The definition of a
+ * schedule of a task is replaced as a whole, because all of it is given by requests.
  */
 export const saidAnew = (said: TaskDefinition, present: TaskDefinition | undefined): TaskDefinition =>
   said.of === undefined ? keepEdits(said, present) : said;
 
-/** The definition with all edits removed, as its definer gives it. */
+/** Returns the definition without its edits. */
 export const beneath = (definition: TaskDefinition): TaskDefinition => reverted(definition, editedParts(definition));
 
-/** Returns the definition as edits over `defined`: every part that differs counts as edited by hand. */
+/** Returns the definition as edits over `defined`: each part that differs counts as edited. */
 export function laidOver(definition: TaskDefinition, defined: TaskDefinition): TaskDefinition {
   const parts = new Set(
     Object.keys({ ...definition, ...defined, asDefined: null }) as (TaskPart | "name" | "asDefined")[],
@@ -84,13 +84,13 @@ export function laidOver(definition: TaskDefinition, defined: TaskDefinition): T
   return over(definition, only(beneath(defined), names));
 }
 
-/** Returns the definition with these parts reset to the definer's values; other parts stay edited. */
+/** Returns the definition with these parts reset to the values from the code; other parts stay edited. */
 export function reverted(present: TaskDefinition, names: TaskPart[]): TaskDefinition {
   const beneath = only(present.asDefined ?? {}, names);
   return over({ ...present, ...beneath }, present.asDefined ?? {});
 }
 
-/** Lays an earlier definition over the present one as edits, so that a restart of the code does not undo it. */
+/** Returns an earlier definition as edits over the present one, so that a restart with the present code does not undo it. */
 export function restored(present: TaskDefinition, once: TaskDefinition): TaskDefinition {
   const { asDefined: _, ...parts } = once;
   const names = [...new Set([...Object.keys(parts), ...absentParts])] as TaskPart[];

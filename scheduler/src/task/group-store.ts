@@ -2,23 +2,25 @@ import type { Change } from "../base/change.ts";
 import { CarillonError } from "../base/errors.ts";
 import { limits } from "../base/limits.ts";
 
-/** The part of the store's port for groups: the state and the limit of each group as a whole. */
+/** The part of the store that manages groups: the state and the limit of each group. */
 export interface GroupStore {
-  /** Returns the groups by name: each group that a task or a worker has named so far. */
+  /** Returns a page of the groups, ordered by name: each group that a task or a worker has ever named. */
   list(nowMs: number, page: GroupPage): Promise<GroupRecord[]>;
   /**
-   * Sets how many runs of the group's tasks all workers together may have claimed at once; null: no limit. Runs that are already claimed go
-   * on, and count. Repeatable: an equal limit changes nothing. @throws GROUP_UNKNOWN
+   * Sets how many runs of the group's tasks all workers together may have claimed at once. Runs that are already claimed continue, and are
+   * counted. It can be repeated: an equal limit changes nothing.
+   * @param most null to remove the limit
+   * @throws GROUP_UNKNOWN
    */
   limit(name: string, most: number | null, change: Change): Promise<{ changed: boolean }>;
 }
 
-/** A part of the groups, in the order of their names in the store. */
+/** Which groups to return, in the order of their names in the store. */
 export interface GroupPage {
-  /** Only the groups after this name; "": from the first. */
+  /** Returns only groups after this name; "" returns groups from the first on. */
   afterName: string;
   limit: number;
-  /** Only these namespaces; null: all. */
+  /** Returns only groups in these namespaces; null returns groups in all of them. */
   namespaces: readonly string[] | null;
 }
 
@@ -27,20 +29,20 @@ export const allGroups: GroupPage = { afterName: "", limit: 2 ** 31 - 1, namespa
 export interface GroupRecord {
   name: string;
   tasks: number;
-  /** Number of live sessions that serve the group. */
+  /** The number of live sessions that serve the group. */
   workers: number;
   limit: number | null;
-  /** Number of runs of its tasks that workers have claimed. */
+  /** The number of runs of the group's tasks that workers have claimed. */
   claimed: number;
-  /** Number of due runs that no worker has claimed; counted up to `waitingMost`. */
+  /** The number of due runs that no worker has claimed, counted up to `waitingMost`. */
   waiting: number;
-  /** The limit's last change. */
+  /** The last change of the limit; null if the limit has never been changed. */
   changed: { atMs: number; by: string; why: string } | null;
 }
 
 export const waitingMost = 1_000;
 
-/** @throws OPTION_INVALID */
+/** @throws OPTION_INVALID if the limit is neither null nor a whole number in the permitted range */
 export function checkGroupLimit(runs: number | null): void {
   if (runs === null || (Number.isInteger(runs) && runs >= 1 && runs <= limits.groupRuns)) return;
   throw new CarillonError("OPTION_INVALID", `a group's limit is ${String(runs)}`, {

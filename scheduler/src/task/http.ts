@@ -1,4 +1,7 @@
-/** The part of a task's definition for an HTTP task: which URL is called and how its answer is judged. Pure; http-task/ makes the call. */
+/**
+ * The part of a task's definition for an HTTP task: which URL is called and how its answer is judged. This module is pure; http-task/ makes
+ * the call.
+ */
 import type { Duration } from "../base/duration.ts";
 import { within } from "../base/errors.ts";
 import type { Json } from "../base/json.ts";
@@ -6,32 +9,34 @@ import { limits } from "../base/limits.ts";
 import { choice, count, duration, inner, isObject, json, type Kind, object, wrong } from "./kinds/kinds.ts";
 import { checkSecretName, secretPlaces } from "./names.ts";
 
-/** A status code, or a class of them such as "5xx". */
+/** A status code, or a class of status codes such as "5xx". */
 export type StatusPattern = number | `${1 | 2 | 3 | 4 | 5}xx`;
 
 export interface HttpOptions {
-  /** An http: or https: URL without user and password. */
+  /** An http: or https: URL that contains no user and no password. */
   url: string;
-  /** Default POST. */
+  /** The method of the request; default "POST". */
   method?: "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE";
   /**
-   * Sent only to the URL's own origin. The store keeps them readable for everyone who can read tasks: write {{secret:NAME}} for a secret
-   * value.
+   * Headers of the request; they are sent only to the URL's own origin. All who can read tasks can read them in the store, so write
+   * {{secret:NAME}} in place of a secret value.
    */
   headers?: Record<string, string>;
-  /** A string is sent unchanged, any other value as JSON. Default: the run's payload as JSON; GET, HEAD and DELETE send no body. */
+  /**
+   * The body. A string is sent unchanged, any other value as JSON. Default: the run's payload as JSON; GET, HEAD and DELETE send no body.
+   */
   body?: unknown;
-  /** The time limit of one request, including the body of its answer; default 30 s. */
+  /** The time limit of one request, including the body of the answer; default "30s". */
   timeout?: Duration;
-  /** Statuses that count as success; default ["2xx"]. */
+  /** Status codes that count as success; default ["2xx"]. */
   okStatuses?: StatusPattern[];
-  /** Statuses after which the retry policy applies; default [408, 429, "5xx"]. Any other status fails at once. */
+  /** Status codes after which the retry policy applies; default [408, 429, "5xx"]. After any other code the run fails at once. */
   retryStatuses?: StatusPattern[];
-  /** Maximum number of redirects, each only to a host that the worker may call; default 0: a redirect is a failure. */
+  /** The most redirects that are followed, each only to a host that the worker may call. With the default 0 a redirect is a failure. */
   redirects?: number;
 }
 
-/** The same options in the store's form: complete, plain JSON. */
+/** The options in the stored form: complete, plain JSON. */
 export interface HttpSpec {
   url: string;
   method: NonNullable<HttpOptions["method"]>;
@@ -46,10 +51,10 @@ export interface HttpSpec {
 const methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"] as const;
 export const bodilessMethods: readonly string[] = ["GET", "HEAD", "DELETE"];
 const tokenPattern = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
-/** Headers that the worker sets itself: the framing of the request, its target, and the data of the run. */
+/** Names of headers that only the worker sets: for the framing of the request, its target, and the data of the run. */
 const ownHeaders =
   /^(?:host|content-length|transfer-encoding|connection|keep-alive|upgrade|te|trailer|expect|accept-encoding|content-digest|signature|signature-input|proxy-.*|carillon-.*)$/i;
-/** Visible ASCII, spaces and tabs. */
+/** A header's value may have visible ASCII characters, spaces and tabs. */
 export const headerValue = /^[\t\x20-\x7e]*$/;
 const mostHeaders = 50;
 const mostStatuses = 100;
@@ -93,7 +98,7 @@ const headers: Kind<Record<string, string>> = {
           ` cannot hold ${JSON.stringify(name)}`,
           "It is no header's name, or one that the worker sets.",
         );
-      // A line break in a value would let the task begin another header, or another request.
+      // Line breaks are refused, because with one in a value the task could add another header, or another request.
       if (typeof value !== "string" || !headerValue.test(value) || value.length > limits.urlLength)
         throw wrong(place, `: the value of ${name} cannot be sent`, "Use printable ASCII on one line.");
       within(place.path, () => {
@@ -172,5 +177,5 @@ export const httpKind = object<HttpSpec>(
   },
 );
 
-/** @throws TASK_INVALID, DURATION_INVALID, PAYLOAD_TOO_LARGE, PAYLOAD_NOT_JSON */
+/** Reads the options of an HTTP task. @throws TASK_INVALID, DURATION_INVALID, PAYLOAD_TOO_LARGE, PAYLOAD_NOT_JSON */
 export const httpSpec = (task: string, given: HttpOptions): HttpSpec => httpKind.read(given, { task, path: "http" });

@@ -1,4 +1,4 @@
-/** carillon/task: reads, writes and edits a task's options with the server's own code; pure, also for browsers. */
+/** The module carillon/task: reads, writes and edits a task's options with the server's own code. It is pure, so browsers can use it. */
 export { parseDuration } from "../base/duration.ts";
 export { CarillonError, type ErrorCode, isCarillonError, stepsOf, within } from "../base/errors.ts";
 export { type Json, sortedJson } from "../base/json.ts";

@@ -58,7 +58,7 @@ describe("the table of task options", () => {
 });
 
 describe.each(optionRows)("%s", (option, row) => {
-  // A schedule of another task has that task's name before the colon, and its own due times.
+  // The name of a schedule of a task begins with the task's name and a colon, and a schedule must have due times.
   const [name, beside] = option === "of" ? ["digest:weekly", { schedule: "0 2 * * *" }] : ["t", {}];
   const example = { ...beside, [option]: row.example };
   const plain = readWritten(name, beside);

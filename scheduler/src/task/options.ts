@@ -1,7 +1,7 @@
 /**
- * The options of a task, each in one row. From the rows come the check of `defineTask`, the HTTP contract, the written form of
- * files and exports, `carillon tasks edit`, the console's fields and docs/task-options.md. An option that is added has its types
- * and its row here, its meaning where it acts, and a test.
+ * The options of a task, each described by one row. From the rows are derived: the check in `defineTask`, the HTTP contract, the form of
+ * files and exports, `carillon tasks edit`, the console's fields and docs/task-options.md. To add an option, add its types and its row
+ * here, the code that applies it, and a test.
  */
 import type { Duration } from "../base/duration.ts";
 import type { Json } from "../base/json.ts";
@@ -30,48 +30,48 @@ import {
   routeKind,
 } from "./policies.ts";
 
-/** A task as the store keeps it: plain JSON, complete, versioned. An absent part has its default. */
+/** A task's definition in the stored form: plain JSON, complete, versioned. A part that is left out has its default. */
 export interface TaskDefinition extends SlotRules, PolicyParts {
   name: string;
   description: string;
   group: string;
   schedule: ScheduleSpec;
-  /** The payload of the runs of slots. */
+  /** The payload of the runs that the schedule creates. */
   slotPayload: Json;
   payloadSchema?: PayloadSchema;
-  /** 0 (last) to 9 (first). */
+  /** From 0 (claimed last) to 9 (claimed first). */
   priority: number;
   timeoutMs: number | null;
   retry: RetryPolicy;
   overlap: OverlapPolicy;
   misfire: MisfirePolicy;
   onWorkerLost: "retry" | "fail" | "ask";
-  /** Absent: the default. */
+  /** Left out if it has its default. */
   workerLosses?: number;
-  /** Absent: failures do not pause the task. */
+  /** Left out if failures do not pause the task. */
   pauseAfter?: number;
-  /** Absent: the task is kept. */
+  /** Left out if the task stays when its schedule has no slot left. */
   atEnd?: "alarm" | "remove";
-  /** How long a claim outlives its worker's session, in case the worker comes back. */
+  /** How long a claim remains valid after its worker's session has ended, in ms, in case the worker returns. */
   graceMs: number;
   command: CommandSpec | null;
   http?: HttpSpec;
-  /** Absent: the rows of all ended runs are kept. `failures`: no row of a successful run is kept, see docs/history.md. */
+  /** Left out if the rows of all ended runs are stored. With `failures`, successful runs leave no row; see docs/history.md. */
   history?: "failures";
-  /** Absent: its runs have only the labels given when they are enqueued. */
+  /** Left out if the task's runs have only the labels that their enqueue gives them. */
   runLabels?: Record<string, string>;
-  /** The tasks whose ends make its runs; such a task has no schedule of its own. */
+  /** The tasks after whose runs this task's runs are created. A task with this part has no schedule. */
   after?: AfterSpec;
-  /** The task whose schedule this is: see schedule-of.ts. */
+  /** The task of which this task is a schedule: see schedule-of.ts. */
   of?: string;
-  /** For the parts that were edited by hand: their values in the code, or in the task's other definition. See edits.ts. */
+  /** For each edited part, its value in the code, or in the task's other definition. See edits.ts. */
   asDefined?: EditedParts;
 }
 
 export type TaskPart = Exclude<keyof TaskDefinition, "name" | "asDefined">;
 export type EditedParts = Partial<Pick<TaskDefinition, TaskPart>>;
 
-/** The options of a task. A test holds these comments equal to the rows below. */
+/** The options of a task. A test checks that these comments equal the descriptions in the rows below. */
 export interface TaskOptions {
   /** What the task is for. Default "". */
   description?: string;
@@ -157,27 +157,27 @@ export interface TaskOptions {
 }
 
 interface Row<Part extends TaskPart> {
-  /** The part's name in a definition. */
+  /** The name of the part in a definition. */
   part: Part;
   kind: Kind;
-  /** The default, in the form of a given value; null: none. */
+  /** The default in the form of a given value; null if there is none. */
   usual: unknown;
   /**
-   * A definition omits the part if it has its default, so that definitions that are older than the option keep their text. Each new row
-   * needs this.
+   * True if a definition leaves the part out when it has its default, so that the texts of definitions from before the option do not
+   * change. Every new row must have this.
    */
   isAbsent?: true;
-  /** null removes the option in code, in a file and in the HTTP API; on the command line `none` does. */
+  /** True if null removes the option in code, in a file and in the HTTP API; on the command line, `none` removes it. */
   nullable?: true;
-  /** The values that `tasks edit --set` accepts, if the shape does not show them. */
+  /** The values that `tasks edit --set` accepts, if the shape does not tell. */
   words?: string;
-  /** The meaning, in one sentence. */
+  /** What the option means, in one sentence. */
   description: string;
-  /** The first version with this option. */
+  /** The first version of Carillon that has the option. */
   since: string;
-  /** True if the option can be edited by hand while the task exists. After an edit, runs that have not been claimed are planned anew. */
+  /** True if the option of an existing task can be edited. After an edit, runs that are not claimed are planned again. */
   editable: boolean;
-  /** An example as a file writes it. */
+  /** An example in the form of a file. */
   example: Json;
 }
 
@@ -474,7 +474,7 @@ export const taskOptions = {
   },
 } as const satisfies { [Name in OptionName]-?: Row<TaskPart> };
 
-/** The parts without a row; there must be none, because each part must be named by the `part` of a row. */
+/** The parts that no row names. There must be none; the next line fails to compile otherwise. */
 type PartsWithoutRow = Exclude<TaskPart, (typeof taskOptions)[OptionName]["part"]>;
 true satisfies [PartsWithoutRow] extends [never] ? true : PartsWithoutRow;
 
@@ -484,14 +484,14 @@ export const optionRows = Object.entries(taskOptions) as [OptionName, OptionRow]
 const rowOf = new Map<string, OptionRow>(Object.entries(taskOptions));
 export const optionRow = (option: string): OptionRow | undefined => rowOf.get(option);
 
-/** True if null can be given: it removes the option, or is JSON's null. */
+/** Returns true if the option accepts null: either null removes it, or its value is JSON. */
 export const takesNull = ({ nullable, kind }: OptionRow): boolean => nullable === true || kind.shape.is === "json";
 
-/** Parts that a definition may omit. An edit stores their absence as null, since JSON has no undefined. */
+/** Parts that a definition may leave out. JSON has no undefined, so an edit stores null for such a part. */
 export const absentParts: ReadonlySet<TaskPart> = new Set(
   optionRows.filter(([, { isAbsent }]) => isAbsent).map(([, { part }]) => part),
 );
 
-/** The default as a file writes it; null: there is none. */
+/** Returns the default in the form of a file; null if there is none. */
 export const usualWritten = ({ usual, kind }: OptionRow): Json =>
   usual === null ? null : kind.write(kind.read(usual, { task: undefined, path: "" }));

@@ -12,7 +12,7 @@ describe("a payload's schema", () => {
   test("is said by the one in code, where that can", () => {
     const said = saidSchema(z.object({ ledger: z.string(), dry: z.boolean().default(false) }));
     expect(said).toMatchObject({ type: "object", properties: { ledger: { type: "string" }, dry: { default: false } } });
-    // A field with a default is optional.
+    // A field with a default is not required.
     expect(said?.required).toEqual(["ledger"]);
     expect(saidSchema(z.object({ at: z.custom((value) => value instanceof Map) }))).toBeUndefined();
     const other = { "~standard": { version: 1 as const, vendor: "own", validate: (value: unknown) => ({ value }) } };

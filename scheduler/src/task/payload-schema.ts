@@ -1,6 +1,6 @@
 /**
- * The JSON Schema of a task's payloads: for forms, for workers in other languages, and for a check before a run is made. It is derived from
- * the schema in code if that can produce one, or is written by hand.
+ * The JSON Schema of a task's payloads: for forms, for workers in other languages, and for a check of the payload before a run is created.
+ * It is derived from the schema in code, if that can produce one, or is written by hand.
  */
 import type { Json } from "../base/json.ts";
 import { limits } from "../base/limits.ts";
@@ -22,6 +22,6 @@ export const payloadSchemaKind: Kind<PayloadSchema> = {
   write: (kept) => kept,
 };
 
-/** @throws TASK_INVALID */
+/** Reads a payload schema. @throws TASK_INVALID */
 export const payloadSchemaOf = (task: string, given: unknown): PayloadSchema =>
   payloadSchemaKind.read(given, { task, path: "payloadSchema" });

@@ -24,38 +24,41 @@ export type Route =
   | { by: "pin"; node: string }
   | { by: "shards"; shards: number };
 
-/** A field is absent if the task does not have it, so that the text of definitions without it does not change. */
+/**
+ * The policies that limit or direct a task's runs. A field is left out if the task lacks it, so that texts of older definitions do not
+ * change.
+ */
 export interface PolicyParts {
   route?: Route;
   labels?: Record<string, string>;
   limit?: { perKey: number | null; perWorker: number | null };
   rate?: { limit: number; perMs: number; byKey: boolean };
-  /** Absent: each try may go to a worker of any release. */
+  /** Left out if each attempt may go to a worker of any release. */
   pin?: "release";
-  /** Absent: "any". */
+  /** Left out if it is "any". */
   onReleaseGone?: "wait" | "fail";
 }
 
-/** `allow` without a limit lets runs pile up; every other policy counts the task's runs that have started and not ended. */
+/** What happens to a run that finds other runs of its task executing. Only `allow` without a limit does not count them. */
 export interface OverlapPolicy {
   policy: "allow" | "queue" | "skip" | "replace";
-  /** The most concurrent runs; null only with `allow`: no limit. */
+  /** The most concurrent runs; null means no limit, and is possible only with `allow`. */
   limit: number | null;
-  /** `queue` only: the most waiting runs; a further run is skipped. Absent: no maximum. */
+  /** For `queue` only: the most waiting runs; a further run is skipped. Left out if there is no such limit. */
   waiting?: number;
 }
 
-/** What happens to slots that could not be accepted or started within `afterMs` of their time. */
+/** What happens to slots that could not be planned or started within `afterMs` of their time. */
 export interface MisfirePolicy {
   policy: "fire_once" | "skip" | "all";
   afterMs: number;
-  /** `all` only: the newest `cap` slots are run; older slots are recorded as missed. */
+  /** For `all` only: the newest `cap` slots run; older slots are recorded as missed. */
   cap: number;
-  /** `all` only: how many of them become due each second; null for all at once. */
+  /** For `all` only: how many of these runs become due each second; null for all at once. */
   perSecond: number | null;
-  /** True: also applies to slots that wait for a slot of concurrency; absent: true only with `skip`. */
+  /** True if the policy also applies to runs that wait for a slot of concurrency. By default only `skip` does. */
   waiting?: boolean;
-  /** A slot later than this is missed, whatever the policy; absent: no slot is too late. */
+  /** Under every policy, a slot that is later than this, in ms, is missed. Left out if there is no such limit. */
   withinMs?: number;
 }
 
@@ -66,7 +69,7 @@ interface Together {
   pauseAfter?: number;
 }
 
-/** Refuses options that cannot be combined in one task, whichever of them was edited last. @throws TASK_INVALID */
+/** Checks whether the options can be combined in one task, whichever was edited last. @throws TASK_INVALID */
 export function checkTogether(
   task: string | undefined,
   { route, limit, rate, pin, overlap, schedule, history, pauseAfter }: PolicyParts & Together,
@@ -107,7 +110,7 @@ export function checkTogether(
   }
 }
 
-/** True if a limit by key or by worker, or a rate, can delay the task's runs in addition to its overlap policy. */
+/** Returns true if a limit per key or per worker, or a rate, can delay the task's runs in addition to the overlap policy. */
 export const isPaced = ({ limit, rate }: PolicyParts): boolean => limit !== undefined || rate !== undefined;
 
 const plainRoutes = ["random", "round-robin", "least-loaded", "least-recently-used", "sticky", "broadcast"] as const;
@@ -118,7 +121,7 @@ const routeShape = (name: string, description: string, shape: Shape): Shape => (
   fields: { [name]: { shape, required: true, description, usual: undefined } },
 });
 
-/** `any` is stored as no route. */
+/** The route `any` is stored as undefined. */
 export const routeKind: Kind<Route | undefined> = {
   shape: {
     is: "either",
@@ -316,24 +319,24 @@ export const misfireKind = object<MisfirePolicy>(
 );
 
 export interface RetryPolicy {
-  /** The total number of tries. */
+  /** The number of tries, including the first. */
   attempts: number;
   backoff: (typeof backoffs)[number];
   delayMs: number;
-  /** The longest pause between two tries. */
+  /** The longest pause between two tries, in ms. */
   maxDelayMs: number;
-  /** 0 means none; otherwise the pause is drawn from [pause × (1 − jitter), pause]. */
+  /** A number from 0 to 1. The pause is a random value in [pause × (1 − jitter), pause]; 0 means no randomness. */
   jitter: number;
 }
 
 /**
  * Returns how long to wait before the next try.
- * @param attempt the number of the try that just failed, from 1
- * @returns milliseconds, or null when no try is left
+ * @param attempt the number of the try that has just failed, counted from 1
+ * @returns the time in ms; null if no try is left
  */
 export function retryDelay(policy: RetryPolicy, attempt: number, random: Random): number | null {
   if (attempt >= policy.attempts) return null;
-  // 2^52 × delay stays finite, and the maximum makes all larger values equal.
+  // The exponent is limited to 52, so that the product stays finite. `maxDelayMs` limits all larger values anyway.
   const grown = policy.backoff === "fixed" ? policy.delayMs : policy.delayMs * 2 ** Math.min(attempt - 1, 52);
   const pause = Math.min(grown, policy.maxDelayMs);
   return Math.round(pause * (1 - policy.jitter * random.next()));

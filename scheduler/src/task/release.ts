@@ -1,43 +1,43 @@
 /**
- * Decides which release's definition of a task applies while processes of several releases run side by side. A process brings the
- * definitions of its release; a task has the definition of one of these releases. A release backs its definition while a process of it
- * lives, and for a grace time after that, which bridges a restart.
+ * Decides which release's definition of a task applies while processes of several releases run at the same time. Each process stores the
+ * definitions of its release; a task has the definition of one of them. A release *backs* its definition while one of its processes is
+ * alive, and for a grace time after that, which covers a restart.
  */
 import { createHash } from "node:crypto";
 import { beneath } from "./edits.ts";
 import { definitionText, type TaskDefinition } from "./task.ts";
 
 export interface Release {
-  /** The label and a digest of the definitions, so that two builds with the same label are two releases. */
+  /** The label followed by a digest of the definitions, so that two builds with the same label are two releases. */
   readonly name: string;
-  /** The label that the program gives, or the version of its package. */
+  /** The label that the program gives; otherwise the version of its package. */
   readonly label: string;
-  /** The label as a number, if it is a whole number; then only the number decides. */
+  /** The label as a number, if it is a whole number; otherwise null. Numbers decide which of two releases is newer. */
   readonly number: number | null;
 }
 
-/** A release that backs a definition of a task. */
+/** A release that backs a definition of the task: the digest of its definition, and the number of the release. */
 export interface Backer {
   readonly code: string;
   readonly number: number | null;
 }
 
-/** The state in the store when a process of the release `mine` brings a definition that differs from the task's. */
+/** The store's state about a task when a process has a definition of it that differs from the stored one. */
 export interface Standing {
-  /** Digest of the task's definition; null: it was stored before there were releases. */
+  /** The digest of the task's definition; null if a version of Carillon without releases stored it. */
   readonly code: string | null;
-  /** True if a process with the same label brought this same definition before. */
+  /** True if a process of a release with the same label has had this same definition before. */
   readonly isKnown: boolean;
-  /** The releases that back a definition of the task. */
+  /** The other releases that back a definition of the task. */
   readonly backers: readonly Backer[];
 }
 
 const digest = (text: string): string => createHash("sha256").update(text).digest("base64url");
 
-/** A digest, 22 characters, of a definition as code gives it, without manual edits. Equal definitions have equal digests. */
+/** Returns a digest of 22 characters of a definition without its manual edits. Equal definitions have equal digests. */
 export const codeOf = (definition: TaskDefinition): string => codeOfText(definitionText(beneath(definition)));
 
-/** The same digest, from the text of a definition that was not edited. */
+/** Returns the same digest from the text of a definition that has no edits. */
 export const codeOfText = (text: string): string => digest(text).slice(0, 22);
 
 export function releaseOf(label: string, definitions: Iterable<TaskDefinition>): Release {
@@ -47,11 +47,11 @@ export function releaseOf(label: string, definitions: Iterable<TaskDefinition>):
 }
 
 /**
- * Returns whether a process of this release may replace the task's definition by its own.
+ * Returns true if a process of this release may replace the task's definition with its own.
  *
- * New code replaces the present definition. Code that was brought before, such as that of an old process that restarts during a roll-out,
- * does not replace it while another release backs the present definition. If one of the two releases has a number, the greater number alone
- * decides; a release without a number is below any number.
+ * Without numbers, a definition that is new to the store replaces the present one. A definition that a process had before, for example one
+ * of an old process that restarts during a roll-out, does not replace it while another release backs the present definition. If one of the
+ * two releases has a number, only the greater number decides; a release without a number is below any number.
  */
 export function mayReplace({ number }: Pick<Release, "number">, { code, isKnown, backers }: Standing): boolean {
   const present = backers.filter((backer) => backer.code === code);

@@ -1,8 +1,8 @@
 /**
- * A schedule of a task is a task of its own, called `TASK:SCHEDULE`, with slots, a pause, a history and versions like any other. It defines
- * the times of its slots and their payload. Everything else comes from the task that it belongs to, whose handler executes its runs. Its
- * policies count only its own runs. When that task changes, the leader updates its schedules' definitions; when that task is removed, its
- * schedules are removed too.
+ * A schedule of a task is itself stored as a task, called `TASK:SCHEDULE`, with slots, a pause, a history and versions like any other. It
+ * defines the times of its slots and their payload. All other parts come from the task to which it belongs, whose handler executes its
+ * runs. Its policies count only its own runs. When that task changes, the leader updates the definitions of its schedules; when that task
+ * is removed, its schedules are removed too.
  */
 import { CarillonError } from "../base/errors.ts";
 import type { OptionName, TaskDefinition, TaskOptions, TaskPart } from "./options.ts";
@@ -26,15 +26,18 @@ export const isOwnOption = (option: string): boolean => (scheduleOptions as read
 
 export const nameOfSchedule = (task: string, schedule: string): string => `${task}:${schedule}`;
 
-/** The name of the task whose handler executes the runs; workers and secrets use this name. */
+/** Returns the name of the task whose handler executes the runs. Workers and secrets use this name. */
 export const handlerTask = ({ name, of }: Pick<TaskDefinition, "name" | "of">): string => of ?? name;
 
-/** The schedule's name within its task; null: the task is not a schedule. */
+/** Returns the schedule's name within its task; null if the task is not a schedule. */
 export const scheduleCalled = ({ name, of }: Pick<TaskDefinition, "name" | "of">): string | null =>
   of === undefined ? null : name.slice(of.length + 1);
 
 /**
- * Checks a schedule's options. @param given all the options that were given @param about the prefix of each message @throws TASK_INVALID
+ * Checks the options of a schedule of a task; any other task passes.
+ * @param given all the options that were given
+ * @param about the text with which each message begins
+ * @throws TASK_INVALID
  */
 export function checkScheduleOf({ name, of, schedule }: TaskDefinition, given: object, about: string): void {
   if (of === undefined) return;
@@ -60,13 +63,13 @@ const saidByTask = (option: string, of: string, about: string) =>
     path: option,
   });
 
-/** @throws TASK_INVALID for an edit of a schedule's option that comes from its task */
+/** @throws TASK_INVALID if an edit of a schedule contains an option that comes from its task */
 export function checkEditOf({ name, of }: TaskDefinition, options: readonly string[]): void {
   const foreign = of === undefined ? undefined : options.find((option) => option !== "of" && !isOwnOption(option));
   if (foreign !== undefined && of !== undefined) throw saidByTask(foreign, of, `task ${name}: `);
 }
 
-/** Returns a schedule's complete definition: its own parts, and all other parts as its task has them now. */
+/** Returns a schedule's complete definition: its own parts, and all other parts from its task's present definition. */
 export function madeOf(own: TaskDefinition, task: TaskDefinition): TaskDefinition {
   const { asDefined: _, after: _after, ...rest } = task;
   const made = withOwn(rest, own);
@@ -74,7 +77,7 @@ export function madeOf(own: TaskDefinition, task: TaskDefinition): TaskDefinitio
   return { ...made, of: task.name, ...(edited.length > 0 && { asDefined: Object.fromEntries(edited) }) };
 }
 
-/** Returns the definition with the schedule's own parts taken from `own`; parts absent in `own` are absent in the result. */
+/** Returns the definition with the schedule's own parts from `own`. A part that `own` lacks is left out. */
 export function withOwn(definition: TaskDefinition, own: TaskDefinition): TaskDefinition {
   const made: Record<string, unknown> = { ...definition, name: own.name };
   for (const part of ownParts) {

@@ -8,17 +8,17 @@ export interface TaskRecord {
   version: number;
   definition: TaskDefinition;
   groupId: number;
-  /** `untilMs`: when the task is resumed automatically; null: it is resumed only by hand. */
+  /** Set while the task is paused. `untilMs`: when it is resumed automatically; null if it stays paused until a resume. */
   paused: { atMs: number; by: string; why: string; untilMs: number | null } | null;
   changedMs: number;
   nextSlotMs: number | null;
-  /** The present version of the task's own calendar. */
+  /** The present version of the task's calendar; left out if it has none. */
   calendar?: Calendar;
-  /** The zone rules by which the task is planned; absent: this process's own rules for each zone. */
+  /** The zone rules by which the task is planned; left out if they equal this process's own rules for each zone. */
   zones?: ZonesInForce;
-  /** Nominal times whose slots are still to come, but that were accounted for before the last edit: they do not run again. */
+  /** Nominal times of future slots that were already covered before the last edit. They are not planned again. */
   accountedMs?: number[];
-  /** The bundle whose files define the task: see applied-store.ts. */
+  /** The bundle whose files define the task: see applied-store.ts. Left out if there is none. */
   bundle?: string;
 }
 
@@ -30,59 +30,59 @@ export interface VersionRecord {
   changedMs: number;
 }
 
-/** A release that brings a definition of the task: see release.ts. */
+/** A release that contains a definition of the task: see release.ts. */
 export interface ReleaseOfTask {
   name: string;
   number: number | null;
-  /** True if the task has this release's definition. */
+  /** True if this release's definition is the present one. */
   isInForce: boolean;
   firstMs: number;
   seenMs: number;
-  /** Live processes of the release. */
+  /** The names of the nodes with a live process of the release. */
   nodes: string[];
 }
 
-/** A task that got the definition of another release, because no release backed its own any more. */
+/** A task that got the definition of another release, because no release backed its own definition any more. */
 export interface Adopted {
   task: string;
   from: string;
   to: string;
 }
 
-/** A zone whose rules differ from those by which its tasks were planned. */
+/** A zone whose rules differ from the rules by which its tasks were planned. */
 export interface ChangedZone {
   zone: string;
-  /** The versions of the time zone database, such as "2026a". */
+  /** The former and the new version of the time zone database, for example "2026a". */
   from: string;
   to: string;
 }
 
 export interface ZonesFollowed {
-  /** Zones changed by this process's database, which is newer than the store's. */
+  /** Zones that got other rules, because this process's time zone database is newer than the store's rules. */
   changed: ChangedZone[];
-  /** Number of replanned tasks. */
+  /** The number of tasks that were planned again. */
   replanned: number;
-  /** Tasks that this process cannot read; they keep the zone rules that they had. */
+  /** Tasks that this process cannot plan. They keep the zone rules that they had. */
   left: { task: string; error: string }[];
 }
 
-/** The names of the schedules that were stored; unchanged schedules are left out. */
+/** The names of the schedules that were created or changed. Schedules that were already equal are left out. */
 export interface SchedulesSaved {
   created: string[];
   changed: string[];
 }
 
-/** The result of updating schedules to their changed tasks. */
+/** The result of updating schedules after changes of their tasks. */
 export interface SchedulesFollowed {
-  /** Number of schedules with a new version. */
+  /** The number of schedules that got a new version. */
   changed: number;
-  /** Number of schedules removed with their task. */
+  /** The number of schedules that were removed because their task was. */
   removed: number;
-  /** Runs of these schedules that are claimed and whose start is not recorded; their workers are asked to give them back. */
+  /** The numbers of these schedules' runs that are claimed and not known to have started. Their workers are asked to return them. */
   recalled: number[];
-  /** Waiting runs that ended with these schedules. */
+  /** The number of waiting runs that ended with these schedules. */
   ended: number;
-  /** Schedules that do not fit their task's present definition; they stay as they were. */
+  /** Schedules that cannot be made from their task's present definition. They stay as they were. */
   left: { task: string; error: string }[];
 }
 

@@ -13,35 +13,35 @@ import type {
   ZonesFollowed,
 } from "./task-record.ts";
 
-/** @param client in the transaction of a change that is about to be made */
+/** The result of a pause. */
 export interface Paused {
-  /** Runs that are claimed and whose start is not recorded; their workers are asked to give them back. */
+  /** The numbers of runs that are claimed and not known to have started. Their workers are asked to return them. */
   recalled: number[];
-  /** Number of waiting runs that stay until the task is resumed: enqueued runs, and runs of a backfill. */
+  /** The number of waiting runs that wait until the task is resumed: enqueued runs, and runs of a backfill. */
   held: number;
-  /** Number of due slots that waited for a slot of concurrency: their runs ended as skipped. */
+  /** The number of due slots whose runs were not claimed and ended as skipped. */
   skipped: number;
 }
 
 export interface PauseChange extends Change {
-  /** When the task is resumed automatically; a pause of a paused task replaces this. Absent: it is resumed only by hand. */
+  /** When the task is resumed automatically; left out or null if it stays paused. A pause of a paused task replaces the former time. */
   untilMs?: number | null;
 }
 
 export interface Removed {
-  /** Runs that are claimed and whose start is not recorded; their workers are asked to give them back. */
+  /** The numbers of runs that are claimed and not known to have started. Their workers are asked to return them. */
   recalled: number[];
-  /** Waiting runs that ended with the task. */
+  /** The number of waiting runs that ended with the task. */
   ended: number;
 }
 
-/** The result of replanning after cluster time went back. */
+/** The result of planning tasks again after cluster time went back. */
 export interface ReplannedAhead {
-  /** The highest cluster time that was reached. */
+  /** The highest cluster time that was reached, in ms. */
   reachedMs: number;
-  /** Number of tasks that are planned from now on. */
+  /** The number of tasks that were planned again. */
   tasks: number;
-  /** Number of runs that were enqueued, or scheduled for a retry, by the clock that was ahead: they keep their due times. */
+  /** The number of runs that were enqueued, or given a time for a retry, while the clock was ahead. Their due times do not change. */
   waiting: number;
 }
 
@@ -53,17 +53,17 @@ export interface BroughtBy {
   graceMs: number;
 }
 
-/** A task as the store has it after a process has brought its definition. */
+/** A task's record after a process has stored the definition in its code. */
 export type BroughtTask = TaskRecord & {
-  /** The task has the definition of another release, which stays in force. */
+  /** Set if the task keeps the definition of another release. */
   isOthers?: true;
 };
 
 export interface TaskStore {
   /**
-   * Creates the task, or stores a new version when the definition differs; runs planned for the old version and not claimed are withdrawn
-   * in the same transaction. Repeatable: an equal definition changes nothing.
-   * @param expectedVersion rejects with TASK_STALE unless this is the stored version; null: any version
+   * Creates the task, or stores a new version if the definition differs. Runs that were planned for the old version and not claimed are
+   * withdrawn in the same transaction. It can be repeated: an equal definition changes nothing.
+   * @param expectedVersion the stored version; with any other one the call rejects with TASK_STALE. null accepts any version
    * @param client the caller's own transaction on the store's database, in which the change is made
    */
   save(
@@ -73,27 +73,28 @@ export interface TaskStore {
     client?: SqlClient,
   ): Promise<{ record: TaskRecord; changed: boolean }>;
   /**
-   * Stores each definition as the code of a release gives it. Parts that were edited by hand stay (see edits.ts), and a definition that
-   * another release backs stays where that release prevails (see release.ts). All names that are new to the store go in one statement; each
-   * changed definition has a transaction of its own. Repeatable. For up to about a thousand definitions.
-   * @returns their records, in any order
+   * Stores the definitions in the code of a release. Parts that were edited stay (see edits.ts), and so does a definition of another
+   * release that takes precedence (see release.ts). All tasks whose names are new to the store are created in one statement; each changed
+   * definition has its own transaction. It can be repeated. It is meant for up to about a thousand definitions.
+   * @returns the tasks' records, in any order
    */
   saveAll(definitions: readonly TaskDefinition[], change: Change, by: BroughtBy): Promise<BroughtTask[]>;
-  /** Finds tasks whose definition no release has backed for `graceMs`, and gives them the definition of the newest live release. */
+  /** Gives tasks whose definition no release has backed for `graceMs` the definition of the newest release with a live process. */
   adoptLeft(graceMs: number, change: Change): Promise<Adopted[]>;
   /**
-   * Puts the time zone rules of this process's database in force where they are newer, and replans the tasks that were planned by other
-   * rules, each in a transaction of its own. Repeatable.
+   * Stores the rules of this process's time zone database for zones where the database is newer, and plans the tasks again that were
+   * planned by other rules, each in its own transaction. It can be repeated.
    */
   followZones(change: Change): Promise<ZonesFollowed>;
   /**
-   * Updates the definitions of schedules whose task has changed since, and removes those whose task was removed, each in a transaction of
-   * its own. Repeatable. @param taskIds the tasks to look at; null: all
+   * Updates the definitions of schedules whose task has changed since, and removes schedules whose task was removed, each in its own
+   * transaction. It can be repeated.
+   * @param taskIds the tasks whose schedules are checked; null for all
    */
   followTasks(taskIds: number[] | null, change: Change): Promise<SchedulesFollowed>;
   /**
-   * Stores schedules of one task, each as `save` does: new names go in one statement, each other schedule in a transaction of its own.
-   * Repeatable. For up to some hundreds of schedules.
+   * Stores schedules of one task, each as `save` does: new ones in one statement, each other schedule in its own transaction. It can be
+   * repeated. It is meant for up to some hundreds of schedules.
    * @param client the caller's own transaction, in which all of them are stored
    */
   saveSchedules(
@@ -103,70 +104,73 @@ export interface TaskStore {
     client?: SqlClient,
   ): Promise<SchedulesSaved>;
   /**
-   * Removes tasks with `atEnd: "remove"` that have no slot left, no waiting or running run, and no open dead letter, each in a transaction
-   * of its own. Repeatable. @returns their names
+   * Removes tasks with `atEnd: "remove"` that have no slot left, no live run, and no open dead letter, each in its own transaction. It can
+   * be repeated.
+   * @returns the names of the removed tasks
    */
   removeEnded(change: Change): Promise<string[]>;
-  /** The schedules of a task, in the order of their names. @param afterName only those after this name @param most the maximum number */
+  /** Returns a task's schedules, ordered by name. @param afterName only schedules after this name @param most the most that are returned */
   schedulesOf(name: string, afterName: string, most: number): Promise<TaskRecord[]>;
-  /** The number of schedules of each of these tasks; tasks without schedules are left out. */
+  /** Returns the number of schedules of each of these tasks, by name. Tasks without schedules are left out. */
   scheduleCounts(names: string[]): Promise<Map<string, number>>;
-  /** The releases that bring a definition of the task, the newest first. */
+  /** Returns the releases that contain a definition of the task, the newest first. */
   releasesOf(name: string): Promise<ReleaseOfTask[]>;
-  /** Deletes releases that have had no live process since `beforeMs`. */
+  /** Deletes the records of releases that have had no live process since `beforeMs`, and of all but the latest such releases. */
   forgetReleases(beforeMs: number): Promise<void>;
-  /** @throws TASK_UNKNOWN */
+  /** @throws TASK_UNKNOWN if there is no such task, or it is removed */
   byName(name: string): Promise<TaskRecord>;
-  /** The id of a name, which stays the same when the task is removed. @throws TASK_UNKNOWN: no task ever had the name */
+  /** Returns the number of the task with this name, which a removal does not change. @throws TASK_UNKNOWN if no task ever had the name */
   idOf(name: string): Promise<number>;
   /** Returns those of these tasks that exist and are not removed. */
   byNames(names: string[]): Promise<TaskRecord[]>;
   byIds(taskIds: number[]): Promise<TaskRecord[]>;
-  /** Tasks whose last change (an edit, a pause, a resume, a removal) was made at or after `sinceMs`. */
+  /** Returns tasks whose last change (an edit, a pause, a resume, a removal) was made at or after `sinceMs`. */
   changedSince(sinceMs: number): Promise<TaskChange[]>;
   list(): Promise<TaskRecord[]>;
-  /** A task's versions, newest first, also for a removed task. @throws TASK_UNKNOWN: no task ever had the name */
+  /** Returns a task's versions, newest first, even if it is removed. @throws TASK_UNKNOWN if no task ever had the name */
   versions(name: string): Promise<VersionRecord[]>;
   /**
    * Pauses the task and withdraws runs that are planned and not claimed.
-   * @param isWanted called in the change's own transaction, with the task locked: returns whether the change is still to be made
+   * @param isWanted called in the transaction of the change, with the task locked; if it returns false, nothing is changed
    */
   pause(name: string, change: PauseChange, isWanted?: IsWanted): Promise<Paused>;
   resume(name: string, change: Change, isWanted?: IsWanted): Promise<void>;
   /**
-   * Resumes tasks whose pause is over, counted from the pause's end. @returns their names, and when the next pause ends; null: no pause has
-   * an end
+   * Resumes tasks whose pause has ended, as of the end of the pause.
+   * @returns their names, and when the next pause ends; null if no pause has an end
    */
   endPauses(change: Change): Promise<{ resumed: string[]; nextMs: number | null }>;
   /**
-   * Pauses those of these tasks with `pauseAfter` failed runs in a row.
-   * @param taskIds null: all tasks with a failure in the last hour
-   * @returns their names
+   * Pauses those of these tasks that have had as many failed runs in a row as their `pauseAfter` says.
+   * @param taskIds null for all tasks with a failure in the last hour
+   * @returns the names of the paused tasks
    */
   pauseFailing(taskIds: number[] | null, change: Change): Promise<string[]>;
   /**
-   * Replans the tasks whose next slots are far ahead because cluster time went back; they are planned from now on.
-   * @returns undefined: cluster time is not behind its highest known value
+   * Plans tasks again whose next slots are too far ahead because cluster time went back.
+   * @returns undefined if cluster time is not behind its highest known value
    */
   replanAhead(change: Change): Promise<ReplannedAhead | undefined>;
   /**
-   * For tasks changed since `changedSinceMs`: makes runs claimable again that the change left set aside, see set-aside.ts. @returns their
-   * number
+   * Checks tasks changed since `changedSinceMs` for runs that a concurrent change left in a wrong state, and corrects these runs; see
+   * set-aside.ts.
+   * @returns the number of corrected runs
    */
   takeUpLeft(changedSinceMs: number, nowMs: number): Promise<number>;
   /**
-   * Removes one schedule. @param name the name of the schedule as a task
-   * @param of the name of the task that the schedule belongs to
+   * Removes one schedule of a task.
+   * @param name the name of the schedule as a task
+   * @param of the name of the task to which the schedule belongs
    * @param client the caller's own transaction; with it, no claimed run is recalled
-   * @throws TASK_UNKNOWN: the task has no such schedule
+   * @throws TASK_UNKNOWN if the task has no such schedule
    */
   removeSchedule(name: string, of: string, change: Change, client?: SqlClient): Promise<Removed>;
-  /** Removes the task with its schedules. @param expectedVersion as in `save` */
+  /** Removes the task and its schedules. @param expectedVersion as in `save` */
   remove(name: string, change: Change, expectedVersion?: number | null): Promise<Removed>;
-  /** Exact counts, equal to the number of ended rows. */
+  /** Returns exact counts of ended runs, equal to the numbers of their rows. */
   counters(taskIds: number[]): Promise<Map<number, Counters>>;
-  /** Folds counter rows together. @returns how many were folded */
+  /** Adds up counter rows, so that there are fewer. @returns the number of rows that were added up */
   foldCounters(limit: number): Promise<number>;
-  /** The number of the group, which is created if it is new. */
+  /** Returns the number of the group, which is created if it does not exist. */
   group(name: string): Promise<number>;
 }

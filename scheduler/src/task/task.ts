@@ -23,16 +23,16 @@ export type { CommandSpec } from "./command.ts";
 export type { TaskDefinition, TaskOptions } from "./options.ts";
 export type { MisfirePolicy, OverlapPolicy } from "./policies.ts";
 
-/** @throws TASK_INVALID for a name or option of the wrong shape, and the errors of `schedule.ts` and `duration.ts` */
+/** Reads a task's options. @throws TASK_INVALID for an invalid name or option, and the errors of `schedule.ts` and `duration.ts` */
 export const defineTask = (name: string, options: TaskOptions = {}): TaskDefinition => readOptions(name, options, true);
 
 /**
- * The same for a caller that names the task beside the error: the message begins with the option.
- * @throws as `defineTask` does
+ * Reads a task's options for a caller that adds the task's name to errors itself: each message begins with the option.
+ * @throws the errors of `defineTask`
  */
 export const readTask = (name: string, options: TaskOptions): TaskDefinition => readOptions(name, options, false);
 
-/** @param named each error's message begins with the task's name, except errors of other modules, which never name the task */
+/** @param named true if error messages begin with the task's name; errors of other modules never contain it */
 function readOptions(name: string, options: TaskOptions, named: boolean): TaskDefinition {
   checkName("a task's name", name, limits.taskNameLength);
   const about = named ? `task ${name}: ` : "";
@@ -59,8 +59,8 @@ function readOptions(name: string, options: TaskOptions, named: boolean): TaskDe
 }
 
 /**
- * Refuses options that cannot be combined in one task, whichever was given last.
- * @param task the name with which each message begins; undefined: the caller names the task
+ * Checks whether the options can be combined in one task, whichever was given last.
+ * @param task the name with which each message begins; undefined if the caller adds the name
  * @throws TASK_INVALID
  */
 export function checkParts(definition: TaskDefinition, task: string | undefined): void {
@@ -77,12 +77,12 @@ const noOptions = (about: string, given: unknown) =>
     hint: "Give an object, also an empty one. In code it stands before the handler: task(name, {}, handler).",
   });
 
-/** For code that takes options apart before `defineTask` reads them. @throws TASK_INVALID */
+/** Checks the type of `options`, for code that reads single options before `defineTask`. @throws TASK_INVALID if it is not an object */
 export function requireOptions(name: string, options: unknown): void {
   if (!isObject(options)) throw noOptions(`task ${name}: `, options);
 }
 
-/** @returns undefined: the definition does not have the part */
+/** Reads one option. @returns the stored value; undefined if the definition leaves the part out */
 function readOption(option: OptionName, row: OptionRow, given: unknown, task: string | undefined): unknown {
   const { kind, usual, isAbsent } = row;
   if (given === undefined || (given === null && takesNull(row))) {
@@ -115,5 +115,5 @@ function checkAfter({ name, schedule, after }: TaskDefinition, invalid: ReturnTy
     throw invalid("after", "it cannot come after itself", "To go on as another run: run.continueAs.");
 }
 
-/** Equal definitions give equal text, in whatever order their keys are. */
+/** Returns the definition as text with sorted keys, so that equal definitions have equal texts. */
 export const definitionText = (definition: TaskDefinition): string => sortedJson(definition);

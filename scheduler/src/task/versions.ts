@@ -2,7 +2,7 @@ import { CarillonError } from "../base/errors.ts";
 import { definitionText, type TaskDefinition } from "./task.ts";
 import type { VersionRecord } from "./task-record.ts";
 
-/** The names of the parts in which two definitions differ; `asDefined` if only the values beneath edited parts differ. */
+/** Returns the names of the parts in which two definitions differ, or `asDefined` if only the values below edits differ. */
 export function differences(a: TaskDefinition, b: TaskDefinition): string[] {
   const [before, after] = [a, b].map((definition) => JSON.parse(definitionText(definition)) as Record<string, unknown>);
   const differing = Object.keys({ ...before, ...after }).filter(
@@ -12,9 +12,9 @@ export function differences(a: TaskDefinition, b: TaskDefinition): string[] {
 }
 
 /**
- * The error for a change that was made from a version that is not the present one.
- * @param present undefined: there is no such task
- * @param before undefined: that version never existed
+ * Returns the error for a change that was based on another version than the present one.
+ * @param present the present version; undefined if there is no such task
+ * @param before the version on which the change was based; undefined if it never existed
  */
 export function staleTask(
   name: string,

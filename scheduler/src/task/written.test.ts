@@ -121,7 +121,7 @@ describe("a written task", () => {
         const definition = defineTask("t", some);
         const written = JSON.parse(JSON.stringify(writtenTask(definition)));
         expect(definitionText(readWritten("t", written))).toBe(definitionText(definition));
-        // The HTTP API's contract accepts the same options.
+        // The contract of the HTTP API must accept the same options.
         const given = taskOptions.parse(JSON.parse(JSON.stringify(givenOptions(definition)))) as TaskOptions;
         expect(definitionText(defineTask("t", given))).toBe(definitionText(definition));
       }),

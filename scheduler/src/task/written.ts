@@ -1,6 +1,6 @@
 /**
- * A task in the form of a file: the options of the library, durations as strings, the schedule in the fields `cron`, `every` and `at`.
- * Defaults are left out, so a file shows only what differs from them.
+ * Tasks in the form of a file: the options of the library with durations as strings and the schedule in the fields `cron`, `every` and
+ * `at`. Defaults are left out, so a file shows only what differs from them.
  */
 import { CarillonError, within } from "../base/errors.ts";
 import { type Json, sortedJson } from "../base/json.ts";
@@ -12,7 +12,10 @@ import { defineTask, readTask } from "./task.ts";
 
 export type WrittenTask = { [option: string]: Json };
 
-/** Reads a task in a file. Errors do not name the task, because the file's reader does. @throws the errors of `defineTask` */
+/**
+ * Reads a task from a file. Errors do not contain the task's name, because the reader of the file adds it.
+ * @throws the errors of `defineTask`
+ */
 export function readWritten(name: string, written: unknown): TaskDefinition {
   if (!isObject(written))
     throw invalid("", "its options must be an object", 'For example { schedule: "0 2 * * *", timeout: "1h" }.');
@@ -24,13 +27,13 @@ export function readWritten(name: string, written: unknown): TaskDefinition {
   return readTask(name, readGiven(written));
 }
 
-/** Reads a task's options from a request, where the schedule may also have the form of a file. @throws the errors of its check */
+/** Reads a task's options from a request, in which the schedule may also have the form of a file. @throws the errors of `readSchedule` */
 export const readGiven = (options: { schedule?: unknown }): TaskOptions =>
   (options.schedule === undefined
     ? options
     : { ...options, schedule: within("schedule", () => readSchedule(options.schedule)) }) as TaskOptions;
 
-/** @returns only the options that differ from `defineTask`'s defaults. `readWritten` of the result gives the definition without edits. */
+/** Returns only the options that differ from `defineTask`'s defaults. `readWritten` of the result gives the definition without edits. */
 export function writtenTask(definition: TaskDefinition): WrittenTask {
   const plain = whole(defineTask(definition.name));
   const written = whole(definition);
@@ -42,20 +45,20 @@ export function writtenTask(definition: TaskDefinition): WrittenTask {
   );
 }
 
-/** A schedule's definition as its definer gives it, without the parts that come from the schedule's task. */
+/** Returns a schedule's definition without the parts that come from its task; any other definition unchanged. */
 export function asSaid(definition: TaskDefinition): TaskDefinition {
   const { name, of, asDefined } = definition;
   if (of === undefined) return definition;
   return { ...withOwn(defineTask(name), definition), of, ...(asDefined && { asDefined }) };
 }
 
-/** The same in the form of the library's options and the HTTP API: `defineTask` of the result gives the definition without edits. */
+/** Does the same as `writtenTask` in the form of the library's options: `defineTask` of the result gives the definition without edits. */
 export const givenOptions = (definition: TaskDefinition): TaskOptions => ({
   ...(writtenTask(definition) as TaskOptions),
   schedule: definition.schedule,
 });
 
-/** Returns all options that the definition has, including defaults. */
+/** Returns all options of the definition in the form of a file, including defaults. */
 function whole(definition: TaskDefinition): WrittenTask {
   const written: WrittenTask = {};
   for (const [option, { part, kind, nullable }] of optionRows) {
@@ -67,14 +70,14 @@ function whole(definition: TaskDefinition): WrittenTask {
 }
 
 export interface FieldChange {
-  /** Such as "retry.attempts". */
+  /** The path of the field, for example "retry.attempts". */
   path: string;
-  /** undefined: it had the default. */
+  /** The former value; undefined if the field had its default. */
   was: Json | undefined;
   is: Json | undefined;
 }
 
-/** The differences between two definitions, field by field, in the form of a file. */
+/** Returns the differences between two definitions, field by field, in the form of a file. */
 export function fieldChanges(before: TaskDefinition, after: TaskDefinition): FieldChange[] {
   const [a, b] = [whole(before), whole(after)];
   return changesIn("", a, b);
@@ -82,7 +85,7 @@ export function fieldChanges(before: TaskDefinition, after: TaskDefinition): Fie
 
 function changesIn(path: string, a: Json | undefined, b: Json | undefined): FieldChange[] {
   if (sortedJson(a) === sortedJson(b)) return [];
-  // A payload, a body or a list is compared as a whole, and so is a schedule of another kind than before.
+  // Payloads, bodies and lists are compared as a whole, and so are schedules of different kinds.
   const opened = isObject(a) && isObject(b) && !/(?:^slotPayload|\.body)$/.test(path) && !otherKind(path, a, b);
   if (!opened) return [{ path, was: a, is: b }];
   const names = [...new Set([...Object.keys(a), ...Object.keys(b)])];

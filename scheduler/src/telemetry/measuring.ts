@@ -4,13 +4,13 @@ import type { RunNotice } from "../run/handler.ts";
 import type { Store } from "../store/store.ts";
 import type { Metrics, Scraped } from "./metrics.ts";
 
-/** Optional metrics: if they are off, their code is not even loaded. */
+/** The optional metrics of a process. If they are off, their code is not even loaded. */
 export class Measuring {
   readonly #clock: Clock | null;
   readonly #onRun: (listener: (notice: RunNotice) => void) => void;
   #metrics: Metrics | undefined;
 
-  /** @param clock null: metrics are off */
+  /** @param clock null if metrics are off */
   constructor(clock: Clock | null, onRun: (listener: (notice: RunNotice) => void) => void) {
     this.#clock = clock;
     this.#onRun = onRun;
@@ -26,12 +26,12 @@ export class Measuring {
     return this.#metrics.around(store);
   }
 
-  /** Counts how late a first try started. */
+  /** Records how late a run's first attempt started, in ms. */
   started(lateMs: number): void {
     this.#metrics?.started(lateMs);
   }
 
-  /** @throws OPTION_INVALID if metrics are off */
+  /** Returns the metrics as text. @throws OPTION_INVALID if metrics are off */
   async read(scraped: Scraped): Promise<{ contentType: string; text: string }> {
     const metrics = this.#metrics;
     if (!metrics)

@@ -1,6 +1,6 @@
 /**
- * A node's metrics for Prometheus. Labels are bounded: states, outcomes, parts of the store, and a limited number of groups; never a task,
- * a run or a worker. See docs/metrics.md.
+ * A node's metrics for Prometheus. The values of labels are bounded: states, outcomes, parts of the store, and a limited number of groups;
+ * no label contains a task, a run or a worker. See docs/metrics.md.
  */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { Clock } from "../base/clock.ts";
@@ -14,16 +14,16 @@ import type { Store } from "../store/store.ts";
 const latenessBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 const storeBuckets = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 const groupsShown = 50;
-/** How long figures from the store are cached for all scrapers. */
+/** How long figures from the store are cached for all scrapes, in ms. */
 const figuresKeptMs = 5_000;
 const notParts = new Set(["clock", "close", "signals"]);
 
 export interface Scraped {
   store: Store;
   nowMs: number;
-  /** The term while this process leads, else null. */
+  /** The term while this process is the leader; otherwise null. */
   term: number | null;
-  /** How many tasks this process cannot plan. */
+  /** The number of tasks that this process cannot plan. */
   unreadable: number;
 }
 
@@ -101,7 +101,7 @@ export class Metrics {
     return this.#registry.contentType;
   }
 
-  /** Wraps the store so that each call is timed. Results are passed on unchanged. */
+  /** Wraps the store so that each call is timed. Results are returned unchanged. */
   around(store: Store): Store {
     const parts = Object.entries(store).map(([name, part]) => [
       name,
@@ -110,7 +110,7 @@ export class Metrics {
     return Object.fromEntries(parts) as Store;
   }
 
-  /** Counts how late a first try started: in this process, or in a worker behind this server. */
+  /** Records how late a run's first attempt started, in ms: in this process, or in a worker connected to this server. */
   started(lateMs: number): void {
     this.#lateness.observe(lateMs / 1_000);
   }
@@ -123,23 +123,23 @@ export class Metrics {
       );
   }
 
-  /** The text of a process without a store, which knows nothing of the cluster and plans no slots. */
+  /** Returns the metrics of a process without a store, which has no figures of the cluster and plans no slots. */
   async ownText(): Promise<string> {
     this.#begin();
-    // Without a value: 0 would say that no process leads, and that the store is away.
+    // These metrics are removed, because 0 would mean that no process leads and that the store cannot be reached.
     for (const metric of [this.#up, this.#term, this.#led, this.#leader, this.#unreadable]) metric.remove();
     this.#slots.reset();
     return this.#registry.metrics();
   }
 
-  /** Metrics of memory, handles, garbage collection and event-loop lag: registered at the first scrape, because they cost a timer. */
+  /** Registers metrics of memory, handles, garbage collection and event-loop lag, at the first scrape only, because they need a timer. */
   #begin(): void {
     if (this.#started) return;
     this.#started = true;
     collectDefaultMetrics({ register: this.#registry });
   }
 
-  /** The text for Prometheus. While the store is unreachable, it has only this process's own figures. */
+  /** Returns the metrics as text. While the store cannot be reached, the text has only this process's own figures. */
   async text({ store, nowMs, term, unreadable }: Scraped): Promise<string> {
     this.#begin();
     this.#leader.set(term === null ? 0 : 1);
@@ -150,10 +150,10 @@ export class Metrics {
     } catch (error) {
       if (!isCarillonError(error)) throw error;
       this.#up.set(0);
-      // Old figures would look like those of a cluster that makes no progress.
+      // Old figures are removed, because they would look like those of a cluster that makes no progress.
       for (const metric of [this.#live, this.#age, this.#ended, this.#snapshotAge, this.#snapshotTransactions])
         metric.reset();
-      // Resetting a metric without labels would set it to 0, which is a valid value, so it is removed.
+      // These metrics have no labels, and a reset would set them to 0, which is a valid value, so they are removed.
       for (const metric of [this.#term, this.#led]) metric.remove();
     }
     return this.#registry.metrics();
@@ -165,13 +165,13 @@ export class Metrics {
     const read = store.figures.read(nowMs);
     this.#figures = { at, read };
     read.catch(() => {
-      this.#figures = undefined; // the waiting callers get the error; the next scrape reads again
+      this.#figures = undefined; // the waiting callers receive the error; the next scrape reads again
     });
     return read;
   }
 
   #show({ ended, live, oldest, leadership, snapshots }: Figures, nowMs: number): void {
-    // The store counts ended runs, so every node reports the same numbers.
+    // The store counts ended runs for the whole cluster, so every node reports the same numbers.
     this.#ended.reset();
     for (const [outcome, count] of Object.entries(ended)) this.#ended.inc({ outcome }, count);
     this.#live.reset();
@@ -212,7 +212,7 @@ export class Metrics {
               if (name === "plans" && method === "accept")
                 this.#accepted(given[1] as PlanWrite[], (answer as { taken: Set<number> }).taken);
             },
-            () => done("error"), // the caller receives the error
+            () => done("error"), // the caller also receives the error
           );
           return result;
         };

@@ -18,22 +18,22 @@ import {
 
 type Api = typeof import("@opentelemetry/api");
 
-/** The limit of each cache: runs that were claimed but never started here, and runs that started here but were never settled. */
+/** The limit of each cache: of runs that were claimed and never started here, and of runs that started here and were never settled. */
 const knownMost = 50_000;
 const messageLength = 500;
 
 export const openStoreTracing = (runs: RunStore, storeClock: StoreClock, redactor: Redactor) =>
   openTracing(storeTraces(runs, storeClock), redactor);
 
-/** @returns undefined if no SDK is registered: tracing then loads, writes and queries nothing */
+/** Loads tracing. @returns undefined if the application has registered no SDK; then tracing writes and queries nothing */
 export async function openTracing(source: TraceSource, redactor: Redactor): Promise<Tracing | undefined> {
   if (!isTraced()) return undefined;
   return new Tracing(await import("@opentelemetry/api"), source, redactor);
 }
 
 /**
- * Spans from an enqueue to its run, and from a run to the runs that it begins. The enqueuing process stores its span beside the run
- * (`run_origin`); a run that begins others stores its own span (`run_span`) before they exist. The process that executes a run continues
+ * Creates spans from an enqueue to its run, and from a run to the runs that it creates. The enqueuing process stores its span in
+ * `run_origin`. A run that creates others stores its own span in `run_span` before they exist. The process that executes a run continues
  * its trace.
  */
 export class Tracing implements EnqueueTracing {
@@ -41,7 +41,7 @@ export class Tracing implements EnqueueTracing {
   readonly #source: TraceSource;
   readonly #redactor: Redactor;
   readonly #known = new Map<number, RunTrace | null>();
-  /** By fence, from the handler's start to the verdict: the span to store if the run begins others. */
+  /** The span of each run between its handler's start and its verdict, by fence. It is stored if the run creates others. */
   readonly #spans = new Map<number, RunSpan & { left: boolean }>();
   #asking: { runs: { runId: number; dueMs: number }[]; answer: Promise<void> } | undefined;
 
@@ -72,7 +72,7 @@ export class Tracing implements EnqueueTracing {
           ...(task === null ? {} : { "messaging.destination.name": task }),
         },
       },
-      // Instrumentation of HTTP, if present, has already read the header, and its span is active; that span is used then.
+      // Instrumentation of HTTP, if there is any, has already read the header and made its own span active; then this span is the parent.
       from && !trace.getSpan(context.active()) ? trace.setSpanContext(ROOT_CONTEXT, from) : context.active(),
     );
     try {
@@ -90,8 +90,8 @@ export class Tracing implements EnqueueTracing {
   }
 
   /**
-   * Queries the origins of runs together with each claim, so that no due run waits for its origin; stores the spans of runs that may begin
-   * others.
+   * Wraps the store of claims: queries the origins of runs together with each claim, so that no due run waits for its origin, and stores
+   * the spans of runs whose verdict may create others.
    */
   around<Claims extends Omit<ClaimStore, "reclaim">>(claims: Claims): Claims {
     const { claim, turn, settle, settleIn } = claims;
@@ -117,7 +117,7 @@ export class Tracing implements EnqueueTracing {
     });
   }
 
-  /** A run that is spawned by another run continues its trace. */
+  /** Wraps the run flow, so that a spawned run continues the trace of the run that spawns it. */
   flow(flow: RunFlow): RunFlow {
     const { spawn } = flow;
     return withOwn(flow, {
@@ -128,10 +128,10 @@ export class Tracing implements EnqueueTracing {
     });
   }
 
-  /** Wraps a handler so that it runs in a span of its own, which is active meanwhile. */
+  /** Wraps a handler so that it runs in its own span, which is active meanwhile. */
   handler(handler: Handler): Handler {
     return async (run, payload) => {
-      // If the statement that made the run also claimed it, its origin has not been queried yet.
+      // If the statement that inserted the run also claimed it, its origin has not been queried yet.
       if (!this.#known.has(run.id)) await this.#soon(run);
       const origin = this.#known.get(run.id) ?? null;
       this.#known.delete(run.id);
@@ -181,14 +181,14 @@ export class Tracing implements EnqueueTracing {
     );
   }
 
-  /** The span in W3C's traceparent notation; undefined: the span is invalid, so no trace can continue from it. */
+  /** Returns the span as a traceparent; undefined if the span is invalid, so that no trace can continue from it. */
   #textOf(span: Span): string | undefined {
     const given = span.spanContext();
     if (!this.#api.trace.isSpanContextValid(given)) return undefined;
     return traceText(given);
   }
 
-  /** All runs that start in the same turn of the event loop share one query. */
+  /** Queries the origin of a run that starts. All runs that start in the same turn of the event loop share one query. */
   #soon({ id: runId, due }: Run): Promise<void> {
     const run = { runId, dueMs: due.getTime() };
     if (this.#asking) {
@@ -204,7 +204,9 @@ export class Tracing implements EnqueueTracing {
     return answer;
   }
 
-  /** Errors are ignored, because a missing trace must not delay a run: while the store is unreachable, runs have no trace. */
+  /**
+   * Queries the origins of runs. Errors are ignored, because a missing trace must not delay a run; such runs begin a trace of their own.
+   */
   async #fetch(runs: { runId: number; dueMs: number }[]): Promise<void> {
     const unknown = runs.filter(({ runId }) => !this.#known.has(runId));
     if (unknown.length === 0) return;
@@ -214,8 +216,8 @@ export class Tracing implements EnqueueTracing {
   }
 
   /**
-   * Stores the spans of runs whose verdict may begin another run, so that the worker of the new run finds its origin. Drops the spans of
-   * other ended runs.
+   * Stores the spans of runs whose verdict may create another run, so that the worker of that run finds its origin. Removes the spans of
+   * all these claims from the cache.
    */
   async #leaveOf(settlements: Settlement[]): Promise<void> {
     const begins = ({ linked, verdict }: Settlement) =>
@@ -228,7 +230,7 @@ export class Tracing implements EnqueueTracing {
     const spans = fences.flatMap((fence) => this.#spans.get(fence) ?? []).filter(({ left }) => !left);
     if (spans.length === 0) return;
     for (const span of spans) span.left = true;
-    // If this fails, the runs that follow start traces of their own, and run as usual.
+    // If this fails, the following runs begin their own traces, and are executed as usual.
     await this.#source.leave(spans).catch(() => undefined);
   }
 
@@ -238,9 +240,9 @@ export class Tracing implements EnqueueTracing {
 }
 
 /**
- * Properties that `own` lacks come from the target, with the target as `this`: a class's private fields cannot be reached by inheritance.
+ * `withOwn` uses a proxy and not inheritance, because inherited methods could not access the private fields of the target's class.
  */
-/** The target with some of its methods replaced; in all other methods `this` is still the target. */
+/** Returns the target with some of its methods replaced. In all other methods, `this` is the target itself. */
 export function withOwn<Target extends object>(target: Target, own: object): Target {
   return new Proxy(target, {
     get(_, name) {
@@ -251,7 +253,7 @@ export function withOwn<Target extends object>(target: Target, own: object): Tar
   });
 }
 
-/** Drops the oldest entries beyond `knownMost`. */
+/** Removes the oldest entries beyond `knownMost`. */
 function trim(map: Map<number, unknown>): void {
   for (const [key] of map) {
     if (map.size <= knownMost) break;

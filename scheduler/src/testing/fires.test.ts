@@ -17,7 +17,7 @@ describe("what fires between two dates", () => {
 
   it("follows its zone through changes of clocks", () => {
     const daily = cron("30 2 * * *", { zone: "America/New_York" });
-    // 2:30 does not exist on 10 March 2030; by default the slot fires later by the length of the gap.
+    // 2:30 does not exist on 10 March 2030. By default the slot fires later by the length of the gap.
     const spring = times({ schedule: daily }, "2030-03-09T00:00:00Z", "2030-03-12T00:00:00Z");
     expect(spring).toEqual(["2030-03-09T07:30:00.000Z", "2030-03-10T07:30:00.000Z", "2030-03-11T06:30:00.000Z"]);
     const skipping = cron("30 2 * * *", { zone: "America/New_York", gap: "skip" });

@@ -7,13 +7,13 @@ import type { TaskDefinition } from "../task/task.ts";
 
 const mostFires = 100_000;
 
-/** A schedule, or something that contains one: a task's options, or its definition. */
+/** A schedule, or an object that contains one: a task's options, or its definition. */
 type Firing = ScheduleSpec | (SlotRuleOptions & { schedule?: ScheduleSpec }) | TaskDefinition;
 
 /**
- * The times at which a schedule fires, from `from` on and before `to`: computed, without running anything. A cron follows its zone through
- * clock changes; slots that the calendar or a blackout skips are left out; slots that these move or delay appear at the time at which they
- * run. Jitter, misfires and overlap are not taken into account.
+ * Computes the times in [from, to) at which a schedule fires, without running anything. A cron follows its zone through clock changes.
+ * Slots that the calendar or a blackout excludes are left out; slots that they move or delay appear at the time at which they run. Jitter,
+ * misfires and overlap are ignored.
  * @param calendar the days of the task's calendar, because the stored calendar is not read
  * @throws SCHEDULE_INVALID for a fixed delay, whose slots depend on its runs; OPTION_INVALID for more than 100,000 fires and for a calendar
  * whose days are not given
@@ -56,7 +56,7 @@ export function firesBetween(
   return fires.sort((a, b) => a.getTime() - b.getTime());
 }
 
-/** The first slot that may fire at or after `fromMs`: a blackout may delay an earlier slot to that time. */
+/** Returns the first slot that may fire at or after `fromMs`. It may be earlier, because a blackout can delay a slot. */
 function firstOf(task: ComingTask, fromMs: number): number | null {
   let first = task.schedule.next(fromMs - 1);
   let before = task.schedule.previous(fromMs);
@@ -71,7 +71,7 @@ function firstOf(task: ComingTask, fromMs: number): number | null {
 
 const isDefinition = (of: object): of is TaskDefinition => "timeoutMs" in of;
 
-/** @throws OPTION_INVALID */
+/** Converts a time to epoch milliseconds. @throws OPTION_INVALID if it is not a time */
 export function timeOf(given: Date | string | number): number {
   const ms = typeof given === "number" ? given : new Date(given).getTime();
   if (Number.isFinite(ms)) return ms;

@@ -1,6 +1,6 @@
 import pg from "pg";
 
-/** Drops the whole schema of a test tower. @param schema a generated name: letters, digits and _ */
+/** Drops the schema of a test tower. @param schema a generated name of letters, digits and _ */
 export async function dropSchema(url: string, schema: string): Promise<void> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
@@ -12,8 +12,8 @@ export async function dropSchema(url: string, schema: string): Promise<void> {
 }
 
 /**
- * Counts the statements on a schema that wait, directly or indirectly, for a lock held by a transaction whose connection is idle. A store's
- * own transactions are idle only for moments, so such a transaction belongs to a handler or to the test.
+ * Counts the statements on a schema that wait, directly or indirectly, for a lock of a transaction whose connection is idle. A store's own
+ * transactions are idle only for moments, so such a transaction belongs to a handler or to the test.
  */
 export class HeldUp {
   readonly #url: string;

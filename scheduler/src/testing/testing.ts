@@ -1,6 +1,6 @@
 /**
- * carillon/testing: a whole Carillon (scheduler, worker, store) in a time that the test controls. It runs the production code on a real
- * PostgreSQL, in a schema of its own that is dropped afterwards: see docs/testing.md.
+ * The module carillon/testing: a *test tower*, which is a whole Carillon (scheduler, worker, store) whose time the test controls. It runs
+ * the production code on a real PostgreSQL, in its own schema, which is dropped afterwards: see docs/testing.md.
  */
 import { randomBytes } from "node:crypto";
 import { pause, unfakedClock } from "../base/clock.ts";
@@ -28,30 +28,30 @@ export { firesBetween };
 
 export interface TestTowerOptions
   extends Pick<CarillonOptions, "directory" | "concurrency" | "groups" | "commands" | "httpTasks" | "retention"> {
-  /** Defines the tasks, like the program under test. */
+  /** Defines the tasks on the tower's Carillon, as the program under test does. */
   tasks(tower: Carillon): void | Promise<void>;
-  /** The time at which the tower starts; default now. */
+  /** The time at which the tower starts; default: the present time. */
   now?: Date | string | number;
-  /** A postgres:// URL, or "embedded" (the default). A schema is created there; `close` drops it. */
+  /** A postgres:// URL, or "embedded" (default). The tower creates a schema there, and `close` drops it. */
   store?: string;
   /**
-   * How long, in real time, the tower's time stands still for a handler that waits for something outside (a file, another database); then
-   * time goes on without the handler. Default 1 s.
+   * How long, in real time, the tower's time stops for a handler that waits for something outside the tower (a file, another database).
+   * After that, time continues although the handler has not ended. Default "1s".
    */
   patience?: Duration;
-  /** The seed of random values, such as back-off delays. Default 1. */
+  /** The seed of random values, for example of back-off delays; default 1. */
   seed?: number;
   log?: Log;
 }
 
-/** The report of a run that has ended. */
+/** What `run` returns about a run that has ended. */
 export interface RunReport {
   runId: number;
   outcome: Outcome;
   result: Json;
-  /** The error of the last attempt; null: the run succeeded. */
+  /** The error of the last attempt; null if the run succeeded. */
   error: { code?: string; message: string } | null;
-  /** Number of attempts. */
+  /** The number of attempts. */
   attempts: number;
   logs: LogLine[];
   /** The run's record from the store. */
@@ -60,21 +60,21 @@ export interface RunReport {
   earlier: AttemptRecord[];
 }
 
-/** Slots are planned this far ahead, and again once a quarter of the horizon is used: see planner.ts. */
+/** How far ahead slots are planned, in ms. They are planned again once a quarter of this horizon has passed: see planner.ts. */
 const horizonMs = 8_000;
 const plannedAheadMs = 5_000;
-/** Long, because the tower signals each change at once and needs no heartbeats for that: see time-travel.ts. */
+/** The interval of heartbeats, in ms. It is long, because the tower signals each change at once: see time-travel.ts. */
 const beatMs = 30_000;
-/** Longer than any leap of the tower's time: see time-travel.ts. */
+/** The session timeout, in ms. It is longer than any leap of the tower's time: see time-travel.ts. */
 const trustedMs = 10 * 86_400_000;
-/** Milliseconds of real time. */
+/** The time limit for an answer of the store, in milliseconds of real time. */
 const storeAnswerMs = 60_000;
 const logLinesMost = 10_000;
 const liveRunsMost = 10_000;
-/** The interval at which the worker sends log lines. */
+/** The interval at which the worker sends log lines, in ms. */
 const logsAfterMs = 250;
 
-/** @throws the errors of the tasks' definitions; OPTION_INVALID for `store: undefined`; STORE_…, EMBEDDED_… */
+/** Creates a test tower. @throws the errors of the tasks' definitions; OPTION_INVALID for `store: undefined`; STORE_…, EMBEDDED_… */
 export async function testTower(options: TestTowerOptions): Promise<TestTower> {
   checkStoreDefined(options);
   const { store = "embedded", directory, log = silentLog } = options;
@@ -86,14 +86,14 @@ export async function testTower(options: TestTowerOptions): Promise<TestTower> {
   try {
     return await tower.open();
   } catch (error) {
-    // The error of opening is more important than a later error of closing, which is ignored.
+    // An error of `close` is ignored, because the error of `open` is the cause.
     await tower.close().catch(() => undefined);
     throw error;
   }
 }
 
 export class TestTower {
-  /** The Carillon under test: the test enqueues, pauses and cancels through it, like the program. */
+  /** The Carillon under test, through which the test enqueues, pauses and cancels, as the program does. */
   readonly carillon: Carillon;
   readonly #options: TestTowerOptions;
   readonly #schema = `carillon_test_${randomBytes(6).toString("hex")}`;
@@ -111,7 +111,7 @@ export class TestTower {
   #busy = false;
   #closed: Promise<void> | undefined;
 
-  /** @internal `testTower` makes it. */
+  /** @internal Use `testTower` to create a tower. */
   constructor(options: TestTowerOptions, url: string, embedded: EmbeddedStore | undefined) {
     const { tasks: _, patience: __, now, seed = 1, log = silentLog, directory: ___, ...rest } = options;
     this.#url = url;
@@ -125,10 +125,11 @@ export class TestTower {
       clock: this.#clock,
       callersClock: unfakedClock,
       random: { next: () => this.#random.next() },
-      // Runs are claimed only when they are due, so that the store's answer about coming events is complete.
+      // Runs are claimed only when they are due, so that the store's answer about coming events includes all of them.
       settings: { sessionTimeoutMs: trustedMs, beatMs, horizonMs, claimAheadMs: 0, drainMs: 0 },
-      // A month of the tower's time passes in a moment, and creating partitions for each day would take longer than everything else. The
-      // timeout is long for the sake of busy machines: a query that timed out would be repeated at a later time of the tower.
+      // There is one partition, because a month of the tower's time may pass in a moment, and creating daily partitions would take longer
+      // than all the rest. The timeout is long because of busy machines: a query that timed out would be repeated at a later time of the
+      // tower.
       postgres: { ...realSurroundings.postgres, partitions: "one", answerMs: storeAnswerMs },
       handlerFor: (task) => this.#fakes.get(task),
       gathers: (more) => this.#travel?.gathers(more),
@@ -142,7 +143,7 @@ export class TestTower {
     this.carillon = new Carillon({ ...rest, ...own, store: url }, surroundings);
   }
 
-  /** @internal `testTower` calls it. */
+  /** @internal Called by `testTower`. */
   async open(): Promise<this> {
     await this.#options.tasks(this.carillon);
     const { store } = await this.carillon.open();
@@ -166,22 +167,22 @@ export class TestTower {
     return this;
   }
 
-  /** @internal From now on random values depend only on this seed, not on earlier ones. */
+  /** @internal Restarts the random values with this seed, so that they do not depend on earlier ones. */
   reseed(seed: number): void {
     this.#random = seeded(seed);
   }
 
-  /** The present time of the tower. */
+  /** Returns the present time of the tower. */
   now(): Date {
     return new Date(this.#clock.wall());
   }
 
-  /** Moves time on by this duration, through all events on the way. @returns the runs that ended, in that order */
+  /** Moves the tower's time forward by this duration, from event to event. @returns the runs that ended, in the order of their ends */
   advance(by: Duration): Promise<RunNotice[]> {
     return this.advanceTo(this.#clock.wall() + parseDuration(by, "advance"));
   }
 
-  /** As `advance`, up to a given time. @throws OPTION_INVALID if the time is in the past */
+  /** Does the same as `advance` up to a given time. @throws OPTION_INVALID if the time is in the past */
   async advanceTo(time: Date | string | number): Promise<RunNotice[]> {
     const endMs = timeOf(time);
     if (endMs < this.#clock.wall())
@@ -194,10 +195,11 @@ export class TestTower {
   }
 
   /**
-   * Moves time until no run waits or runs: executes all enqueued runs, however late they are due, with the runs that follow them, retries
-   * and their back-off. Slots that fall due meanwhile fire; later slots do not.
-   * @param within a limit in the tower's time; default 1 day @returns the runs that ended, in that order
-   * @throws TIMEOUT if a run has not ended by then
+   * Moves the tower's time forward until there is no live run: executes all enqueued runs, however late they are due, with their retries
+   * and the runs that follow them. Slots that come due meanwhile fire; later slots do not.
+   * @param within a limit in the tower's time; default "1d"
+   * @returns the runs that ended, in the order of their ends
+   * @throws TIMEOUT if a run has not ended within the limit
    */
   async runUntilIdle({ within = "1d" }: { within?: Duration } = {}): Promise<RunNotice[]> {
     const store = this.#real as Store;
@@ -219,8 +221,9 @@ export class TestTower {
   }
 
   /**
-   * Runs of this task that start from now on call `handler` instead of the task's own handler, command or HTTP request.
-   * @returns a function that undoes this @throws TASK_UNKNOWN
+   * Makes runs of this task that start from now on call `handler` instead of the task's own handler, command or HTTP request.
+   * @returns a function that undoes this
+   * @throws TASK_UNKNOWN
    */
   async fake<Payload = never>(task: string, handler: Handler<Payload>): Promise<() => void> {
     await (this.#real as Store).tasks.byName(task);
@@ -231,9 +234,9 @@ export class TestTower {
   }
 
   /**
-   * Runs the task now, and moves time until that run has ended, through its retries, their back-off and its timeout.
-   * @param within a limit in the tower's time; default 1 day
-   * @throws TIMEOUT if the run has not ended by then; TASK_UNKNOWN, PAYLOAD_…
+   * Enqueues a run of the task, due now, and moves the tower's time forward until this run has ended, including its retries and back-off.
+   * @param within a limit in the tower's time; default "1d"
+   * @throws TIMEOUT if the run has not ended within the limit; TASK_UNKNOWN, PAYLOAD_…
    */
   async run(task: string, payload?: unknown, { within = "1d" }: { within?: Duration } = {}): Promise<RunReport> {
     const watched = this.#watched as WatchedStore;
@@ -277,12 +280,12 @@ export class TestTower {
     };
   }
 
-  /** For handlers that wait: sleeps in the tower's time, not in the test's. Ends early when the signal aborts. */
+  /** Sleeps in the tower's time instead of real time, for handlers that wait. Resolves early if the signal aborts. */
   async sleep(time: Duration, signal?: AbortSignal): Promise<void> {
     await this.#travel?.sleep(parseDuration(time, "sleep"), signal);
   }
 
-  /** Stops the tower, and removes everything that it created. Handlers that still run are aborted. */
+  /** Stops the tower and removes everything that it has created. Handlers that are still running are aborted. */
   close(): Promise<void> {
     this.#closed ??= this.#close();
     return this.#closed;
@@ -297,7 +300,7 @@ export class TestTower {
     const stopping = this.carillon.stop().finally(() => {
       stopped = true;
     });
-    // The Carillon's stop waits for the tower's time, which only this loop moves now.
+    // Stopping the Carillon waits for timers in the tower's time, which only this loop moves now.
     while (!stopped) {
       await Promise.race([stopping, this.#watched?.answered()]);
       await Promise.race([stopping, pause(unfakedClock, 1)]);
@@ -309,7 +312,7 @@ export class TestTower {
     await this.#embedded?.release();
   }
 
-  /** Excludes concurrent moves of time, which would interfere with each other. */
+  /** Runs `work` only if no other call is moving time, because two concurrent moves would interfere with each other. */
   async #alone<T>(work: (travel: TimeTravel) => Promise<T>): Promise<T> {
     if (this.#closed || this.#travel === undefined)
       throw new CarillonError("STOPPED", "this test tower has been closed", { hint: "Make a new one." });

@@ -8,34 +8,34 @@ export interface TravelOptions {
   clock: TravelClock;
   watched: WatchedStore;
   sessionId: () => number;
-  /** How long before its due time a slot can be planned. */
+  /** How long before its due time a slot can be planned, in ms. */
   aheadMs: number;
-  /** How much real time a handler may spend on anything but the tower's time, before time goes on without it. */
+  /** How much real time a handler may spend on waiting outside the tower, in ms, before time continues without it. */
   patienceMs: number;
-  /** Returns how many of the store's statements wait for an idle transaction of a caller. */
+  /** Returns the number of the store's statements that wait for an idle transaction of a caller. */
   heldUp: () => Promise<number>;
 }
 
-/** Chained promises settle within this many turns of the microtask queue; further turns cost nothing. */
+/** How many turns of the microtask queue are awaited. Chained promises settle within so many turns, and each turn costs almost nothing. */
 const turns = 30;
 const patienceParts = 20;
-/** Sessions are trusted for longer than this (see testing.ts), so none is lost during a leap. */
+/** The longest leap, in ms. It is shorter than the session timeout (see testing.ts), so that no leap ends a session. */
 const longestLeapMs = 5 * 86_400_000;
 
 /**
- * Moves time from one event to the next, and waits at each event until the engine, the store and the handlers have finished their work.
- * Where nothing is due it leaps: timers during the leap then fire once, at its end.
+ * Moves the tower's time from one event to the next, and waits at each event until the engine, the store and the handlers have finished
+ * their work. If nothing is due for some time, it leaps: timers due during the leap then fire once, at its end.
  */
 export class TimeTravel {
   readonly #options: TravelOptions;
   readonly #running = new Set<string>();
-  /** Runs whose handlers did not end within the patience: they wait for time to pass, or for something outside. */
+  /** Runs whose handlers did not end within `patienceMs`: they wait for time to pass, or for something outside the tower. */
   readonly #stubborn = new Set<string>();
   #sleeping = 0;
-  /** The store's pulse when everything was done, and the number of queries at that moment. */
+  /** The store's pulse when all work was last finished. `#seen` is the number of queries at that moment. */
   #pulse: Pulse | undefined;
   #seen = -1;
-  /** The part of the pulse for which the process was last nudged. */
+  /** The part of the pulse for which the process was last woken. */
   #told = "";
   #stir: () => void = () => undefined;
 
@@ -53,7 +53,7 @@ export class TimeTravel {
     this.#stir();
   }
 
-  /** For handlers: resolves when the tower's time has moved on by `ms`, or at once when the signal aborts. */
+  /** Called by handlers. Resolves when the tower's time has moved on by `ms`, or at once when the signal aborts. */
   async sleep(ms: number, signal?: AbortSignal): Promise<void> {
     this.#sleeping++;
     this.#stir();
@@ -64,16 +64,19 @@ export class TimeTravel {
     }
   }
 
-  /** Called when runs begin or stop to wait for others of their batch; such runs wait until the tower's time has moved on. */
+  /**
+   * Called when `more` runs begin (or, if negative, stop) to wait for other runs of their batch. Such runs wait for the tower's time to
+   * pass.
+   */
   gathers(more: number): void {
     this.#sleeping += more;
     this.#stir();
   }
 
-  /** Resolves when nothing more happens at the present time. */
+  /** Resolves when nothing more happens at the present time of the tower. */
   async settle(): Promise<void> {
     const { watched, sessionId, patienceMs, heldUp } = this.#options;
-    // While a handler sleeps, a statement may wait for that handler's own transaction, which ends only when time goes on.
+    // While a handler sleeps, a statement may wait for the transaction of this handler, which ends only when time moves on.
     const heldUpNow = async () => (this.#sleeping > 0 ? heldUp() : 0);
     for (;;) {
       for (let turn = 0; turn < turns; turn++) await undefined;
@@ -89,10 +92,10 @@ export class TimeTravel {
     }
   }
 
-  /** Moves time to `endMs`, or until `done` returns true on the way. @returns true if `done` did */
+  /** Moves time to `endMs`, or stops earlier when `done` returns true. @returns true if `done` returned true */
   async travel(endMs: number, done: () => Promise<boolean> = async () => false): Promise<boolean> {
     const { clock } = this.#options;
-    // This store does not count changes that are made elsewhere.
+    // The pulse must be read again, because changes by other connections are not counted in `asked`.
     this.#seen = -1;
     for (;;) {
       await this.settle();
@@ -105,8 +108,9 @@ export class TimeTravel {
   }
 
   /**
-   * Heartbeats are rare during travel (see testing.ts), so the process is nudged whenever the next event changes, and when the next slot
-   * can be planned. @returns true if it was nudged
+   * Wakes the process whenever the next event has changed, and when the next slot can be planned, because heartbeats are rare in a tower
+   * (see testing.ts).
+   * @returns true if it woke the process
    */
   #tell(endMs: number): boolean {
     const { clock, watched, aheadMs } = this.#options;
@@ -120,14 +124,14 @@ export class TimeTravel {
     return true;
   }
 
-  /** The time before which nothing relevant happens; null: something may happen at once. */
+  /** Returns the time before which nothing relevant happens; null if something may happen at any moment. */
   #calmUntil(endMs: number): number | null {
     const { clock, aheadMs } = this.#options;
-    // A running handler may depend on timers: its timeout, or its own sleep.
+    // A running handler may have set timers: for its timeout, or for its own sleep.
     if (this.#running.size > 0 || this.#pulse === undefined) return null;
     const { nextSlotMs, nextHeldMs, nextReadyMs, nextPauseEndMs, nextDirectMs = null, nextMineMs = null } = this.#pulse;
     const openMs = (nextSlotMs ?? Number.POSITIVE_INFINITY) - aheadMs;
-    // A late run that is still to be addressed waits for a worker that can take it, however long that takes.
+    // A run that is late and not yet addressed waits for a worker that can run it, for an unknown time, so it does not limit the leap.
     const directMs = nextDirectMs === null || nextDirectMs <= clock.wall() ? endMs : nextDirectMs;
     const leapMs = clock.wall() + longestLeapMs;
     const calmMs = Math.min(
@@ -144,9 +148,9 @@ export class TimeTravel {
   }
 
   /**
-   * Waits in parts: if the machine stops this process for a while, only one part passes, and events that arrived meanwhile are handled
-   * before the next part.
-   * @returns true if a run or a sleeper became active within `ms` of real time
+   * Waits for activity, in short parts of the time: if the machine stops this process for a while, only one part passes, and events that
+   * arrived meanwhile are handled before the next part.
+   * @returns true if a run or a sleeping handler became active within `ms` of real time
    */
   async #stirred(ms: number): Promise<boolean> {
     const stirred = new AbortController();

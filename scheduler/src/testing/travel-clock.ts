@@ -1,14 +1,14 @@
 import type { Clock } from "../base/clock.ts";
 import { Heap } from "../base/heap.ts";
 
-/** Wall times are about 10^12 ms, so their floating-point fractions are this coarse. */
+/** The tolerance for comparing wall times, in ms. Wall times are about 10^12 ms, so their floating-point fractions are imprecise. */
 const roundingMs = 0.001;
 
 interface Timer {
   fire: (() => void) | undefined;
 }
 
-/** A clock that moves only on request. The difference between its monotonic and its wall time never changes. */
+/** A clock that moves only on request. The difference between its monotonic time and its wall time never changes. */
 export class TravelClock implements Clock {
   readonly leaps = true;
   readonly #beganMs: number;
@@ -35,18 +35,18 @@ export class TravelClock implements Clock {
     };
   }
 
-  /** The wall time of the next timer; null: there is none. */
+  /** The wall time of the next timer; null if there is no timer. */
   get nextMs(): number | null {
     for (let key = this.#timers.least; key !== undefined; key = this.#timers.least) {
       const first = this.#timers.pop() as Timer;
-      if (first.fire === undefined) continue; // cancelled
+      if (first.fire === undefined) continue; // the timer was cancelled
       this.#timers.push(key, first);
       break;
     }
     return this.#timers.least === undefined ? null : this.#beganMs + this.#timers.least;
   }
 
-  /** Moves to that wall time at once; timers that fell due on the way then fire once each, in order. */
+  /** Moves at once to a wall time. Timers due by then fire once each, in order. */
   moveTo(wallMs: number): void {
     this.#monoMs = Math.max(this.#monoMs, wallMs - this.#beganMs);
     const due: Timer[] = [];

@@ -22,26 +22,26 @@ const parts = [
   ] as const),
   ...(["browse", "access", "secondFactors", "audit", "quotas", "answers", "events"] as const),
 ];
-/** Milliseconds of real time. */
+/** How long `look` waits for its own signal before it assumes that signals are lost, in milliseconds of real time. */
 const deafAfterMs = 30_000;
-/** If there is no answer for this long, in real time, the server is queried for the reason. */
+/** If there is no answer for this long, in milliseconds of real time, the server is queried for the reason. */
 const lookMs = 100;
 
 /**
- * A store that tests can wait for: it tracks unanswered calls, and signals under way. Its time is the test's; everything else is the real
- * store's.
+ * A store that a test can wait for: it counts unanswered calls and waits for signals in transit. Its clock is the test's; everything else
+ * is passed on to the real store.
  */
 export class WatchedStore {
   readonly #real: Store;
   readonly #clock: Clock;
   readonly store: Store;
-  /** The number of calls so far: if it has changed, something was done meanwhile. */
+  /** The number of calls so far. If it changes, something was done meanwhile. */
   asked = 0;
-  /** If true, each run that ends leaves its row, even a success of a task that keeps only failures, so that the test can read it. */
+  /** True if each run that ends must leave its row, even a success of a task that stores only failures, so that the test can read it. */
   keepsAll = false;
   #open = 0;
   #beating: Promise<unknown> = Promise.resolve();
-  /** True if the last check found statements held up: they probably still are. */
+  /** True if the last check found statements that wait for a caller's transaction. They probably still wait. */
   #wasHeldUp = false;
   #answered: (() => void)[] = [];
   /** The latest beat of each session, as received by signals. */
@@ -67,7 +67,7 @@ export class WatchedStore {
         },
       }) as Store["sessions"],
       claims: Object.assign(Object.create(watched.claims as object), {
-        // A claim's answer has a further query, which the worker sends before it sets its next timer; both are tracked.
+        // After a claim the worker sends a further query, `nextDue`, before it sets its next timer, so both are counted.
         claim: async (...given: Parameters<typeof claim>) => {
           const claimed = await claim(...given);
           return { ...claimed, nextDue: () => this.#counted(claimed.nextDue()) };
@@ -87,14 +87,15 @@ export class WatchedStore {
     };
   }
 
-  /** Resolves when no call is unanswered. */
+  /** Resolves when all calls have been answered. */
   async answered(): Promise<void> {
     while (this.#open > 0) await this.#nextAnswer();
   }
 
   /**
-   * Resolves when no call is unanswered, or when all unanswered ones wait for a transaction that a caller keeps open, because the store
-   * answers them only after it. @param waiting returns how many statements of this store wait for such a transaction
+   * Resolves when all calls have been answered, or when all others wait for a transaction that a caller keeps open, because the store
+   * answers them only after its end.
+   * @param waiting returns the number of this store's statements that wait for such a transaction
    */
   async answeredOrHeldUp(waiting: () => Promise<number>): Promise<void> {
     let afterMs = this.#wasHeldUp ? 1 : lookMs;
@@ -107,7 +108,7 @@ export class WatchedStore {
       afterMs = lookMs;
       if (answer.signal.aborted) continue;
       const held = await waiting();
-      // No call was made or answered during the query of the server, so its result is about exactly these calls.
+      // No call was made or answered while the server was queried, so the result is about exactly these calls.
       this.#wasHeldUp = held > 0 && held >= this.#open && asked === this.asked && !answer.signal.aborted;
       if (this.#wasHeldUp) return;
     }
@@ -118,16 +119,16 @@ export class WatchedStore {
   }
 
   /**
-   * Reads the session's present pulse. If the session leads, this resolves only after every earlier signal has been received: a leader's
-   * beat sends a signal, and signals arrive in the order of their commits.
+   * Reads the present pulse of the session. If the session leads, this resolves only after every earlier signal has been received: a
+   * leader's heartbeat sends a signal, and signals arrive in the order of their commits.
    */
   async look(sessionId: number) {
-    // Waits for signals that are sent after their commit, so that they arrive before the signal of this beat.
+    // Waits until runs whose transactions are committed have been signalled, so that their signals arrive before that of this heartbeat.
     await this.#real.runs.announced();
     const pulse = await this.#beatInTurn(() => this.#real.sessions.beat(sessionId, this.#clock.wall()));
     const own = pulse.members.find((member) => member.sessionId === sessionId);
     if (this.#listening && own && pulse.alive && pulse.leadership.sessionId === sessionId) {
-      // The pulse was read before this beat was counted.
+      // The pulse contains the number of the heartbeat before this one.
       const wanted = own.beat + 1;
       const late = new AbortController();
       const deadline = pause(unfakedClock, deafAfterMs, late.signal);
@@ -141,8 +142,8 @@ export class WatchedStore {
   }
 
   /**
-   * A process makes one heartbeat at a time, and takes an answer older than the previous one as a sign that the store went back in time. So
-   * the beats of this class and those of the process are made one after the other.
+   * Sends one heartbeat after the other, both those of this class and those of the process. The process takes an answer that is older than
+   * the previous one as a sign that the store went back in time.
    */
   #beatInTurn<T>(beat: () => Promise<T>): Promise<T> {
     const turn = this.#beating.then(beat, beat);
@@ -150,7 +151,7 @@ export class WatchedStore {
     return turn;
   }
 
-  /** Wakes every process on this store by a signal that contains no news. */
+  /** Wakes every process on this store by a signal that reports no change. */
   nudge(): void {
     for (const listener of this.#listeners) listener({ kind: "leadership" });
   }
@@ -158,7 +159,7 @@ export class WatchedStore {
   #hear(signal: Signal, listener: (signal: Signal) => void): void {
     if (signal.kind === "resync") this.#listening = true;
     if (signal.kind === "beat") this.#heard.set(signal.sessionId, signal.beat);
-    else this.asked++; // the signal may start work in the engine
+    else this.asked++; // the signal may make the engine start work
     listener(signal);
     for (const wake of this.#onHeard.splice(0)) wake();
   }

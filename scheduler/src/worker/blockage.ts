@@ -2,14 +2,14 @@ import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { HeldRun } from "./running/held-run.ts";
 
-/** A timer that fires this late shows that the event loop was blocked. By then half of a heartbeat's spare time is used up. */
+/** A timer that fires this late, in ms, shows that the event loop was blocked. Half of the spare time of a heartbeat is then used up. */
 const blockedMs = 1_000;
-/** At most this many running runs are named in the warning; there may be thousands. */
+/** The most running runs that the warning names; there may be thousands. */
 const mostNamed = 20;
 
 /**
- * Logs that the event loop stood still, because a handler computed without a pause or the process was stopped. It logs once for this
- * process, and once in the log of each run that was running, since one of them may be the cause.
+ * Logs that the event loop was blocked, because a handler computed without a pause or the process was stopped. It logs once for this
+ * process, and once in the log of each run that was executing, because one of these may be the cause.
  */
 export class Blockage {
   readonly #clock: Clock;
@@ -22,13 +22,13 @@ export class Blockage {
     this.#lookedAt = clock.monotonic();
   }
 
-  /** Checks for a blocked event loop; callers should call it often. */
+  /** Checks whether the event loop was blocked since the last call. Callers should call this often. */
   look(held: Iterable<HeldRun>): void {
     const mono = this.#clock.monotonic();
     const stoodMs = Math.round(mono - this.#lookedAt);
     this.#lookedAt = mono;
     if (stoodMs < blockedMs || this.#clock.leaps) return;
-    // A handler that blocked the loop from its first step to its last has ended by now, and its verdict waits for the store's answer.
+    // This includes a handler that blocked the loop until its end, because its run is held until the store has answered the verdict.
     const running = [...held].filter(({ startedMs }) => startedMs !== null);
     this.#log.warn(
       { ms: stoodMs, underWay: running.length, runs: running.slice(0, mostNamed).map(({ id }) => id) },

@@ -16,19 +16,19 @@ export interface BookHost {
   sessionId(): number;
   take(ask: () => Promise<{ runs: ClaimedRun[] }>): Promise<unknown>;
   drop(run: HeldRun, reason: CarillonError): void;
-  /** Called once the claims of all lost sessions have been moved: runs that waited for the move may start. */
+  /** Called once the claims of all lost sessions have been moved to the new session, so that runs that waited for this may start. */
   moved(): void;
-  /** Called when the claims of a session that is still alive could not be read; the read is to be retried. */
+  /** Called when the claims of a session that is still alive could not be read, so that the caller tries again. */
   again(): void;
 }
 
-/** Brings this process's claims in line with the store's record of them ("the book") after a lost session or a lost reply. */
+/** Synchronises this process's claims with the store's records of them ("the book") after a session or a reply was lost. */
 export class Book {
   readonly #host: BookHost;
   #inDoubt = false;
-  /** `left`: heartbeats until the next read; `pause`: the number that `left` started from. Null: no reply has been lost yet. */
+  /** `left`: heartbeats until the next read; `pause`: the number from which `left` counts down. null if no reply has been lost. */
   #later: { left: number; pause: number } | null = null;
-  /** Lost sessions whose claims are being moved to the new one. */
+  /** The numbers of lost sessions whose claims are being moved to the new session. */
   readonly #moving = new Set<number>();
 
   constructor(host: BookHost) {
@@ -36,29 +36,29 @@ export class Book {
   }
 
   /**
-   * True while the claims of a lost session are being moved to the new one, because the store may have taken some of them back. Runs
-   * claimed under the lost session do not start until the move is done, though the new session is valid.
+   * True while the claims of a lost session are being moved to the new one. The store may have reclaimed some of them, so runs claimed
+   * under the lost session do not start before the move is done, although the new session is valid.
    */
   get moving(): boolean {
     return this.#moving.size > 0;
   }
 
-  /** True if the store may have claims of this session that this process does not hold. */
+  /** True if the store may have claims of this session that this process has not cached. */
   get inDoubt(): boolean {
     return this.#inDoubt;
   }
 
-  /** Called when a reply was lost, or when claimed runs were dropped. */
+  /** Called when a reply was lost, or when this process dropped claimed runs. */
   doubt(): void {
     this.#inDoubt = true;
     this.#later = { left: 1, pause: 1 };
   }
 
   /**
-   * Called at each answered heartbeat. A claim whose reply was lost may be committed long after this process gave it up, because a server
-   * whose disk or standby stands still does not notice that the client is gone, and no read shows uncommitted rows. No event marks the
-   * moment when this can no longer happen, so the claims are read again with the next heartbeat, and then after ever more heartbeats.
-   * @returns whether this heartbeat made another read due
+   * Called at each answered heartbeat. A claim whose reply was lost may be committed long after this process gave it up: a server whose
+   * disk or standby has stalled does not notice that the client is gone, and no read shows uncommitted rows. Nothing signals when this can
+   * no longer happen, so the claims are read again at the next heartbeat, and then at ever longer intervals.
+   * @returns true if the claims must be read again now
    */
   pulse(): boolean {
     const later = this.#later;
@@ -69,18 +69,18 @@ export class Book {
     return true;
   }
 
-  /** @param lost the session that was lost; the same as `session` if only a reply was lost */
+  /** Reads the claims. @param lost the number of the lost session; the same as `session` if only a reply was lost */
   async read(lost: number, session: number): Promise<void> {
     if (lost !== session) this.#moving.add(lost);
     await this.#read(lost, session);
   }
 
-  /** @param again true if an earlier try may have moved the claims and its reply was lost: this try moves none, and reads them instead */
+  /** @param again true if an earlier call may have moved the claims although its reply was lost; then the claims are also read */
   async #read(lost: number, session: number, again = false): Promise<void> {
     const { claims, clock, log, held, take } = this.#host;
     const moved = lost !== session;
     const had = [...held.values()];
-    // Cleared before the read: a reply that is lost during the read is a reason to read again.
+    // This is reset before the read, so that a reply that is lost during the read causes another read.
     this.#inDoubt = false;
     try {
       await take(async () => {
@@ -97,14 +97,14 @@ export class Book {
     }
   }
 
-  /** Drops the runs of the lost session that the store has taken back. */
+  /** Drops the runs of the lost session that the store has reclaimed. */
   #dropTaken(lost: number, had: HeldRun[], book: ClaimedRun[]): void {
     const { drop, log } = this.#host;
     const kept = new Set(book.map(({ fence }) => fence));
     const taken = new CarillonError("SESSION_LOST", "the claim was taken back while this process's session was lost");
     for (const run of had) {
       if (run.state !== "settling" && !kept.has(run.fence)) drop(run, taken);
-      // Reports made under the new session before the move matched no claim, so they must be made again.
+      // Reports under the new session before the move matched no claim, so the runs must be reported again.
       run.reported = false;
     }
     this.#moving.delete(lost);

@@ -1,6 +1,6 @@
 import pg from "pg";
 
-/** Fields of a pg connection that pg's types leave out. */
+/** Fields of a pg connection that the type declarations of pg leave out. */
 interface Known {
   host: string;
   port: number;
@@ -23,9 +23,9 @@ const knownOf = (client: pg.ClientBase) => client as unknown as Known;
 export const isAtWork = (client: pg.ClientBase): boolean => !knownOf(client).readyForQuery;
 
 /**
- * Requests the server to cancel the statement that this client waits for, on a separate connection, as PostgreSQL's protocol requires. A
- * pooler forwards the request. The statement then fails with SQL state 57014, unless it has ended already.
- * @returns `taken` resolves once the request was accepted, or could not be delivered
+ * Requests the server to cancel the statement that this client waits for. The request uses a separate connection, as PostgreSQL's protocol
+ * requires; a pooler forwards it. The statement then fails with SQL state 57014, unless it has already ended.
+ * @returns `taken` resolves once the request was accepted or could not be delivered; `drop` closes the connection of the request
  */
 export function cancelStatement(client: pg.ClientBase): { taken: Promise<void>; drop: () => void } {
   const { host, port, ssl, sslNegotiation, processID, secretKey } = knownOf(client);
@@ -39,7 +39,7 @@ export function cancelStatement(client: pg.ClientBase): { taken: Promise<void>; 
       else if (sslNegotiation !== "direct") line.requestSsl();
     });
     line.on("sslconnect", send);
-    // A request that cannot be delivered changes nothing, because the caller closes its connection in any case.
+    // If the request cannot be delivered, the caller does the same as otherwise: it closes the client's connection.
     line.on("error", resolve);
     line.on("end", resolve);
   });

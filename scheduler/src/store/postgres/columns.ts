@@ -1,19 +1,19 @@
 import pg from "pg";
 
 /*
- * Many rows travel as a few columns, each one array: as rows, a batch of 2,000 is 30,000 fields that PostgreSQL prints and
- * Node reads one by one, and as arrays of pg's making each number is quoted. Both cost more than the numbers' own work.
+ * Many rows are sent as a few columns, each one array. Sent as rows, a batch of 2,000 runs is 30,000 fields, which PostgreSQL prints and
+ * Node reads one by one. In arrays that pg encodes, each number is quoted. Both cost more than the conversion of the numbers itself.
  */
 
 type Column<Value> = readonly (Value | null)[];
 
-/** Converts numbers to a column in PostgreSQL's array format; null if all values are null. */
+/** Converts numbers to text in PostgreSQL's array format. @returns null if all values are null */
 export function numbers(column: Column<number>): string | null {
   if (!column.includes(null)) return `{${column.join(",")}}`;
   return column.every((value) => value === null) ? null : `{${column.map((value) => value ?? "NULL").join(",")}}`;
 }
 
-/** Converts texts to a column: null if all values are null, otherwise the list, which pg encodes. */
+/** Returns null if all texts are null, otherwise the same list, which pg encodes as an array. */
 export const texts = (column: Column<string>): Column<string> | null =>
   column.every((value) => value === null) ? null : column;
 
@@ -23,7 +23,7 @@ function readNumbers(text: string): (number | null)[] {
   return JSON.parse(`[${text.slice(1, -1).replaceAll("NULL", "null")}]`) as (number | null)[];
 }
 
-/** How results are parsed. All numbers used here are milliseconds and counters below 2^53, and all arrays have one dimension. */
+/** How pg parses results. All 64-bit numbers read here are milliseconds and counters below 2^53, and all arrays have one dimension. */
 export const types: pg.CustomTypesConfig = {
   getTypeParser: ((oid: number, format?: "text") => {
     if (oid === int8) return Number;

@@ -25,7 +25,7 @@ afterEach(() => {
   server?.close();
 });
 
-/** Accepts every client, and answers no statement. @returns its port, and the socket that received a statement */
+/** Starts a server that accepts every client and answers no statement. @returns its port, and the socket that received a statement */
 async function silentServer(tls: boolean): Promise<{ port: number; statement: Promise<Socket> }> {
   const { cert, key } = createAuthority().issue("localhost");
   let asked: (socket: Socket) => void;
@@ -59,7 +59,7 @@ it.each(["plain", "TLS"])(
     const { port, statement } = await silentServer(how === "TLS");
     const ssl = how === "TLS" && { rejectUnauthorized: false };
     const client = new pg.Client({ host: "127.0.0.1", port, user: "u", password: "p", database: "d", ssl });
-    client.on("error", () => undefined); // the error is also seen by its statements
+    client.on("error", () => undefined); // the statements of this client reject with the same error
     await client.connect();
     const all = Promise.allSettled(["at work", "waits", "waits too"].map((text) => client.query(`select '${text}'`)));
     const socket = await statement;

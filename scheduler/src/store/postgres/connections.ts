@@ -1,11 +1,14 @@
 import pg from "pg";
 import { cancelStatement, isAtWork } from "./cancel.ts";
 
-/** Creates the connections: pg, or in a test of the whole cluster a simulation between pg and the server. */
+/** Creates the connections: with pg, or in a test of the whole cluster with a simulated network between pg and the server. */
 export interface Driver {
   pool(config: pg.PoolConfig): pg.Pool;
   client(config: pg.ClientConfig): pg.Client;
-  /** Cancels, at the server, the statement that this client waits for; without this method the server continues abandoned statements. */
+  /**
+   * Cancels, at the server, the statement that this client waits for. If the driver lacks this method, the server continues statements that
+   * were given up.
+   */
   cancel?(client: pg.ClientBase): { taken: Promise<void>; drop: () => void };
 }
 
@@ -16,26 +19,26 @@ export const pgDriver: Driver = {
 };
 
 /**
- * If PostgreSQL's JIT compiler estimates statements on large tables as costly, it spends a second per call on statements that take
- * milliseconds, so it is off. Where its platform can, the server also checks every second whether its client is still connected, because
- * otherwise the statements of a killed process go on.
+ * The settings of each connection. JIT is off, because PostgreSQL overestimates the cost of statements on large tables and then spends a
+ * second on compiling statements that take milliseconds. The server checks every second whether its client is still connected, on platforms
+ * where it can, because it would otherwise continue the statements of a killed process.
  */
 export const sessionSettings =
   "set jit = off; set default_transaction_isolation = 'read committed'; select set_config('client_connection_check_interval', '1s', false) where version() ~ 'linux|darwin|bsd'";
 
-/** For each open connection, the number of bytes received up to some moment. */
+/** For each open connection, the number of bytes that it had received at one moment. */
 export type Heard = ReadonlyMap<pg.ClientBase, number>;
 
 /**
- * The open connections. If a network drops packets, connections stay open for a quarter of an hour, and every caller that waits for a reply
- * is blocked. So the code that detects the silence cuts the connections on which nothing is received.
+ * The open connections of this process. If a network drops packets, connections stay open for a quarter of an hour, and every caller that
+ * waits for a reply is blocked. So the code that detects the missing reply cuts all connections that receive nothing.
  */
 export class Connections {
   readonly #open = new Set<pg.ClientBase>();
   readonly #givenUp = new WeakSet<pg.ClientBase>();
   readonly #cancel: (client: pg.ClientBase) => Promise<void>;
 
-  /** @param cancel cancels at the server the statement that the client waits for; resolves soon, whether or not it could */
+  /** @param cancel cancels, at the server, the statement that the client waits for; resolves soon, even if it could not cancel */
   constructor(cancel: (client: pg.ClientBase) => Promise<void>) {
     this.#cancel = cancel;
   }
@@ -51,8 +54,8 @@ export class Connections {
   }
 
   /**
-   * Cuts the connections that have received nothing since `since`, including idle ones, whose next request would also get no answer.
-   * Requests on them fail as on any broken connection.
+   * Cuts the connections that have received nothing since `since`, including idle ones, because their next request would get no answer
+   * either. Requests on these connections fail as on any broken connection.
    */
   cut(since: Heard): void {
     for (const [client, bytes] of since)
@@ -60,22 +63,22 @@ export class Connections {
   }
 
   /**
-   * Cuts all connections, because they lead to a server that is no longer the right one. @param but a connection to keep, which leads to
-   * another server
+   * Cuts all connections, because they lead to a server that is no longer the primary.
+   * @param but a connection to keep, because it leads to another server
    */
   cutAll(but?: pg.ClientBase): void {
     for (const client of this.#open) if (client !== but) this.giveUp(client);
   }
 
-  /** Cuts all connections and cancels no statement, because this process must send the store no more requests. */
+  /** Cuts all connections without cancelling their statements, because this process must send no more requests to the store. */
   destroyAll(): void {
     for (const client of this.#open) destroy(client);
   }
 
   /**
-   * Cuts one connection. While a server works or waits for a lock it does not notice that its client has gone, so the statement is
-   * cancelled first; a pooler forwards the cancellation only while its client is connected. Nothing more is read from the connection, so
-   * that its statements fail as on a broken connection, and not with the server's answer to the cancellation.
+   * Cuts one connection. A server that executes a statement or waits for a lock does not notice that its client has gone, so the statement
+   * is cancelled first; a pooler forwards the cancellation only while its client is connected. The connection's data is no longer read, so
+   * that its statements fail as on a broken connection, and not with the server's error about the cancellation.
    */
   giveUp(client: pg.ClientBase): void {
     if (this.#givenUp.has(client)) return;
@@ -90,7 +93,7 @@ export class Connections {
   }
 }
 
-/** Closes the socket at once: pg's own `end` would first send a termination message and wait for the server. */
+/** Closes the socket at once, because pg's `end` would first send a termination message and wait for the server. */
 export function destroy(client: pg.ClientBase): void {
   streamOf(client).destroy();
 }

@@ -18,7 +18,7 @@ const ended = message("E", Buffer.from("SFATAL\0C57P01\0Mterminating connection 
 let server: Server;
 let database: Database;
 
-/** A server that accepts every client and then closes the connection in the same packet. */
+/** Starts a server that accepts every client and closes the connection in the same packet. */
 beforeEach(async () => {
   server = createServer((socket) => {
     socket.on("error", () => undefined); // the client may have closed the connection first

@@ -16,50 +16,50 @@ import { type Way, wayTo } from "./way.ts";
 export type { Driver } from "./connections.ts";
 
 export interface DatabaseOptions {
-  /** A postgres:// URL with one or several hosts; pg's environment variables replace parts that it omits. */
+  /** A postgres:// URL with one or several hosts. pg's environment variables supply parts that it omits. */
   url: string;
-  /** The URL for LISTEN, if `url` leads to a pooler in transaction mode; default `url`. */
+  /** The URL for LISTEN, needed if `url` leads to a pooler in transaction mode; default: `url`. */
   listenUrl?: string | undefined;
   schema: string;
   clock: Clock;
   random: Random;
   log: Log;
-  /** The most connections, not counting the listener's. */
+  /** The most connections of the pool; the connection for LISTEN is not counted. */
   connectionsMax: number;
-  /** How long to wait for a connection, and for the answer to `ask`, in ms; default 5 s. */
+  /** The time limit for a connection and for the answer to `ask`, in ms; default: 5,000. */
   answerMs?: number;
-  /** Called while the server cannot be reached, to restart an embedded one. */
+  /** Called while the server cannot be reached, to restart an embedded server. */
   revive?: () => Promise<void>;
-  /** Creates the connections; default pg. */
+  /** Creates the connections; default: pg. */
   driver?: Driver;
 }
 
 const defaultAnswerMs = 5_000;
-/** The operating system's default for the first keep-alive probe is two hours. */
+/** A connection idle for this long, in ms, sends its first keep-alive probe. The operating system's default is two hours. */
 const keepAliveAfterMs = 10_000;
-/** The server ends the transaction of a vanished client after this time, and releases its locks. */
+/** The server ends a transaction that is idle for this long and releases its locks, in case its client has vanished. */
 const transactionIdle = "10s";
-/** The time limit for delivering a cancel request to the server. */
+/** The time limit for delivering a cancel request to the server, in ms. */
 const cancelMs = 250;
-/** Delay before the cancel request is sent again, in case it was lost. */
+/** The delay before a cancel request is sent again, in ms, in case the first was lost. */
 const cancelAgainMs = 1_000;
 const firstPauseMs = 50;
 const longestPauseMs = 2_000;
-/** The longest pause with several hosts, since another one may have been promoted meanwhile. */
+/** The longest pause between tries if the URL has several hosts, in ms: another host may have been promoted meanwhile. */
 const longestPauseAmongHostsMs = 400;
 
 /**
- * A connection to one PostgreSQL database and the rules for using it: errors become CarillonErrors, and `persist` repeats repeatable work
- * until the store answers, with back-off, logging each outage's beginning and end once.
+ * The connections to one PostgreSQL database and the rules for using them: errors become CarillonErrors, and `persist` repeats work with
+ * back-off until the store answers. The beginning and the end of each outage are logged once.
  */
 export class Database {
   readonly schema: string;
   readonly clock: Clock;
-  /** Writes acknowledged to this process that a promoted standby may lack. */
+  /** Writes that were acknowledged to this process and that a promoted standby may lack. */
   readonly memory = new Memory();
   readonly #options: DatabaseOptions;
   #recovery: Recovering | undefined;
-  /** The server that is valid, of all servers to which this process was connected. */
+  /** Of all servers to which this process has been connected, the one that is the present primary. */
   #server: { timeline: string; system: string | null } | undefined;
   readonly #driver: Driver;
   readonly #answerMs: number;
@@ -84,7 +84,7 @@ export class Database {
     this.#listenWay =
       options.listenUrl === undefined ? this.#way : wayTo(options.listenUrl, options.clock, options.log);
     const { url, Routed } = this.#way;
-    // Any number of operations may wait for the store's return; with more than ten listeners Node would warn of a leak.
+    // Any number of operations may wait for the store to return, and with more than ten listeners Node would warn of a leak.
     setMaxListeners(0, this.#closing.signal);
     this.#pool = this.#driver.pool({
       connectionString: url,
@@ -100,11 +100,11 @@ export class Database {
       onConnect: (client) => this.#settle(client),
     });
     this.#pool.on("connect", (client) => {
-      // If the server ends a connection right after accepting it, the connection breaks before its waiting caller can handle this event,
-      // which would otherwise end the process. The next query on the connection fails with the error.
+      // If the server closes a connection right after accepting it, this event is emitted before the waiting caller has its own listener,
+      // and without any listener it would end the process. The next query on the connection fails with the error.
       client.on("error", (error) => options.log.debug({ error: messageOf(error) }, "a store connection was lost"));
     });
-    // An idle connection that breaks is replaced by the pool; the next query shows whether the store is away.
+    // The pool replaces an idle connection that breaks. The next query detects whether the store is unavailable.
     this.#pool.on("error", (error) => options.log.debug({ error: messageOf(error) }, "idle store connection lost"));
   }
 
@@ -117,12 +117,12 @@ export class Database {
     return this.#closing.signal;
   }
 
-  /** undefined: this is a tool that does not take part in the cluster's work. */
+  /** The recovery after lost data; undefined in a command-line tool that does not take part in the cluster's work. */
   get recovery(): Recovering | undefined {
     return this.#recovery;
   }
 
-  /** The mode of the pooler, determined at the first connection. */
+  /** The pooler's mode, as determined at the first connection. */
   get pooling(): Pooling {
     return this.#pooling;
   }
@@ -132,12 +132,12 @@ export class Database {
     return this.#listenWay !== this.#way;
   }
 
-  /** Sets the recovery: a statement that the store refuses because it may lack data then waits for it, and is repeated. */
+  /** Sets the recovery. Statements that the store refuses because it may have lost data then wait for the recovery and are repeated. */
   recoverBy(recovery: Recovering): void {
     this.#recovery = recovery;
   }
 
-  /** Called before a connection's first use. The pool has a time limit for connecting, but not for a server that is silent afterwards. */
+  /** Prepares a connection before its first use. The pool's time limit covers connecting, but not a server that is silent afterwards. */
   async #settle(client: pg.ClientBase): Promise<void> {
     this.#connections.watch(client);
     await this.#inTime(client, async () => {
@@ -147,7 +147,7 @@ export class Database {
         if (this.#pooling === "none") this.#pooling = "transaction";
         nameOnlyWhile(() => this.#pooling === "session", client);
       } else await client.query(sessionSettings);
-      // The connection may lead to another server than the one before.
+      // This connection may lead to another server than earlier connections.
       if (!this.#recovery) return;
       const { rows } = await client.query(`select ${standingSql(this.schema)}`);
       this.told(rows[0] as StandingRow, client);
@@ -156,7 +156,7 @@ export class Database {
 
   /**
    * Determines the mode of the pooler between this client and the server.
-   * @param client a client from `connect` or `connectListener`, without other work
+   * @param client an idle client from `connect` or `connectListener`
    */
   async poolingOf(client: pg.Client): Promise<Pooling> {
     if (!(await isPooled(client))) return "none";
@@ -164,16 +164,16 @@ export class Database {
     return (await keepsConnection(client, notify, this.clock)) ? "session" : "transaction";
   }
 
-  /** Called when the pooler is proven to be in session mode: from now on statements are prepared by name. */
+  /** Called when the pooler is proven to be in session mode. From then on statements are prepared by name. */
   inSessionMode(): void {
     if (this.#pooling === "transaction") this.#pooling = "session";
   }
 
   /**
-   * Applies the store's report about itself: which server it is, whether its data is complete, and whether a standby may lack acknowledged
-   * writes.
-   * @param client the connection over which the report came, if known
-   * @throws STORE_UNREACHABLE when another server has replaced this one
+   * Applies what the store reports about itself: which server it is, whether its data is complete, and whether a standby may lack
+   * acknowledged writes.
+   * @param client the connection over which the report was received, if known
+   * @throws STORE_UNREACHABLE if another server has replaced the one that sent the report
    */
   told({ whole, recovery, standby, ...server }: StandingRow, client?: pg.ClientBase): void {
     this.#follow(server, client);
@@ -182,8 +182,8 @@ export class Database {
   }
 
   /**
-   * Two servers may answer at once: a former primary that stalled continues where it stopped, and clients still connected to it would go on
-   * working there. The server with the higher timeline is valid, and connections to the other server are cut.
+   * Finds out which server is the primary. If a stalled former primary resumes, two servers answer, and clients that are still connected to
+   * the former one would go on working there. The primary is the server with the higher timeline; connections to the other one are cut.
    */
   #follow({ timeline, system }: Pick<StandingRow, "timeline" | "system">, client?: pg.ClientBase): void {
     const known = this.#server;
@@ -198,12 +198,12 @@ export class Database {
     });
   }
 
-  /** Opens a connection outside the pool. The caller ends it. */
+  /** Opens a connection outside the pool. The caller closes it. */
   connect(): Promise<pg.Client> {
     return this.#connect(this.#way, "carillon");
   }
 
-  /** The same for a connection that runs LISTEN. */
+  /** Opens a connection for LISTEN, outside the pool. The caller closes it. */
   connectListener(): Promise<pg.Client> {
     return this.#connect(this.#listenWay, "carillon listener");
   }
@@ -229,7 +229,7 @@ export class Database {
     return client;
   }
 
-  /** Runs a statement with one try. A `name` makes it a prepared statement of each connection. */
+  /** Runs a statement once. With a `name`, it is a prepared statement on each connection; an empty name prepares nothing. */
   query<Row = Record<string, unknown>>(name: string, text: string, values: unknown[] = []): Promise<Row[]> {
     return this.#recovered(() =>
       this.#hold(async (client) => {
@@ -244,8 +244,8 @@ export class Database {
   }
 
   /**
-   * Runs a statement without values that PostgreSQL refuses in a transaction, on a connection of its own. It is cancelled at the server
-   * after `mostMs`: then it rejects with SQL state 57014.
+   * Runs a statement without values that PostgreSQL refuses in a transaction, on a dedicated connection. After `mostMs` it is cancelled at
+   * the server, and the call rejects with SQL state 57014.
    */
   async limited(text: string, mostMs: number): Promise<void> {
     const client = await this.connect();
@@ -272,14 +272,16 @@ export class Database {
     return client ? work(client).catch((error) => this.refused(error)) : this.transaction(work);
   }
 
-  /** Handles a failed statement in a caller's transaction, which only the caller can restart. @throws the error for the caller */
+  /** Converts the error of a statement in a caller's transaction, which only the caller can restart. @throws the error for the caller */
   refused(error: unknown): never {
     const failure = this.#failed(error);
     if (isCarillonError(failure, "STORE_RECOVERING")) this.#recovery?.found(false, null);
     throw failure;
   }
 
-  /** A statement that was refused because the store may lack data has changed nothing, so it is repeated after the recovery. */
+  /**
+   * Runs `asked`, and repeats it after the recovery if the store refused it because of lost data: a refused statement has changed nothing.
+   */
   async #recovered<T>(asked: () => Promise<T>): Promise<T> {
     for (;;) {
       try {
@@ -291,7 +293,7 @@ export class Database {
     }
   }
 
-  /** Returns the error for the caller. A server that is gone or refuses writes may be replaced, so the next connections search again. */
+  /** Converts an error for the caller. If the server is gone or refuses writes, the next connections look for the primary again. */
   #failed(error: unknown, hosts = this.#way.hosts): unknown {
     const failure = storeError(error);
     if (isCarillonError(failure, "STORE_UNREACHABLE")) hosts?.doubt();
@@ -303,9 +305,9 @@ export class Database {
   }
 
   /**
-   * Runs, with one try, a statement that the server always answers at once. No answer in time means that the server or the network is
-   * silent: then all connections that have been silent for as long are cut, so that callers that wait for them try again, and do not block
-   * the pool until the operating system closes the connections.
+   * Runs once a statement that the server always answers quickly. If no answer comes in time, the server or the network does not respond:
+   * then all connections that have been silent for as long are cut, so that callers that wait for them try again, and do not block the pool
+   * until the operating system closes the connections.
    */
   async ask<Row = Record<string, unknown>>(name: string, text: string, values: unknown[] = []): Promise<Row[]> {
     return this.#recovered(() => {
@@ -323,7 +325,7 @@ export class Database {
     });
   }
 
-  /** Cancels the statement that the client waits for; resolves within 250 ms, whether or not the server has accepted the request. */
+  /** Cancels the statement that the client waits for. Resolves within 250 ms, even if the server has not accepted the request. */
   async #cancel(client: pg.ClientBase): Promise<void> {
     const request = this.#driver.cancel?.(client);
     if (!request) return;
@@ -336,13 +338,13 @@ export class Database {
     request.drop();
   }
 
-  /** Runs `asked`; if there is no answer in time, cuts the connection. */
+  /** Runs `asked`. Cuts the connection if no answer comes within the time limit. */
   async #inTime<T>(client: pg.ClientBase, asked: () => Promise<T>, onSilent: () => void = () => undefined): Promise<T> {
     const answerMs = this.#answerMs;
     let silent = false;
     let answered = false;
     const cancel = this.clock.after(answerMs, () => {
-      // After a process was stopped, its timers fire before it reads data that arrived meanwhile, so it first gets a chance to read.
+      // After a stopped process continues, its timers fire before it reads data that has arrived meanwhile, so this lets it read first.
       this.clock.after(0, () => {
         if (answered) return;
         silent = true;
@@ -361,17 +363,16 @@ export class Database {
   }
 
   /**
-   * Runs `work` in one transaction on one connection; one try, except while the store refuses it during a recovery. The server ends the
-   * transaction if it is idle for 10 s, because if a machine vanished between two statements, its locks would otherwise be held until the
-   * operating system closes the connection two hours later.
+   * Runs `work` once in a transaction on one connection, and again only if the store refused it during a recovery. The server ends the
+   * transaction if it is idle for 10 s: if the client's machine has vanished, its locks would otherwise be held for two hours.
    */
   transaction<T>(work: (client: SqlClient) => Promise<T>): Promise<T> {
     return this.#recovered(() => this.#transaction("", work));
   }
 
   /**
-   * The same for the store's recovery, which must write while the store refuses other writes; repeated until the store answers. Heartbeats
-   * wait for the recovery, so it must itself detect a connection to a silent server, such as a former primary that has stalled.
+   * Runs a transaction of the recovery, which may write while the store refuses other writes; repeated until the store answers. Heartbeats
+   * wait for the recovery, so it must itself detect a server that does not respond, such as a former primary that has stalled.
    */
   recovering<T>(work: (client: SqlClient) => Promise<T>): Promise<T> {
     return this.persist(() => {
@@ -401,7 +402,7 @@ export class Database {
     });
   }
 
-  /** Holds a connection of the pool for as long as `work` takes. A broken or spoiled connection does not go back to the pool. */
+  /** Takes a connection from the pool for the duration of `work`. The pool does not get a broken connection back. */
   async #hold<T>(
     work: (client: pg.PoolClient, spoil: (error: Error) => void) => Promise<T>,
     onRefused: (error: unknown) => void = () => undefined,
@@ -417,7 +418,7 @@ export class Database {
     const spoil = (error: Error) => {
       broken = error;
     };
-    // A connection that breaks rejects its query and also emits this event, which would end the process if it had no listener.
+    // When a connection breaks, its query rejects and this event is emitted, which would end the process without a listener.
     client.on("error", spoil);
     try {
       return await work(client, spoil);
@@ -430,8 +431,8 @@ export class Database {
   }
 
   /**
-   * Repeats `work` while the store is away or asks for another try. Only for work that can safely be repeated.
-   * @param signal ends the repeating; the last error is thrown
+   * Repeats `work` while the store is unavailable or reports a transient error. `work` must be safe to repeat.
+   * @param signal ends the repetition when it aborts; the last error is thrown
    */
   async persist<T>(work: (again: boolean) => Promise<T>, signal?: AbortSignal): Promise<T> {
     let wait = firstPauseMs;
@@ -449,7 +450,7 @@ export class Database {
     }
   }
 
-  /** Ends all repeating. @param withinMs how long statements under way may take; then their connections are cut */
+  /** Ends all repetition and closes the pool. @param withinMs the time that running statements get, in ms; then connections are cut */
   async close(withinMs = this.#answerMs): Promise<void> {
     this.#closing.abort();
     this.#cancelLook();
@@ -458,7 +459,7 @@ export class Database {
     else await this.#ended;
   }
 
-  /** Makes all callers that wait for the store fail at once, as if the store could not be reached. */
+  /** Closes all connections at once, so that all callers that wait for the store fail, as if the store could not be reached. */
   abandon(): void {
     this.#closing.abort();
     this.#cancelLook();
@@ -478,7 +479,7 @@ export class Database {
     }
   }
 
-  /** Cuts silent connections, and once more later, because a connection that had just received data may be silent since. */
+  /** Cuts silent connections now, and again later, because a connection that had just received data may have become silent. */
   #silent(heard: Heard): void {
     this.#connections.cut(heard);
     const later = this.#connections.mark();

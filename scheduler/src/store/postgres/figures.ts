@@ -5,9 +5,11 @@ import { heldSnapshots } from "./cluster/snapshots.ts";
 import type { Database } from "./database.ts";
 import { runState } from "./states.ts";
 
-/** The most index probes per addressee, because runs addressed to one session may belong to several groups. */
+/** The most runs that are read per priority of an addressee. More than one is read, because one session may serve several groups. */
 const addressedLooks = 10;
-/** With fewer live runs than this, a scan counts all of them; with more, only states that have an index of their own are counted. */
+/**
+ * If the planner estimates fewer live runs than this, a scan counts all of them; otherwise only states with their own index are counted.
+ */
 const scannedRuns = 200_000;
 
 export function figureStore(database: Database): FigureStore {
@@ -28,7 +30,7 @@ export function figureStore(database: Database): FigureStore {
           "select reltuples::float8 as rows from pg_class where oid = to_regclass($1)",
           [`${s}.run`],
         ),
-        // Ten index probes per group, however many runs wait.
+        // One index probe per group and priority, however many runs wait.
         database.query<{ group: string; dueMs: number }>(
           "figures-oldest",
           `select g.name as "group", min(o.due_ms)::float8 as "dueMs" from ${waitingSql(s, "$1::bigint + 1", 1, addressedLooks)} o

@@ -7,8 +7,8 @@ type Migration = (typeof migrations)[number];
 const namedMost = 8;
 
 /**
- * SQL condition: a table called `migration` is Carillon's; an application may have a table of that name too. @param table the parameter
- * with the table's name
+ * SQL condition: a table called `migration` is Carillon's. An application may also have a table of that name.
+ * @param table the parameter with the table's name
  */
 export const isOurs = (table: string) =>
   `exists (select from pg_attribute where attrelid = to_regclass(${table}) and attname = 'applied_ms')`;
@@ -31,9 +31,9 @@ function madeBy(some: readonly Migration[]): Made {
 export const ownRelations = (): string[] => [...madeBy(migrations).relations];
 
 /**
- * Called before a migration writes anything.
+ * Checks, before a migration writes anything, that the names of the objects to be created are free.
  * @param from the version of the schema
- * @throws STORE_FOREIGN: the schema contains an object that is not Carillon's, with a name that a pending migration would create
+ * @throws STORE_FOREIGN if the schema contains an object that is not Carillon's, with a name that a pending migration would create
  */
 export async function requireNamesFree(client: SqlClient, s: string, from: number): Promise<void> {
   const applied = madeBy(migrations.filter(({ number }) => number <= from));

@@ -3,20 +3,20 @@ import { CarillonError, isCarillonError, messageOf } from "../../base/errors.ts"
 import type { Host } from "../store-url.ts";
 import { storeError } from "./store-errors.ts";
 
-/** The result of a look at one server. */
+/** The state that one server reported. */
 export interface Looked {
   readonly writable: boolean;
-  /** Rises with each promotion; null: the server does not report its timeline. */
+  /** The server's timeline, which rises with each promotion; null if the server does not report it. */
   readonly timeline: number | null;
 }
 
-/** Once one server is found, the others have this long to show that they accept writes too. */
+/** After the first server that accepts writes is found, the other servers have this long to answer, in ms. */
 const othersMs = 100;
 
 /**
- * Chooses which of several servers to connect to: the one that accepts writes. While this is unknown, all hosts are queried at once; the
- * choice is kept until a connection fails or a server refuses a write. If two servers accept writes, for example because the former primary
- * came back by itself, the one with the higher timeline is chosen.
+ * Chooses which of several servers to connect to: the one that accepts writes. While this is unknown, all hosts are queried at once. The
+ * choice stays until a connection fails or the server refuses a write. If two servers accept writes, for example because the former primary
+ * was restarted, the one with the higher timeline is chosen.
  */
 export class Hosts {
   readonly #hosts: readonly Host[];
@@ -30,7 +30,11 @@ export class Hosts {
     this.#clock = clock;
   }
 
-  /** @throws STORE_READ_ONLY, STORE_UNREACHABLE if no host accepts writes; if all hosts fail with one code, such as STORE_TLS, that code */
+  /**
+   * Returns the host to connect to.
+   * @throws STORE_READ_ONLY if no host accepts writes and at least one is a standby; if no host answers, STORE_UNREACHABLE, or the code
+   * with which all hosts failed, such as STORE_TLS
+   */
   choose(): Promise<Host> {
     if (this.#chosen) return this.#chosen;
     const chosen = this.#find();
@@ -41,7 +45,7 @@ export class Hosts {
     return chosen;
   }
 
-  /** Called when a connection failed or the server refused a write: the next connection searches again. */
+  /** Discards the choice, because a connection failed or the server refused a write. The next connection queries the hosts again. */
   doubt(): void {
     this.#chosen = undefined;
   }
@@ -72,7 +76,7 @@ export class Hosts {
     });
     if (best) return (best as { host: Host }).host;
     const told = `none of the store's ${this.#hosts.length} hosts accepts writes: ${refused.join("; ")}`;
-    // If all hosts refuse the password or the certificate, waiting does not help, so the error is not treated as an outage.
+    // If all hosts refuse the password or the certificate, another try does not help, so the error is not STORE_UNREACHABLE.
     const [first] = failures;
     if (!standby && isCarillonError(first) && failures.every((one) => isCarillonError(one, first.code)))
       throw new CarillonError(first.code, told, { hint: first.hint });

@@ -4,20 +4,20 @@ import type { Database } from "./database.ts";
 import { isOurs, requireNamesFree } from "./foreign.ts";
 import { migrations, servesFrom } from "./migrations/index.ts";
 
-/** A constant that all Carillon versions share; together with the schema's hash it is one advisory lock per schema. */
+/** The first half of the advisory lock's key, the same in all versions of Carillon. The second half is the hash of the schema's name. */
 const lockClass = 0x43_41_52_49;
 const oldestServer = 150_000;
-/** A migration waits at most this long for a table lock, because running nodes would queue behind its wait. */
+/** The longest wait of a migration for a table lock, in ms. Statements of running nodes queue behind this wait. */
 const lockTimeoutMs = 2_000;
 export const newestKnown = migrations.at(-1)?.number ?? 0;
 
 /**
- * Brings the schema to this code's version. Many nodes may start at once: one migrates under an advisory lock, the others then find the
- * schema up to date. A schema newer than the code is refused before any write, unless its newest migration records that code of this age
- * may still work on it.
- * @param mayChange false: an older schema is refused instead
+ * Migrates the schema to this code's version. If several nodes start at once, one migrates under an advisory lock, and the others then find
+ * the schema up to date. A schema newer than the code is refused before any write, unless its newest migration records that this version of
+ * the code may still work on it.
+ * @param mayChange false to refuse an older schema instead of migrating it
  * @param upTo a former version, to reproduce a database of that version
- * @returns the version found and the version now
+ * @returns the version found and the present version
  * @throws STORE_NEWER, STORE_OLDER, STORE_UNSUPPORTED, STORE_FOREIGN
  */
 export async function migrate(
@@ -33,7 +33,7 @@ export async function migrate(
     readOnly: boolean;
     present: boolean;
     role: string;
-    /** The owner of the existing tables, if this role may not change them. */
+    /** The owner of the existing tables, if this role may not change them; else null. */
     owner: string | null;
   }>(
     "",
@@ -77,7 +77,7 @@ export async function migrate(
   return database.transaction(async (client) => {
     await client.query("select pg_advisory_xact_lock($1, hashtext($2))", [lockClass, s]);
     await client.query(`set local lock_timeout = ${lockTimeoutMs}; set local carillon.recovery = on`);
-    // A role that may use an existing schema may lack the right to create schemas.
+    // The schema is only created if it is missing, because a role that may use an existing schema may lack the right to create schemas.
     const { rows: schemas } = await client.query("select to_regnamespace($1) is null as absent", [s]);
     if (schemas[0]?.absent) await client.query(`create schema if not exists ${s}`);
     const { rows: ours } = await client.query(`select ${isOurs("$1")} as present`, [`${s}.migration`]);
@@ -98,15 +98,15 @@ export async function migrate(
 
 /** The version of a schema. */
 export interface SchemaVersion {
-  /** The newest migration applied; 0: none. */
+  /** The number of the newest migration that was applied; 0 if there is none. */
   number: number;
-  /** If the newest migration is newer than this code: the oldest code that may work with it; else null. */
+  /** The oldest version of the code that may work on the schema, if the newest migration is newer than this code; else null. */
   serves: number | null;
 }
 
 const nothing: SchemaVersion = { number: 0, serves: null };
 
-/** Reads the version of a schema, also of older and newer schemas, without changing anything. */
+/** Reads the version of a schema, which may be older or newer than this code, without changing anything. */
 export async function schemaVersion(database: Database): Promise<SchemaVersion> {
   const { schema: s } = database;
   const [there] = await database.query<{ present: boolean }>("", `select ${isOurs("$1")} as present`, [
@@ -115,7 +115,7 @@ export async function schemaVersion(database: Database): Promise<SchemaVersion> 
   return there?.present ? versionOf(s, (sql) => database.query("", sql)) : nothing;
 }
 
-/** Read as JSON, because the column `serves` was added later than the table. */
+/** Reads the row as JSON, because the column `serves` was added later than the table. */
 async function versionOf(s: string, ask: (sql: string) => Promise<SchemaVersion[]>): Promise<SchemaVersion> {
   const [row] = await ask(
     `select coalesce(max(number), 0)::int as number,
@@ -125,11 +125,11 @@ async function versionOf(s: string, ask: (sql: string) => Promise<SchemaVersion[
   return row ?? nothing;
 }
 
-/** Returns whether this code may work on the schema, as far as newer schemas are concerned; an older schema is not checked here. */
+/** Returns true if the schema is not too new for this code. An older schema is not checked here. */
 export const servesThisCode = ({ number, serves }: SchemaVersion): boolean =>
   number <= newestKnown || (serves ?? number) <= newestKnown;
 
-/** @throws STORE_NEWER */
+/** @throws STORE_NEWER if the schema is too new for this code */
 export function refuseNewer(found: SchemaVersion): void {
   if (servesThisCode(found)) return;
   const { number } = found;
@@ -144,7 +144,7 @@ async function applyMigration(
   migration: (typeof migrations)[number],
   nowMs: number,
 ): Promise<void> {
-  // Sent without parameters, so that the whole text is one simple query.
+  // The text is sent without parameters, so that PostgreSQL executes all its statements as one simple query.
   await client.query(migration.sql(schema));
   await client.query(`insert into ${schema}.migration (number, name, applied_ms, serves) values ($1, $2, $3, $4)`, [
     migration.number,

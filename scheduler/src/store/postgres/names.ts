@@ -11,9 +11,9 @@ const tables = {
 export type NamedThing = keyof typeof tables;
 
 /**
- * Reads the names that begin with this text in one statement, without migrating and without joining the cluster; for the completion of
- * typed names.
- * @param answerMs the time limit
+ * Reads the names that begin with `beginning` in one statement, for the completion of typed names. It does not migrate the schema or join
+ * the cluster.
+ * @param answerMs the time limit, in ms
  */
 export const namesIn = (
   place: { url: string; schema: string; answerMs: number },

@@ -3,18 +3,19 @@ import type pg from "pg";
 import type { Clock } from "../../base/clock.ts";
 
 /**
- * How the store's connections reach PostgreSQL. "transaction": a pooler gives each transaction any of its server connections, so prepared
- * statements, LISTEN and session settings do not work. A pooler is assumed to be in this mode until it is proven to be in session mode.
+ * How the store's connections reach PostgreSQL. "none": directly. "session": through a pooler that gives each client one server connection.
+ * "transaction": through a pooler that may use another server connection for each transaction, so prepared statements, LISTEN and session
+ * settings do not work. A pooler is assumed to be in this mode until it is proven to be in session mode.
  */
 export type Pooling = "none" | "session" | "transaction";
 
-/** How long the proof of session mode waits for its notification, ms. */
+/** How long the proof of session mode waits for its notification, in ms. */
 const proofMs = 500;
 
 /**
- * Returns whether a pooler stands between this client and the server. A pooler gives its clients process ids of its own, because it
- * forwards cancel requests itself.
- * @returns false: there is no pooler. `compiles`: the server's JIT compiler is on for this role
+ * Detects a pooler between this client and the server. A pooler forwards cancel requests itself, so it gives its clients process ids that
+ * differ from the server's.
+ * @returns false if there is no pooler; otherwise `compiles` is true if the server's JIT compiler is on for this role
  */
 export async function isPooled(client: pg.ClientBase): Promise<false | { compiles: boolean }> {
   const { processID } = client as unknown as { processID?: number | null };
@@ -26,9 +27,10 @@ export async function isPooled(client: pg.ClientBase): Promise<false | { compile
 }
 
 /**
- * Proves session mode: an idle client receives a notification from another client only if it keeps its connection to the server. In
- * transaction mode, this leaves one connection of the pooler listening on a channel that is never used again.
- * @param client a client that came through the pooler, without other work
+ * Proves that the pooler is in session mode: an idle client receives a notification from another client only if the pooler leaves it the
+ * same connection to the server. In transaction mode, this test leaves one of the pooler's connections listening on a channel that is never
+ * used again.
+ * @param client a client that is connected through the pooler and idle
  * @param notify sends a notification on this channel through another connection
  */
 export async function keepsConnection(
@@ -57,12 +59,12 @@ export async function keepsConnection(
   }
 }
 
-/** Applies to the present transaction, because through a pooler no setting lasts longer. */
+/** SQL that turns JIT off in the present transaction. Through a pooler no setting lasts longer than a transaction. */
 export const uncompiledSql = "; set local jit = off";
 
 /**
- * Runs one statement in a transaction with PostgreSQL's JIT compiler off. On tables without statistics the server estimates a heartbeat or
- * a claim as costly, and compiles it at each call for up to seconds: longer than a session lasts.
+ * Runs one statement in a transaction in which PostgreSQL's JIT compiler is off. On tables without statistics the server overestimates the
+ * cost of a heartbeat or a claim, and compiles it at each call for up to seconds: longer than a session's timeout.
  */
 export async function uncompiled<T>(client: pg.ClientBase, asked: () => Promise<T>): Promise<T> {
   await client.query(`begin isolation level read committed${uncompiledSql}`);
@@ -71,13 +73,13 @@ export async function uncompiled<T>(client: pg.ClientBase, asked: () => Promise<
     await client.query("commit");
     return answer;
   } catch (error) {
-    // On a broken connection there is nothing to roll back, and the statement fails with the error of the connection.
+    // On a broken connection the rollback fails too. Its error is ignored, and the statement's own error is thrown.
     await client.query("rollback").catch(() => undefined /* the error above is the cause and is thrown */);
     throw error;
   }
 }
 
-/** From now on this client prepares statements by name only while `isNamed` returns true. */
+/** Changes the client so that it prepares statements by name only while `isNamed` returns true. */
 export function nameOnlyWhile(isNamed: () => boolean, client: pg.ClientBase): void {
   type Ask = (config: unknown, ...rest: unknown[]) => unknown;
   const holder = client as unknown as { query: Ask };

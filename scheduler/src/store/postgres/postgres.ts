@@ -42,39 +42,39 @@ import { taskStore } from "./tasks/tasks.ts";
 
 export interface PostgresOptions {
   url: string;
-  /** The URL for LISTEN, over which signals are received; default `url`. */
+  /** The URL of the connection that receives signals by LISTEN; default: `url`. */
   listenUrl?: string | undefined;
   schema?: string;
   clock?: Clock;
   random?: Random;
   log?: Log;
   connectionsMax?: number;
-  /** The time limit for opening a connection and for answering a heartbeat; default 5 s. */
+  /** The time limit for opening a connection and for the answer to a heartbeat, in ms; default: 5,000. */
   answerMs?: number;
   revive?: () => Promise<void>;
   driver?: Driver;
-  /** Default true; false: an older schema is refused. */
+  /** False to refuse an older schema instead of migrating it; default: true. */
   migrate?: boolean;
-  /** Reject at once with STORE_UNREACHABLE if the store is away, instead of waiting. */
+  /** True to reject at once with STORE_UNREACHABLE if the store is unavailable, instead of waiting for it. */
   failFast?: boolean;
-  /** Called when the store was restored to an earlier state: data read before may no longer be in it. */
+  /** Called when the store has gone back to an earlier state, so that data read before may no longer be in the store. */
   onBack?: () => void;
-  /** True: a standby may lack acknowledged writes, even if no standby has been seen. Default: true once one is seen. */
+  /** True if a standby may lack acknowledged writes even though none has been seen. By default this is assumed once a standby is seen. */
   standby?: boolean;
   /**
-   * How history is partitioned. Default "daily": one partition per day; the partitions that the first write needs are made. "there": the
-   * partitions exist already. "one": a single partition, for a new store whose time jumps, as in a test.
+   * How the history is partitioned. "daily" (default): one partition per day; the partitions needed by the first write are created.
+   * "there": the partitions exist already. "one": a single partition, for a new store whose time jumps, as in a test.
    */
   partitions?: "daily" | "there" | "one";
   signal?: AbortSignal;
-  /** Aborted when this process no longer waits for the store, not even for its opening: then all connections are cut. */
+  /** Aborted when this process no longer waits for the store, not even for its opening. Then all connections are closed at once. */
   abandon?: AbortSignal;
 }
 
 const closeWithinMs = 5_000;
 
 /**
- * Opens the store: waits for the server (or fails fast), migrates, makes the first partitions.
+ * Opens the store: waits for the server (or fails at once, with `failFast`), migrates the schema, and creates the first partitions.
  * @throws STORE_UNREACHABLE, STORE_REFUSED, STORE_NEWER, STORE_OLDER, STORE_UNSUPPORTED, STORE_READ_ONLY, STORE_FOREIGN, STORE_PARTITIONS
  */
 export async function openPostgres(options: PostgresOptions): Promise<Store> {
@@ -95,7 +95,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
   try {
     const prepare = async () => {
       await migrate(database, await readRawClock(database), options.migrate);
-      // Makes the partitions that the first write needs. Dropping old ones is left to the leader: a process that only reads may not know
+      // Creates the partitions that the first write needs. Only the leader drops old ones, because a process that only reads may not know
       // the retention.
       if (partitions === "daily") await history.rotate((await clock()).ms, null);
       if (partitions === "one") await makeWhole(database);
@@ -155,7 +155,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
     events: eventStore(database),
     clock,
     async close(withinMs = closeWithinMs) {
-      // If some runs are not announced by then, the pulses report them.
+      // If some runs have not been signalled by then, the workers' polls find them.
       await settlesWithin(database.clock, withinMs / 2, announcer.close());
       await database.close(withinMs / 2);
     },

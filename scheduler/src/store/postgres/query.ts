@@ -1,7 +1,7 @@
 import type { SqlClient } from "../../base/change.ts";
 import type { Database } from "./database.ts";
 
-/** Runs one statement: on its own, or in the caller's transaction, in which case its name is not used. */
+/** Runs one statement: on its own under `name`, or in the caller's transaction, and then `name` is ignored. */
 export type Query = <Row>(name: string, text: string, values: unknown[]) => Promise<Row[]>;
 
 export const queryOf =

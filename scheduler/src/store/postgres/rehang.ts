@@ -1,28 +1,28 @@
 import type { SqlClient } from "../../base/change.ts";
 import { runState } from "./states.ts";
 
-/** The columns that a run copies from its task: how it waits for a concurrency limit, its group, and its claim group. */
+/** SQL: the group number that a run gets from its task `t`; 0 means that the run must be addressed to a worker. */
 const groupSql = "case when t.routed then 0 else t.group_id end";
 const otherwise = "r.gate <> t.gate or t.lanes and r.limit_key is null";
 
 /**
- * SQL condition: the copied columns of the run `r` differ from its task `t`. Parts of a split run are excluded; while the task is routed,
- * so is the group of an addressed run.
+ * SQL condition: the columns that the run `r` copies from its task `t` are outdated. Parts of a split run are excluded. The group of an
+ * addressed run is not compared while its task is routed.
  */
 export const astraySql = `(r.shard is null and (${otherwise}
     or r.group_id <> case when t.routed then least(r.group_id, 0) else t.group_id end))`;
 
-/** Updates live runs of an edited task to its group and its overlap policy; a claimed run keeps its slot of concurrency. */
+/** Gives the live runs of an edited task the task's new group and overlap policy. A claimed run keeps its slot of concurrency. */
 export async function rehang(client: SqlClient, s: string, taskId: number): Promise<void> {
-  // Ready runs go back to `held` and are judged again, because the limit may have changed.
+  // Ready runs become `held` and are admitted again, because the limit may have changed.
   const edited = `(${otherwise} or r.group_id <> ${groupSql} or t.gate > 0 and r.state = ${runState.ready})`;
   await client.query(hangSql(s, `${edited} order by r.id for update of r`, "true"), [[taskId]]);
 }
 
 /**
- * Updates runs that were made concurrently with an edit. Skips a claimed run that another transaction is writing, because a caller's own
- * transaction may take minutes to end the run; the leader's next look finds the run if it still exists.
- * @returns how many runs there were
+ * Updates runs that were created concurrently with an edit. A claimed run that another transaction is writing is skipped, because a
+ * caller's own transaction may take minutes to end it; the leader's next check finds the run if it still exists.
+ * @returns the number of updated runs
  */
 export async function rehangAstray(client: SqlClient, s: string, taskIds: number[]): Promise<number> {
   const waiting = `r.state <> ${runState.claimed} and ${astraySql} order by r.id for update of r`;
@@ -33,7 +33,7 @@ export async function rehangAstray(client: SqlClient, s: string, taskIds: number
   return found;
 }
 
-/** Runs are locked in the order of their numbers, as by all writers of many runs, so that no two of them can deadlock. */
+/** Runs are locked in the order of their numbers, like in all statements that write many runs, so that no two of them can deadlock. */
 const hangSql = (s: string, which: string, placed: string) => `
   with live as materialized (
     select r.id, t.gate, t.changed_ms, ${groupSql} as group_id, t.lanes, ${placed} as placed

@@ -1,17 +1,17 @@
-/** Rights: one role owns the schema and changes it; another role may have only the rights that a node needs for its work. */
+/** Database rights: one role owns the schema and changes it; another role may have only the rights that a node needs. */
 import type { SqlClient } from "../../base/change.ts";
 import { CarillonError } from "../../base/errors.ts";
 import { type Database, quoteIdentifier } from "./database.ts";
 import { ownRelations } from "./foreign.ts";
 import { withDatabase } from "./with-database.ts";
 
-/** Whether this connection's role may create and drop partitions. */
+/** The result of the check whether this connection's role may create and drop partitions. */
 export interface Maker {
   /** The role of this connection. */
   role: string;
   /** The role that owns the partitioned tables. */
   owner: string;
-  /** True if `role` may create and drop their partitions. */
+  /** True if `role` may create and drop the partitions of these tables. */
   may: boolean;
 }
 
@@ -26,7 +26,7 @@ export async function makerOf(database: Database, client?: SqlClient): Promise<M
   return rows[0] as unknown as Maker;
 }
 
-/** The names of tables and sequences on which this connection's role lacks a right that a node needs. */
+/** Returns the names of tables and sequences on which this connection's role lacks a right that a node needs. */
 export async function rightsLacking(database: Database): Promise<string[]> {
   const rows = await database.query<{ name: string }>(
     "",
@@ -43,8 +43,8 @@ export async function rightsLacking(database: Database): Promise<string[]> {
 
 /**
  * Grants a role only the rights that a node needs: to read and write the tables, draw numbers, and call the functions. The grant also
- * covers tables that this connection's role creates later. Repeatable.
- * @throws STORE_REFUSED: there is no such role, or this connection's role does not own the schema's tables
+ * covers tables that this connection's role creates later. It can be repeated.
+ * @throws STORE_REFUSED if the role does not exist, or if this connection's role does not own the schema's tables
  */
 export async function grantWork(url: string, schema: string, role: string): Promise<void> {
   const to = quoteIdentifier(role);
@@ -56,7 +56,7 @@ export async function grantWork(url: string, schema: string, role: string): Prom
   await withDatabase({ url, schema }, (database) =>
     database.transaction(async (client) => {
       const s = database.schema;
-      // Two concurrent grants would make each other fail.
+      // The lock serialises grants, because two concurrent grants would make each other fail.
       await client.query("select pg_advisory_xact_lock(hashtext($1))", [`${s} grants`]);
       const { rows } = await client.query("select from pg_roles where rolname = $1", [role]);
       if (rows.length === 0)

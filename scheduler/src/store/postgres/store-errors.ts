@@ -1,18 +1,18 @@
-/** Translates failures of PostgreSQL, pg and Node into errors with a code, a message and a hint. */
+/** Translates errors of PostgreSQL, pg and Node into errors with a code, a message and a hint. */
 import { CarillonError, type ErrorCode, isCarillonError, isStoreAway, messageOf } from "../../base/errors.ts";
 
 interface Meaning {
   readonly code: ErrorCode;
-  /** The beginning of the message; the server's or the driver's message follows. */
+  /** The beginning of the new message. The message of the server or of the driver follows it. */
   readonly says: string;
   readonly hint: string;
-  /** Matches SQL states, and codes of Node's errors. */
+  /** Matches the SQL state, or the code of a Node error. */
   readonly states?: RegExp;
-  /** Matches messages; used if the error has no state. */
+  /** Matches the message; used only if the error has no such state or code. */
   readonly texts?: RegExp;
 }
 
-/** The first match counts. */
+/** The translations, in order; the first one that matches applies. */
 const meanings: readonly Meaning[] = [
   {
     code: "STORE_TLS",
@@ -46,13 +46,13 @@ const meanings: readonly Meaning[] = [
     texts: /no pg_hba\.conf entry .*no encryption|SSL connection is required|connection is insecure|^SSL required$/i,
   },
   {
-    // pg itself refuses, with an error that has no state.
+    // pg itself throws this error, without an SQL state.
     code: "STORE_REFUSED",
     says: "the store wants a password, and none was given",
     hint: "Give it in the URL, postgres://user:password@host:5432/database, or in the variable PGPASSWORD.",
     texts: /^SASL: .*password must be a (non-empty )?string$/,
   },
-  // A pooler forwards its server's message under the state of a broken connection.
+  // A pooler forwards its server's message under the SQL state of a broken connection.
   {
     code: "STORE_REFUSED",
     says: "the store refused the user or the password",
@@ -65,7 +65,7 @@ const meanings: readonly Meaning[] = [
     says: "the store has no such database",
     hint: "Correct the name at the end of the URL, or create the database: CREATE DATABASE name, or the program createdb.",
     states: /^3D000$/,
-    // The second text is that of PgBouncer, if it has a list of databases.
+    // The second text is PgBouncer's, if it is configured with a list of databases.
     texts: /^database ".*" does not exist$|^no such database: /,
   },
   {
@@ -76,7 +76,7 @@ const meanings: readonly Meaning[] = [
     texts: /^SASL: |^role ".*" does not exist$|^no such user|^login rejected$/,
   },
   {
-    // PgBouncer sends this under the state of a broken connection, but trying again does not help.
+    // PgBouncer sends this under the SQL state of a broken connection, but another try cannot succeed.
     code: "STORE_REFUSED",
     says: "the pooler refused what the store's URL sets",
     hint: "Take it out of the URL, and set it for the role: ALTER ROLE … SET …. A URL without a pooler may have it.",
@@ -108,7 +108,7 @@ const meanings: readonly Meaning[] = [
     texts: /too many (clients|connections)|no more connections allowed/i,
   },
   {
-    // A deadlock, a serialization failure, or a lock that was not available: the transaction has certainly been rolled back.
+    // A deadlock, a serialisation failure, or a lock that was not available: PostgreSQL has certainly rolled the transaction back.
     code: "STORE_CONFLICT",
     says: "the store could not, for another transaction",
     hint: "Nothing was changed: try again.",
@@ -121,14 +121,14 @@ const meanings: readonly Meaning[] = [
     states: /^CA001$/,
   },
   {
-    // Recognised by its text, because its state is that of a check violation, which other errors share.
+    // Matched by its text, because its SQL state is that of a check violation, which other errors share.
     code: "STORE_PARTITIONS",
     says: "the store has no place for this day's history",
     hint: "Run `carillon migrate` with the role that owns the schema, daily: it makes partitions ahead.",
     texts: /^no partition of relation /,
   },
   {
-    // From PgBouncer: all its connections are in use, or it cannot open one.
+    // PgBouncer sends these if all its connections are in use, or if it cannot open one.
     code: "STORE_UNREACHABLE",
     says: "the pooler had no connection to the store in time",
     hint: "Check that the PostgreSQL behind the pooler runs; if it does, raise the pooler's default_pool_size, or start fewer processes.",
@@ -138,8 +138,8 @@ const meanings: readonly Meaning[] = [
     code: "STORE_UNREACHABLE",
     says: "the store cannot be reached",
     hint: "Check that PostgreSQL runs and that the URL's host and port are right.",
-    // 25P03: the server has ended a transaction that was idle for too long, and its connection. The last four codes: this process or its
-    // machine has no descriptor, port or memory left for a connection; other processes may.
+    // 25P03: the server has ended a connection whose transaction was idle for too long. The last four codes: this process or machine has no
+    // descriptor, port or memory left for a connection, but other processes may have.
     states:
       /^(ECONN\w+|EPIPE|ENOTFOUND|ENOENT|EAI_\w+|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|08\w{3}|25P03|57P0\w|53[24]\w\w|EMFILE|ENFILE|EADDRNOTAVAIL|ENOBUFS)$/,
     texts:
@@ -149,7 +149,7 @@ const meanings: readonly Meaning[] = [
 
 const closed = /after calling end on the pool/;
 
-/** @returns a CarillonError where the failure is one that a caller can expect, else the error itself */
+/** Returns a CarillonError for errors that a caller can expect, and other errors unchanged. */
 export function storeError(error: unknown): unknown {
   if (error instanceof CarillonError || !(error instanceof Error)) return error;
   const state = (error as { code?: string }).code ?? "";
@@ -167,7 +167,7 @@ export function storeError(error: unknown): unknown {
   return new CarillonError(meaning.code, `${meaning.says}: ${text}`, { cause: error, hint: meaning.hint });
 }
 
-/** Returns whether another try can succeed: the store is away or recovering, or two transactions conflicted. */
+/** Returns true if another try can succeed: the store is unavailable or recovering, or two transactions conflicted. */
 export function isTransient(error: unknown): boolean {
   return isStoreAway(error) || isCarillonError(error, "STORE_CONFLICT") || isCarillonError(error, "STORE_RECOVERING");
 }

@@ -8,10 +8,10 @@ import { type Host, parseStoreUrl } from "../store-url.ts";
 import { destroy } from "./connections.ts";
 import { Hosts, type Looked } from "./hosts.ts";
 
-/** A URL, and how connections reach the one of its hosts that accepts writes. */
+/** A store URL, and how connections find the host in it that accepts writes. */
 export interface Way {
   readonly url: string;
-  /** undefined: the URL names one host. */
+  /** Chooses among the hosts of the URL; undefined if the URL has only one host. */
   readonly hosts: Hosts | undefined;
   readonly Routed: (new (config?: string | pg.ClientConfig) => pg.Client) | undefined;
 }
@@ -19,7 +19,7 @@ export interface Way {
 /** The time limit, in ms, for one of several hosts to report its role. */
 const lookMs = 1_000;
 
-/** @throws OPTION_INVALID, FILE_INVALID, SECRET_KEY_OPEN */
+/** Parses and checks a store URL. @throws OPTION_INVALID, FILE_INVALID, SECRET_KEY_OPEN */
 export function wayTo(text: string, clock: Clock, log: Log): Way {
   const { url: given, hosts: named } = parseStoreUrl(text);
   const url = verifying(given);
@@ -29,7 +29,7 @@ export function wayTo(text: string, clock: Clock, log: Log): Way {
   return { url, hosts, Routed: routed(hosts) };
 }
 
-/** Makes every mode that requests TLS verify the certificate and the name in it; the weaker modes of libpq verify less, or nothing. */
+/** Makes every sslmode that requests TLS verify the certificate and the name in it. In libpq, weaker modes verify less, or nothing. */
 const verifying = (url: string): string => {
   const [before = "", query] = url.split(/\?([\s\S]*)/);
   return query === undefined || /(?:^|&)uselibpqcompat=/.test(query)
@@ -37,7 +37,7 @@ const verifying = (url: string): string => {
     : `${before}?${query.replace(/(^|&)sslmode=(?:prefer|require|verify-ca)(?=&|$)/, "$1sslmode=verify-full")}`;
 };
 
-/** Checks the URL's files, because the driver would treat a missing file as a server that is away. */
+/** Checks that the URL's files exist, because the driver would report a missing file like a server that cannot be reached. */
 function checkFiles(url: string): void {
   const parameters = new URLSearchParams(url.split(/\?([\s\S]*)/)[1] ?? "");
   for (const name of ["sslrootcert", "sslcert"]) {
@@ -62,7 +62,7 @@ function checkFiles(url: string): void {
     });
 }
 
-/** Queries the role of a server named by the URL, on a connection of its own. */
+/** Reads the role and the timeline of one of the URL's hosts, on a separate connection. */
 async function look(url: string, { host, port }: Host, log: Log): Promise<Looked> {
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: lookMs, query_timeout: lookMs });
   client.on("error", (error) => log.debug({ error: messageOf(error), host, port }, "a host was lost while asked"));
@@ -81,7 +81,7 @@ async function look(url: string, { host, port }: Host, log: Log): Promise<Looked
 
 type Connected = (error: Error | null, client?: pg.Client) => void;
 
-/** A client class that connects to the host that accepts writes. pg reads both fields when it connects. */
+/** Returns a client class that connects to the host that accepts writes. pg reads the fields `host` and `port` when it connects. */
 function routed(hosts: Hosts): new (config?: string | pg.ClientConfig) => pg.Client {
   return class extends pg.Client {
     override connect(): Promise<pg.Client>;
@@ -98,7 +98,7 @@ function routed(hosts: Hosts): new (config?: string | pg.ClientConfig) => pg.Cli
   };
 }
 
-/** Not every service that speaks PostgreSQL's protocol has these functions; without them the timeline is unknown. */
+/** Returns the server's timeline; null if the server lacks the functions, as some PostgreSQL-compatible services do. */
 async function timelineOf(client: pg.Client): Promise<number | null> {
   try {
     const { rows } = await client.query("select pg_walfile_name(pg_current_wal_insert_lsn()) as name");

@@ -1,12 +1,12 @@
-/** The form in which the store keeps a value that a codec has encoded: an object with this one field, a string. */
+/** The stored form of a value that a codec has encoded is an object with this field only, whose value is a string. */
 export const encodedField = "carillon:encoded";
-/** The same form for a value that is kept outside the store; the string is its key there. */
+/** The stored form of a value that is outside the store is an object with this field only; the string is the value's key there. */
 export const storedField = "carillon:stored";
 
-/** Returns the codec's text; undefined: no codec has encoded the value. */
+/** Returns the text that the codec made; undefined if the value is not encoded. */
 export const encodedText = (value: unknown): string | undefined => only(value, encodedField);
 
-/** Returns the value's key in the payload store; undefined: the value itself is present. */
+/** Returns the value's key in the payload store; undefined if the value itself is present. */
 export const storedKey = (value: unknown): string | undefined => only(value, storedField);
 
 function only(value: unknown, field: string): string | undefined {

@@ -1,6 +1,7 @@
 /**
- * Kinds of values that a task's option may have. A kind reads a given value, writes the stored value in a file's form, and has a shape:
- * plain data from which the HTTP contract, the reference table, the command line's help and the console's fields are made.
+ * Kinds of values that a task's options may have. A kind reads a given value, and writes the stored value in the form of a file. Its shape
+ * is plain data, from which the HTTP contract, the reference table, the help of the command line and the fields of the console are
+ * generated.
  */
 import { type Duration, formatDuration, parseDuration } from "../../base/duration.ts";
 import { CarillonError, pathTo, within } from "../../base/errors.ts";
@@ -8,11 +9,11 @@ import { type Json, jsonText, shownValue, sortedJson } from "../../base/json.ts"
 import { meant } from "../../base/nearest.ts";
 import { checkName } from "../names.ts";
 
-/** Where in the options a value is, for error messages while it is read. */
+/** The position of a value in the options, for error messages. */
 export interface Place {
-  /** The task's name as the prefix of an error's message; undefined: the caller names the task beside the error. */
+  /** The task's name, with which error messages begin; undefined if the caller adds the name itself. */
   task: string | undefined;
-  /** Such as "retry.attempts". */
+  /** The path of the value, for example "retry.attempts". */
   path: string;
 }
 
@@ -20,7 +21,7 @@ export interface FieldShape {
   shape: Shape;
   required: boolean;
   description: string;
-  /** The default, in a file's form, for an omitted field; undefined: there is none. */
+  /** The default in the form of a file, for a field that is left out; undefined if there is none. */
   usual: Json | undefined;
 }
 
@@ -31,7 +32,7 @@ export type Shape =
   | { is: "share" }
   | { is: "flag" }
   | { is: "choice"; values: readonly string[] }
-  /** `longest`: the greatest length; null: no limit of its own. `isName`: must not be empty. */
+  /** `longest`: the greatest length in characters; null if the kind has none. `isName`: true if the text must not be empty. */
   | { is: "text"; longest: number | null; isName: boolean }
   /** An object whose values are strings. */
   | { is: "texts" }
@@ -40,37 +41,41 @@ export type Shape =
   | { is: "schema" }
   | { is: "schedule" }
   | { is: "list"; of: Shape; most: number }
-  /** `mergedByEdits`: an edit may omit even required fields. */
+  /** `mergedByEdits`: true if an edit may leave out fields, even required ones. */
   | { is: "object"; fields: Record<string, FieldShape>; mergedByEdits?: true }
   | { is: "either"; of: readonly Shape[] };
 
 export interface Kind<Kept = unknown> {
   readonly shape: Shape;
-  /** The allowed values, in words. */
+  /** A sentence that says which values are allowed, for errors. */
   readonly hint: string;
-  /** @throws TASK_INVALID, and the errors of the value's own check, each with the path */
+  /** Checks a given value and returns it in the stored form. @throws TASK_INVALID or the errors of the value's own check, with the path */
   read(given: unknown, place: Place): Kept;
   write(kept: Kept): Json;
-  /** Applies an edit that gives only some of the fields: returns the given value, completed with the stored fields. */
+  /** For an edit that gives only some fields: returns the given value completed with the stored fields. */
   merged?(kept: Kept, given: unknown): unknown;
 }
 
 export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** The beginning of an error: "task settle: retry.attempts". */
+/** Returns the beginning of an error message, for example "task settle: retry.attempts". */
 export const says = ({ task, path }: Place): string =>
   task === undefined ? path : path === "" ? `task ${task}` : `task ${task}: ${path}`;
 
 export const inner = ({ task, path }: Place, name: string): Place => ({ task, path: pathTo(path, name) });
 
-/** @param what the text after the path, such as " cannot be 5" */
+/** Returns an error about a value. @param what the text after the path, for example " cannot be 5" */
 export const wrong = (place: Place, what: string, hint: string): CarillonError =>
   new CarillonError("TASK_INVALID", `${says(place)}${what}`, { hint, path: place.path });
 
 const cannotBe = (place: Place, given: unknown, hint: string) => wrong(place, ` cannot be ${shownValue(given)}`, hint);
 
-/** The error for an unknown part. @param place of the object with the unknown part @param names the parts that the object may have */
+/**
+ * Returns the error for an unknown part.
+ * @param place the position of the object that has the unknown part
+ * @param names the parts that the object may have
+ */
 export const stranger = (place: Place, name: string, names: readonly string[]): CarillonError =>
   new CarillonError("TASK_INVALID", `${says(place)} has no ${JSON.stringify(name)}${meant(name, names)}`, {
     hint: `It has ${names.join(", ")}.`,
@@ -81,7 +86,7 @@ const durationHint = 'Give milliseconds or a text such as "250ms", "15m", "1h 30
 
 export const yearMs = 366 * 86_400_000;
 
-/** A duration, stored in milliseconds. */
+/** A duration, stored as milliseconds. */
 export const duration = ({ leastMs = 1, aYearAtMost = false } = {}): Kind<number> => ({
   shape: { is: "duration" },
   hint: durationHint,
@@ -146,7 +151,7 @@ export const text = (longest: number | null = null): Kind<string> => ({
   write: (kept) => kept,
 });
 
-/** The name of a group or the like. */
+/** A name, for example of a group. */
 export const name = (longest: number): Kind<string> => ({
   shape: { is: "text", longest, isName: true },
   hint: `Use 1 to ${longest} letters, digits and . _ : / @ -, the first a letter or digit.`,
@@ -157,10 +162,10 @@ export const name = (longest: number): Kind<string> => ({
   write: (kept) => kept,
 });
 
-/** The schemas of the HTTP API cannot express the second name, and refuse it too. */
+/** Names that are refused. The schemas of the HTTP API cannot express "__proto__", and refuse it too. */
 const noNames = new Set(["", "__proto__"]);
 
-/** @param most the greatest number of names @param example as the hint shows it */
+/** An object whose values are strings. @param most the greatest number of names @param example an example for the hint */
 export const texts = (most: number, example: string): Kind<Record<string, string>> => ({
   shape: { is: "texts" },
   hint: `For example ${example}, at most ${most}.`,
@@ -191,27 +196,27 @@ export const json: Kind<Json> = {
 export interface Field {
   kind: Kind;
   description: string;
-  /** The field's name in a definition; default: the name as given. */
+  /** The field's name in the stored definition; default: the name in the option. */
   kept?: string;
-  /** The default, which is read like a given value if no value is given. null: stored as null. undefined: the field is left out. */
+  /** The default, read like a given value. With null the stored value is null; with undefined the field is left out. */
   usual?: unknown;
-  /** The default, if it depends on the fields before it. */
+  /** Returns the default, if it depends on the fields that were read before. */
   usualOf?: (kept: Record<string, unknown>) => unknown;
   required?: true;
 }
 
 interface ObjectOptions<Kept> {
-  /** An example as the hint shows it. */
+  /** An example for the hint. */
   example: string;
-  /** The field that a value stands for if the value is not an object. */
+  /** The name of the field that is meant if the value is not an object. */
   alone?: string;
   /** True if an edit may give only some of the fields; see `merged`. */
   mergedByEdits?: true;
-  /** Refuses combinations of its fields. */
+  /** Checks the fields together. @throws TASK_INVALID for fields that cannot be combined */
   together?: (kept: Kept, place: Place) => void;
 }
 
-/** For JSON, null is a value; for every other field with a default, null means that no value was given. */
+/** Returns true if null is a value. It is one only for JSON; in other fields with a default, null means that no value was given. */
 const takesNull = ({ shape }: Kind) => shape.is === "json";
 
 export function object<Kept extends object>(
@@ -222,7 +227,7 @@ export function object<Kept extends object>(
   const keptName = (one: string) => fields[one]?.kept ?? one;
   const usualOf = ({ usual, usualOf }: Field, kept: Record<string, unknown>) => (usualOf ? usualOf(kept) : usual);
   const nowhere: Place = { task: undefined, path: "" };
-  /** Returns the field in a file's form; undefined: it has no value. */
+  /** Returns the field in the form of a file; undefined if it has no value. */
   const written = (kept: Record<string, unknown>, one: string): Json | undefined => {
     const value = kept[keptName(one)];
     const { kind } = fields[one] as Field;

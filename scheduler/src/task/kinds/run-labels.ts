@@ -1,4 +1,4 @@
-/** The labels of a run, by which runs are found. The labels of a worker are something else: they decide which tasks the worker may run. */
+/** The labels of runs, by which runs are found. They differ from the labels of workers, which decide which tasks a worker may run. */
 import { shownValue } from "../../base/json.ts";
 import { limits } from "../../base/limits.ts";
 import { inner, isObject, type Kind, wrong } from "./kinds.ts";

@@ -1,5 +1,6 @@
 /**
- * A task's schedule as an option: a spec in code and in the HTTP API; in a file also given by the fields `cron`, `every`, `rrule` and `at`.
+ * A task's schedule as an option. Code and the HTTP API give it as a `ScheduleSpec`; a file may also give it by the fields `cron`, `every`,
+ * `rrule` and `at`.
  */
 import { formatDuration } from "../../base/duration.ts";
 import { CarillonError, within } from "../../base/errors.ts";
@@ -29,14 +30,14 @@ export const scheduleKind: Kind<ScheduleSpec> = {
 };
 
 /**
- * Reads a schedule. A string is "manual", a cron in UTC or with a zone before it, "@every 5m", a recurrence rule, or a phrase.
- * @throws SCHEDULE_INVALID, TASK_INVALID and the errors of the schedule's own check; their path begins at the schedule
+ * Reads a schedule. A string can be "manual", a cron in UTC or preceded by a zone, "@every 5m", a recurrence rule, or a phrase.
+ * @throws SCHEDULE_INVALID, TASK_INVALID and the errors of the schedule's own check, with paths relative to the schedule
  */
 export function readSchedule(written: unknown): ScheduleSpec {
   if (typeof written === "string") return written.trim() === "manual" ? manual : scheduleOfText(written);
   if (!isObject(written)) throw invalid("schedule must be a text or an object");
   if ("type" in written) return validateSchedule(written);
-  // Together with a period of the calendar, `at` gives the times of day.
+  // If `every` is a period of the calendar, such as a month, `at` gives the times of day, and is not a kind of schedule.
   const isCalendar = calendarPeriodOf(written.every) !== null;
   const kinds = ["cron", "every", "rrule", "at"].filter((kind) => kind in written && !(isCalendar && kind === "at"));
   if (kinds.length !== 1)
@@ -61,7 +62,7 @@ const writtenBounds = ({ fromMs, untilMs, times }: Bounds): { [name: string]: Js
 
 type Policies = Pick<ScheduleSpec & { type: "cron" }, "gap" | "overlap">;
 
-/** Returns the policies that differ from their defaults. */
+/** Returns those of the policies for clock changes that differ from their defaults. */
 const writtenPolicies = ({ gap, overlap }: Policies, usual: Policies): { [name: string]: Json } => ({
   ...(gap === usual.gap ? {} : { gap }),
   ...(overlap === usual.overlap ? {} : { overlap }),

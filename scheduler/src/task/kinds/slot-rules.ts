@@ -1,4 +1,4 @@
-/** The options that exclude times from a task's slots, as kinds; schedule/slot-rules.ts applies them. */
+/** The kinds of the options that exclude times from a task's slots. schedule/slot-rules.ts applies these options. */
 import type { Json } from "../../base/json.ts";
 import { limits } from "../../base/limits.ts";
 import type { BlackoutWindow } from "../../schedule/blackout.ts";
@@ -21,7 +21,7 @@ const field = (shape: Shape, description: string, usual?: Json): FieldShape => (
 });
 const text = (longest: number, isName = false): Shape => ({ is: "text", longest, isName });
 
-/** Returns the parts as JSON, without parts that have their default. */
+/** Returns the parts as a JSON object, without parts that have their default. */
 const sparse = (parts: [name: string, value: Json, usual?: Json][]): Json =>
   Object.fromEntries(parts.filter(([, value, usual]) => value !== usual).map(([name, value]) => [name, value]));
 

@@ -8,14 +8,14 @@ import type { Database } from "../database.ts";
 import { checkTask } from "../tasks/read.ts";
 import { checkRuleThere } from "./rule-store.ts";
 
-/** SQL: true if a silence covers a rule's subject; the last three arguments are SQL too. */
+/** SQL condition: an active silence covers the rule and the subject. `rule`, `subject` and `now` are SQL expressions. */
 export const silencedSql = (s: string, rule: string, subject: string, now: string): string =>
   `exists (select from ${s}.alarm_silence z where z.ended_ms is null and z.from_ms <= ${now}::bigint and z.until_ms > ${now}::bigint
            and coalesce(z.rule, ${rule}) = ${rule} and coalesce(z.subject, ${subject}) = ${subject})`;
 
 type Said = Pick<AlarmStore, "open" | "outbox" | "message" | "test" | "see" | "silence" | "unsilence" | "silences">;
 
-/** The operators' part of alarms: reading, acknowledging and silencing them. */
+/** The part of the alarm store that operators use: reads, acknowledges and silences alarms, reads their messages, sends test messages. */
 export function saidStore(database: Database): Said {
   const s = database.schema;
   const silenceFields = `id as "silenceId", rule, subject as task, from_ms as "fromMs", until_ms as "untilMs", author, reason`;

@@ -19,12 +19,12 @@ import { ruleStore } from "./rule-store.ts";
 import { type Found, type Looking, lookLock, type Watched } from "./watched.ts";
 
 const subjectsTold = 10;
-/** Alarms of these rules end when the task has succeeded. */
+/** Alarms of these rules end once the task has a later successful run, or is paused or removed. */
 const afterSuccess: ReadonlySet<AlarmRule> = new Set(["failed", "exhausted"]);
 const sentKeptMs = 7 * 86_400_000;
-/** How long processes report late starts after the last look for alarms. */
+/** For how long after the last evaluation of the alarms processes go on reporting late starts, ms. */
 const lateKnownMs = 300_000;
-/** Longer than the pause between any two tries. */
+/** Longer than the longest pause between two tries to send a message, ms. */
 const untriedMs = 2 * 3_600_000;
 
 export function alarmStore(database: Database): AlarmStore {
@@ -48,7 +48,7 @@ interface Look {
   thresholds: Thresholds;
   channels: Partial<Record<AlarmRule, string[]>>;
   nowMs: number;
-  /** Findings that the looking process itself reports. */
+  /** Findings of the evaluating process itself, which need no query. */
   found: readonly Finding[];
 }
 
@@ -57,7 +57,7 @@ async function look(database: Database, { rules, thresholds, channels, nowMs, fo
   await wantLate(database, channels.late?.length ? thresholds.lateMs : null, Math.round(nowMs));
   if (rules.includes("overdue")) await markFull(database, nowMs);
   return database.transaction(async (client) => {
-    // A lock, because two concurrent looks would each write the same messages.
+    // Without this lock, two processes that evaluate the alarms at the same time would each write the same messages.
     const { rows } = await client.query("select pg_try_advisory_xact_lock(hashtext($1)) as mine", [lookLock(s)]);
     if (!rows[0]?.mine) return 0;
     const now = Math.round(nowMs);
@@ -79,7 +79,10 @@ async function look(database: Database, { rules, thresholds, channels, nowMs, fo
   });
 }
 
-/** Stores from when on a start is late, for every process that starts runs. @param lateMs null: no late starts are looked for */
+/**
+ * Stores the delay from which on a start counts as late. All processes that start runs read it.
+ * @param lateMs null if late starts are not to be reported
+ */
 async function wantLate(database: Database, lateMs: number | null, now: number): Promise<void> {
   await database.query(
     "alarm-want-late",
@@ -107,11 +110,11 @@ const watchedOf = (rule: AlarmRule, channels: readonly string[], summaryMs: numb
   lastsMs: rule === "recovery" ? recoveryShownMs : summaryMs,
 });
 
-/** Brings a rule's alarms and its incident up to what was found. @returns how many messages were written */
+/** Updates a rule's alarms and its incident from the findings of one evaluation. @returns the number of messages written */
 async function follow(looking: Looking, watched: Watched, findings: readonly Found[]): Promise<number> {
   const found = await raise(looking, watched, findings);
   await close(looking, watched, findings);
-  // In quiet hours what is found is held back, as by a silence, and the incident stays as it is.
+  // In quiet hours the findings are stored but not sent, as under a silence, and the incident does not change.
   if (watched.isQuiet) return 0;
   return tell(looking, watched, found + (await free(looking, watched)));
 }
@@ -174,8 +177,8 @@ async function unsent(database: Database, id: number, error: string, nextMs: num
 }
 
 /**
- * Gives up messages whose channel no longer exists, so that no node sends them; they are given up after the same time as messages that are
- * never accepted, but one retry later.
+ * Gives up messages whose channel is not configured on any node, so that no node tries to send them, and deletes messages that were sent or
+ * given up more than a week ago. The first happens `untriedMs` later than for messages that are tried and always fail.
  */
 async function forget({ client, s, now }: Looking): Promise<void> {
   await client.query(
@@ -205,9 +208,10 @@ async function tried(
 }
 
 /**
- * Writes a rule's findings to its alarms. @returns the number of new findings. A condition that goes on and an acknowledged alarm add none.
- * A silenced alarm adds none yet: its count is stored separately. A subject that had no open alarm adds at least one, even if it was found
- * without a count. A condition that was found without a count, and now has one, has become worse, which is new
+ * Writes a rule's findings to its alarms. A finding is not new if its condition already held or its alarm is acknowledged. A silenced
+ * alarm's findings are counted in `held` instead. A subject without an open alarm counts as at least one new finding, even if the finding's
+ * count is 0. A condition that was found with count 0 and now has a higher count has become worse, so it is new.
+ * @returns the number of new findings that are not silenced
  */
 async function raise(
   { client, s, now }: Looking,
@@ -215,7 +219,7 @@ async function raise(
   findings: readonly Found[],
 ): Promise<number> {
   if (findings.length === 0) return 0;
-  // One row per subject, because a rule may find a subject in two ways.
+  // One row per subject, because one rule may report a subject twice, for different causes.
   const bySubject = new Map<string, Found>();
   for (const finding of findings) {
     const before = bySubject.get(finding.subject);
@@ -255,8 +259,8 @@ async function raise(
 }
 
 /**
- * Ends alarms: a condition when it is no longer found; a failure when the task has succeeded since; other alarms when they have not
- * recurred for a while; a recovery a day later.
+ * Ends alarms. A condition ends when it is no longer found. A failure ends when the task has succeeded since, or was paused or removed. The
+ * alarm of a recovery ends after a day. Other alarms end when they have not recurred for `lastsMs`.
  */
 async function close(
   { client, s, now }: Looking,
@@ -275,7 +279,7 @@ async function close(
   );
 }
 
-/** Ends the alarms of rules without a channel, because such rules are off and no look would ever end their open alarms. */
+/** Ends the alarms of built-in rules without a channel: such rules are off, so no evaluation would ever end their open alarms. */
 async function endUntold({ client, s, now }: Looking, channels: Partial<Record<AlarmRule, string[]>>): Promise<void> {
   await client.query(
     `with over as (delete from ${s}.alarm_incident where rule = any($1))
@@ -285,8 +289,9 @@ async function endUntold({ client, s, now }: Looking, channels: Partial<Record<A
 }
 
 /**
- * Frees silenced alarms for sending once no silence covers them: findings that a silence held back and, if no incident is on, also alarms
- * that were sent before the silence and went on during it. @returns how many
+ * Frees alarms for sending once no silence covers them: alarms with findings that a silence held back and, if the rule has no open
+ * incident, also alarms that were sent before the silence and recurred or continued during it.
+ * @returns the number of findings that are now to be sent, at least one for each freed alarm
  */
 async function free({ client, s, now }: Looking, { rule, isCondition }: Watched): Promise<number> {
   const { rows } = await client.query(
@@ -341,7 +346,7 @@ async function tell(
       [rule, openedMs, toldMs, windowMs, total, told, quietMs, escalates ? now : (before?.escalatedMs ?? null)],
     );
   }
-  // Each channel receives "raised" first, and the last message of the incident last.
+  // Each channel receives "raised" as its first message of an incident, and the incident's end as its last.
   const above = escalate?.channels.filter((channel) => !channels.includes(channel)) ?? [];
   const sends: [MessageKind, readonly string[]][] = [];
   if (message !== null) sends.push([message, escalated ? [...channels, ...above] : channels]);
@@ -357,10 +362,10 @@ async function tell(
   return wanted.reduce((count, [, to]) => count + to.length, 0);
 }
 
-/** What a message needs beyond its incident. */
+/** Counts that a message needs in addition to its incident. */
 interface Told {
   open: number;
-  /** The open alarms that are neither acknowledged nor silenced. */
+  /** The number of open alarms that are neither acknowledged nor silenced. */
   unseen: number;
   silenced: number;
   escalatedMs: number | null;

@@ -37,7 +37,7 @@ export async function followRules(
       lookLock(s),
     ]);
     if (!locked[0]?.mine) return 0;
-    // Read again under the lock, because a rule that was turned off in the meantime must not raise an alarm.
+    // Reads the rules again under the lock, because a rule that was turned off in the meantime must not raise an alarm.
     const { rows } = await client.query(enabled);
     const rules = rows as unknown as Rule[];
     const looking: Looking = { client, s, now: Math.round(nowMs), summaryMs };
@@ -55,7 +55,10 @@ export async function followRules(
   });
 }
 
-/** Why this node cannot evaluate the rule: a newer node, or one with newer time zones, stored it. null: it can. */
+/**
+ * Returns why this node cannot evaluate the rule, or null if it can. A node cannot evaluate a rule that a node of a newer version, or one
+ * with newer time zone data, has stored.
+ */
 function problemOf(content: RuleContent): string | null {
   try {
     checkRule(content);
@@ -66,7 +69,7 @@ function problemOf(content: RuleContent): string | null {
   }
 }
 
-/** The rule itself raises an alarm, so that it is not silent, and the other rules are evaluated all the same. */
+/** Stands in for a rule that this node cannot evaluate: an alarm reports the problem, and the other rules are still evaluated. */
 const unreadable = ({ name, content }: Rule, { summaryMs }: Looking): Watched => ({
   rule: name,
   words: `${name}: the leading node cannot evaluate this rule`,
@@ -89,8 +92,8 @@ const watchedOf = ({ name, content }: Rule, { now, summaryMs }: Looking): Watche
 };
 
 /**
- * SQL condition: a task `t` is in a rule's scope, whose parts are $1 to $4 (`scopeValues`). One text for all rules, so that the database
- * prepares few statements.
+ * SQL condition: a task `t` is in a rule's scope. $1 to $4 are the parts of the scope, from `scopeValues`. The text is the same for all
+ * rules, so that the database prepares few statements.
  */
 const scopeSql = (s: string): string => `t.deleted_ms is null
   and ($1::text is null or case when $1 = '${defaultNamespace}' then position('/' in t.name) = 0 else starts_with(t.name, $1 || '/') end)
@@ -108,7 +111,7 @@ function scopeValues({ name, content: { scope = {} } }: Rule): unknown[] {
   ];
 }
 
-/** Kinds for which a rule of the settings has the statement; the rule's own duration takes the place of the settings' duration. */
+/** Kinds that use the statement of the built-in rule of the same name, with the stored rule's own duration as the threshold. */
 const given = ["overdue", "stuck", "unfired", "paused"] as const;
 const isGiven = (kind: RuleKind): kind is (typeof given)[number] => given.some((one) => one === kind);
 

@@ -1,19 +1,19 @@
 import { waitingSql, waitsForWorkerSql } from "../claims/ready.ts";
 import { runState } from "../states.ts";
 
-/** The most runs of each priority of a group that are looked at. */
+/** The most runs that are read for each priority of a group. */
 const readyMost = 100;
-/** The most runs of a task that are counted while they wait for its own limit. */
+/** The most runs that are counted for a task whose runs wait for the task's own limit. */
 const heldMost = 1_000;
-/** The most tasks with runs that wait for their own limit, lowest number first: each takes some 20 µs. */
+/** The most tasks that are read of those whose runs wait for the task's own limit, lowest task number first. Each takes about 20 µs. */
 const heldTasks = 1_000;
 
-/** The limits of the task `t` that can hold its runs back, as words. */
+/** SQL: the limits of the task `t` that can hold its runs back, as text for a message. */
 const ownLimits = `concat_ws(', ', t.gate_limit || ' at once', (t.definition->'limit'->>'perKey') || ' at once per key',
   (t.definition->'rate'->>'limit') || ' in ' || round((t.definition->'rate'->>'perMs')::numeric / 1000, 3)::float8 || ' s'
     || case when t.definition->'rate'->>'byKey' = 'true' then ' per key' else '' end)`;
 
-/** Steps through the tasks whose runs wait for their task's own limit, with one probe each. */
+/** SQL: steps through the tasks whose runs wait for their task's own limit, with one index probe per task. */
 const heldSql = (s: string, before: string) => {
   const first = (after: string) =>
     `(select r.task_id from ${s}.run r where r.state = ${runState.held} and r.gate > 0${after} order by r.task_id limit 1)`;
@@ -30,11 +30,12 @@ const heldSql = (s: string, before: string) => {
 };
 
 /**
- * Selects the tasks whose due runs wait since before $1, with what they wait for: a worker, the limit of their group, their task's limit
- * per worker, or their task's other limits. Includes runs that have or need an addressee. It uses the index of claims. Runs of an edited or
- * resumed task count as waiting only since the edit or the resume.
- * @param utc SQL for a time as text @param most the most tasks
- * @param forWorker only runs that wait for a worker: those that wait for a limit are as their users want them
+ * SQL: selects the tasks that have runs due before $1 and waiting since before $1, with the cause: no free worker, the limit of their
+ * group, the task's limit per worker, or the task's other limits. Runs that have or need an addressee are included. The statement reads the
+ * index that claims use. Runs of an edited or resumed task count as waiting only since the edit or the resume.
+ * @param utc returns SQL that formats a time as text
+ * @param most the most tasks to return
+ * @param forWorker true to return only runs that wait for a worker, because runs that wait for a limit wait as their task's owner intends
  */
 export const overdueSql = (s: string, utc: (ms: string) => string, most: number, forWorker = false): string => `
   with waiting as (

@@ -17,24 +17,26 @@ interface Finder extends Looking {
   scope: string;
   /** The values of `scope`, $1 to $4. */
   values: readonly unknown[];
-  /** What the tasks' counters show as new. */
+  /** New findings, read from the tasks' counters of failed and unfired runs. */
   news: readonly Finding[];
 }
 
 type Find = (finder: Finder) => Promise<Found[]>;
 
-/** Older runs say nothing about how a task does now; the bound also limits how many partitions of the history are read. */
+/** Older runs do not show how a task does now. The bound also limits how many partitions of the history are read. */
 const lookedBackMs = 30 * 86_400_000;
-/** The successful runs by which a task's usual duration is measured, and the fewest that say anything. */
+/** A task's usual duration is measured over its last `usualOf` successful runs, and is unknown with fewer than `usualLeast`. */
 const usualOf = 50;
 const usualLeast = 5;
 
-/** A task that keeps no row of its successful runs. */
+/** SQL condition: the task `t` stores no rows of its successful runs. */
 const keepsNoneSql = "t.definition->>'history' = 'failures'";
 
 /**
- * SQL: what a share of the last successful runs of the task `t` took at most, from start to end, as `usual` (null: too few of them).
- * @param share such as 0.9 @param since the parameter before whose time no run is read
+ * SQL: the duration, from start to end in ms, that the share `share` of the last successful runs of the task `t` did not exceed. The column
+ * is `usual`, null if there are too few such runs.
+ * @param share for example 0.9
+ * @param since the SQL parameter with a time in ms; runs that ended before it are not read
  */
 const usualSql = (s: string, share: number, since: string): string =>
   `(select case when count(*) >= ${usualLeast} then percentile_cont(${share}) within group (order by h.took) end::float8 as usual
@@ -45,8 +47,8 @@ const usualSql = (s: string, share: number, since: string): string =>
 const spanText = (ms: number): string => formatDuration(ms < 1_000 ? Math.round(ms) : Math.round(ms / 1_000) * 1_000);
 
 /**
- * The last runs of the tasks that have just failed, and of those with an open alarm: no other task can have come into this state, or out of
- * it.
+ * Finds tasks of whose last runs too many failed. It checks only tasks with a new failure and tasks with an open alarm of this rule,
+ * because the result cannot have changed for any other task.
  */
 const failed: Find = async ({ client, s, now, rule, scope, values, news }) => {
   const { failures, of } = thresholdsOf(rule.content);
@@ -78,7 +80,7 @@ const failed: Find = async ({ client, s, now, rule, scope, values, news }) => {
   }));
 };
 
-/** Looks at the runs that have been under way for a while only. */
+/** Finds tasks with a run that has been executing for too long. Reads only runs that started some time ago. */
 const slow: Find = async ({ client, s, now, rule, scope, values }) => {
   const { longerMs, times, leastMs } = thresholdsOf(rule.content);
   const least = Math.min(longerMs ?? Number.POSITIVE_INFINITY, times === null ? Number.POSITIVE_INFINITY : leastMs);
@@ -137,12 +139,12 @@ const deadline: Find = async ({ client, s, now, rule, scope, values }) => {
     if (!row.wasDone && (row.bornMs === null || row.bornMs < last.byMs))
       return [{ ...found, count: 1, text: `not done by ${by}${row.startedMs === null ? "" : "; a run is under way"}` }];
     const why = (rule.content.forecast ?? true) && !row.isDone ? missedBy(row, next, now) : null;
-    // A forecast has no count, so that the missed deadline after it is found as worse, and told.
+    // The count of a forecast is 0, so that a missed deadline found later counts as worse, and is sent.
     return why === null ? [] : [{ ...found, count: 0, text: `will probably not be done by ${by}: ${why}` }];
   });
 };
 
-/** Why the next deadline will probably be missed; null: it will not, or the day before it has not begun. */
+/** Returns why the task will probably miss its next deadline; null if it will not, or if more than a day is left until the deadline. */
 function missedBy(row: DeadlineRow, { fromMs, byMs }: Deadline, now: number): string | null {
   if (now < fromMs) return null;
   const usually = row.usual === null ? "" : `, and usually takes ${spanText(row.usual)}`;
@@ -150,7 +152,7 @@ function missedBy(row: DeadlineRow, { fromMs, byMs }: Deadline, now: number): st
   if (row.startedMs !== null)
     return row.startedMs + took > byMs ? `it has been under way for ${spanText(now - row.startedMs)}${usually}` : null;
   const starts = [row.waitsMs, row.slotMs].filter((ms) => ms !== null);
-  // A task that other code enqueues: nothing says when.
+  // Other code enqueues this task's runs, so the time of its next run is unknown.
   if (starts.length === 0) return null;
   const startMs = Math.max(now, Math.min(...starts));
   if (startMs + took <= byMs) return null;
@@ -187,7 +189,7 @@ const unserved: Find = async ({ client, s, now, rule, scope, values }) => {
   }));
 };
 
-/** Counts each task's due runs up to the threshold, by the index of a task's runs. */
+/** Finds tasks with more due runs than the threshold. Counts only up to the threshold, by the index of a task's runs. */
 const queue: Find = async ({ client, s, now, rule, scope, values }) => {
   const { more } = thresholdsOf(rule.content);
   const { rows } = await client.query(
@@ -206,7 +208,7 @@ const queue: Find = async ({ client, s, now, rule, scope, values }) => {
   }));
 };
 
-/** By kind; of the other kinds, a rule of the settings has the statement. */
+/** The functions that find subjects, by kind of rule. The kinds left out use the statements of built-in rules; see follow-rules.ts. */
 export const finders: Record<Exclude<RuleKind, "overdue" | "stuck" | "unfired" | "paused">, Find> = {
   failed,
   slow,

@@ -13,9 +13,9 @@ import { lookLock } from "./watched.ts";
 type Rules = Pick<AlarmStore, "rules" | "rule" | "createRule" | "replaceRule" | "removeRule">;
 
 const fields = `name, version, content, author, reason, changed_ms::float8 as "changedMs"`;
-/** SQL condition: the rule is evaluated. */
+/** SQL condition: the rule exists and is enabled. */
 export const enabledSql = "deleted_ms is null and content->>'enabled' is distinct from 'false'";
-/** Kinds that are found by the tasks' counters. */
+/** Kinds of rules that take findings from the tasks' counters. */
 export const countedKinds: readonly RuleKind[] = ["failed", "unfired"];
 
 export function ruleStore(database: Database): Rules {
@@ -26,7 +26,7 @@ export function ruleStore(database: Database): Rules {
       `select ${fields} from ${s}.alarm_rule where deleted_ms is null order by name collate "C"`,
     );
 
-  /** Makes a change while no process evaluates the rules, so that it leaves no alarm of a rule that is off. */
+  /** Runs a change in a transaction while no process evaluates the rules, so that a rule that is turned off keeps no open alarm. */
   const changing = <Result>(work: (client: SqlClient) => Promise<Result>): Promise<Result> =>
     database.transaction(async (client) => {
       await client.query("select pg_advisory_xact_lock(hashtext($1))", [lookLock(s)]);
@@ -100,7 +100,7 @@ export function ruleStore(database: Database): Rules {
            where name = $1 and content <> $2::jsonb returning ${fields}`,
           [name, JSON.stringify(content), change.author, change.reason, Math.round(change.nowMs)],
         );
-        // The rule is so already.
+        // The stored rule already has this content.
         if (rows.length === 0) return before;
         if (content.enabled === false) await end(client, s, name, change.nowMs);
         await put(client, change, { act: "edit", named: name, before: before.content, after: content });
@@ -120,21 +120,21 @@ export function ruleStore(database: Database): Rules {
   };
 }
 
-/** Ends the open alarms of a rule that is off, without a message. */
+/** Ends the open alarms of a rule that is off or removed, without a message. */
 async function end(client: SqlClient, s: string, name: string, nowMs: number): Promise<void> {
   await client.query(`delete from ${s}.alarm_incident where rule = $1`, [name]);
   await client.query(`update ${s}.alarm set cleared_ms = $2 where rule = $1 and cleared_ms is null`, [
     name,
     Math.round(nowMs),
   ]);
-  // Without a rule that reads these counters they get old, and a later rule would find what failed in the meantime as new.
+  // Without a rule of a counted kind, these saved counter values would become outdated, and a later rule would report old failures as new.
   await client.query(
     `delete from ${s}.alarm_rule_seen where not exists (select from ${s}.alarm_rule where ${enabledSql} and content->>'kind' = any($1))`,
     [countedKinds],
   );
 }
 
-/** @throws ALARM_UNKNOWN if there is no such rule, neither of settings nor stored */
+/** @throws ALARM_UNKNOWN if neither a built-in nor a stored rule has this name */
 export async function checkRuleThere(client: SqlClient, s: string, name: string): Promise<void> {
   if ((alarmRules as readonly string[]).includes(name)) return;
   const { rows } = await client.query(`select name from ${s}.alarm_rule where deleted_ms is null`);

@@ -1,7 +1,7 @@
 import type { Finding } from "../../../alarms/alarms.ts";
 import type { SqlClient } from "../../../base/change.ts";
 
-/** The transaction and time of one look. */
+/** The transaction and the time of one evaluation of the alarm rules. */
 export interface Looking {
   client: SqlClient;
   s: string;
@@ -9,25 +9,25 @@ export interface Looking {
   summaryMs: number;
 }
 
-/** A rule as its alarms and incidents need it, whether it is of the settings or stored. */
+/** What alarms and incidents need of a rule, whether the rule is built in or stored. */
 export interface Watched {
   rule: string;
-  /** What it finds, for messages. */
+  /** A description of what the rule finds, for messages. */
   words: string;
   channels: readonly string[];
-  /** Its alarms hold or do not hold; those of other rules are counted. */
+  /** True if the rule's alarms either hold or do not hold; false if each finding is counted, as for failures. */
   isCondition: boolean;
-  /** Its alarms end when the task has succeeded. */
+  /** True if the rule's alarms end when the task has succeeded. */
   endsBySuccess?: boolean;
-  /** How long an alarm that is no condition stays open after it was last found. */
+  /** How long, in ms, an alarm that is not a condition stays open after its last finding. */
   lastsMs: number;
-  /** It sends no message now. */
+  /** True if the rule sends no messages at present, because of its quiet hours. */
   isQuiet?: boolean;
   escalate?: { afterMs: number; channels: readonly string[] };
 }
 
-/** What a rule has found about one task. */
+/** A rule's finding about one task. */
 export type Found = Omit<Finding, "rule">;
 
-/** Only one process looks at a time, and no rule changes while one looks. */
+/** The name of the lock that lets only one process evaluate alarm rules at a time, and prevents changes of rules meanwhile. */
 export const lookLock = (s: string) => `${s} alarms`;

@@ -4,11 +4,11 @@ import { notifyReadySql, notifySql } from "../cluster/signals.ts";
 import { runState } from "../states.ts";
 import { earliest, prioritiesSql } from "./ready.ts";
 
-/** The most runs of one task in one transaction; if more are left, the dispatcher is signalled at once. */
+/** The most runs of one task that one transaction admits; if more runs are left, the dispatcher is signalled at once. */
 const runsPerStep = 1_000;
 const keysPerStep = 500;
 const forgottenPerStep = 1_000;
-/** A rate's span is counted in this many steps; rates up to this number are exact to the millisecond. */
+/** A rate's time span is divided into this many steps. Rates with a limit up to this number are exact to the millisecond instead. */
 const stepsPerSpan = 200;
 
 interface Paced {
@@ -22,7 +22,7 @@ interface Paced {
 
 interface Admitted {
   admitted: number;
-  /** How many keys were looked at, and the last of them. */
+  /** The number of keys that this statement read, and the last one of them. */
   keys: number;
   last_key: string | null;
   last_admitted: string | null;
@@ -30,11 +30,12 @@ interface Admitted {
 }
 
 /**
- * Moves due runs of tasks limited by key, by worker or by rate from held to ready, as far as the limits allow. The caller holds the tasks'
- * gates, so the counts taken here stay true until it commits, and `ready` and `claimed` runs of a key never exceed its limit.
+ * Moves due runs of tasks with a limit per key, a limit per worker or a rate from `held` to `ready`, as far as the limit per key and the
+ * rate allow. The caller holds the locks of the tasks' gate rows, so the counts read here stay true until the caller commits, and the
+ * `ready` and `claimed` runs of a key together never exceed its limit.
  *
- * Runs are judged only once they are due, because a slot or a token given to a future run would be withheld from a due one. A retry is an
- * exception: it keeps its slot, and its token is booked in advance (retry-tokens.ts).
+ * Only due runs are admitted, because a slot or token given to a future run would be missing for a due one. Retries are an exception: a
+ * retry keeps its slot, and its token is booked in advance (retry-tokens.ts).
  */
 export async function admitPaced(client: SqlClient, s: string, taskIds: number[], now: number): Promise<void> {
   const { rows } = await client.query(
@@ -60,7 +61,7 @@ async function admit(client: SqlClient, s: string, task: Paced, now: number): Pr
     left = await tokens?.();
   }
   if (left && left.tokens <= 0) nextMs = earliest([nextMs, left.nextMs]);
-  // A coming token wakes the dispatcher only if a due run waits for it. Runs that are due later are judged when they become due.
+  // The time of the next token is signalled to the dispatcher only if a due run waits for it. Otherwise the next held run's due time is.
   await client.query(
     `with due as (
        select case when $3::bigint is not null and exists (
@@ -85,8 +86,8 @@ async function placesLeft(client: SqlClient, s: string, { task_id, gate_limit }:
 }
 
 /**
- * Returns how many tokens are left in every span that contains the present, counting tokens booked for retries, and when more become
- * available.
+ * Returns how many tokens of the rate can be used now without exceeding the limit in any time span that contains the present, counting
+ * tokens booked for retries. `nextMs` is the time at which the next token becomes available; null if no token is in use.
  */
 async function tokensLeft(
   client: SqlClient,
@@ -112,13 +113,13 @@ async function forget(client: SqlClient, s: string, taskId: number, untilMs: num
   );
 }
 
-/** The end of the step that contains `now`. Counts are stamped with it, so that they may expire late but never early. */
+/** Returns the end of the step that contains `now`. Tokens are counted at this time, so that they may expire late but never early. */
 export function stepEnd(rate: TaskDefinition["rate"], now: number): number {
   const stepMs = stepMsOf(rate);
   return stepMs === 0 ? now : Math.ceil(now / stepMs) * stepMs;
 }
 
-/** The length of a step in ms; 0: counts are exact to the millisecond. */
+/** The length of one step of the rate's span in ms; 0 if tokens are counted exactly to the millisecond. */
 export const stepMsOf = (rate: TaskDefinition["rate"]): number =>
   !rate || rate.limit <= stepsPerSpan ? 0 : Math.max(1, Math.floor(rate.perMs / stepsPerSpan));
 
@@ -135,11 +136,11 @@ const countedSql = (s: string, key: string, at: string, when: string) => `
        on conflict (task_id, key, at_ms) do update set count = a.count + excluded.count)`;
 
 /**
- * Selects the due runs of a task that wait for a slot, as (id, priority, due_ms): the oldest of each priority, locked, skipping rows that
- * other transactions have locked. $2 is the time. These are probes of the index by priority, so the cost does not depend on how many runs
- * wait. The index has no run number, and ordering by both columns would read all runs, so a first query finds the time up to which there
- * are enough runs. `gate` is not in the condition, because the planner would then take another index, in which each priority scans the runs
- * of all priorities.
+ * Selects the due runs of a task that wait for a slot, as (id, priority, due_ms): for each priority the runs with the earliest due times,
+ * locked; rows that other transactions have locked are skipped. $2 is the time. The statement uses probes of the index by priority, so its
+ * cost does not depend on how many runs wait. That index does not contain the run number, and sorting by due time and number would read all
+ * runs, so a first query finds the due time up to which there are enough runs. The condition leaves out `gate`, because with it the planner
+ * would use another index, in which each priority scans the runs of all priorities.
  */
 export const heldDueSql = (s: string, taskId: string, most: string) => {
   const held = `${s}.run where task_id = ${taskId} and state = ${runState.held} and priority = p.level`;
@@ -164,9 +165,9 @@ async function admitInOrder(client: SqlClient, s: string, task: Paced, room: num
 }
 
 /**
- * Steps from key to key of the held runs, starting where the last call ended, so that with few free slots the keys take turns. A key
- * without a free slot costs one probe, however many waiting runs it has.
- * @returns when there may be more to admit
+ * Admits held runs key by key, starting after the key at which the last call stopped, so that the keys share few free slots fairly. A key
+ * without a free slot costs one probe, however many of its runs wait.
+ * @returns the time at which more runs may be admitted, ms; null if unknown or never
  */
 async function admitByKey(
   client: SqlClient,
@@ -233,7 +234,7 @@ async function admitByKey(
     const ended = step.keys <= keysPerStep;
     if (left <= 0) {
       await moveCursor(client, s, task, step.last_admitted ?? "");
-      // If the task itself still has free slots, only the limit of this step was reached.
+      // If `room` was `runsPerStep`, the step's own limit was reached and the task may have more free slots.
       return room === runsPerStep ? now : nextMs;
     }
     if (ended && from === "") {

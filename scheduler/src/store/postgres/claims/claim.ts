@@ -7,11 +7,11 @@ import { nextDueOf } from "./next-due.ts";
 import { earliest, prioritiesSql } from "./ready.ts";
 import { toStart } from "./to-start.ts";
 
-/** Shared by claims and turns of one store: their SQL texts, made once, and this process's cache of limits. */
+/** Used by the claims and the fair claims (`turn`) of one store: SQL texts that are built once, and this process's cache of limits. */
 export interface Claiming {
   database: Database;
   claimSql: string;
-  /** Claims the `picked` runs by row location: $1 session, $6 time. */
+  /** SQL: claims the `picked` runs by row location. $1 is the session, $6 the time. */
   takeSql: string;
   levelsSql: string;
   limited: LimitedClaims;
@@ -26,17 +26,17 @@ export function claimingOf(database: Database): Claiming {
     claimSql: claimSql(s, take),
     levelsSql: levelsSql(s),
     takeSql: take,
-    // In a group with a limit, other runs may wait for the end of each run, so every run of it counts as followed.
+    // In a group with a limit, another run may wait for the end of any run, so all its runs are claimed as linked.
     limited: new LimitedClaims(database, takeSql(s, "true", groupReadySql(s))),
     askNext: nextDueOf(database),
   };
 }
 
 /*
- * Rows are matched by their location (ctid), which stays valid because the rows are locked. Joined by number, the planner read the whole
- * table for 2,000 of 100,000 rows: 40 ms instead of 15. A row that moved between this statement's snapshot and its lock is left for the
- * next claim.
- * `followed`: whether other runs or tasks wait for the run's end. `more`: further columns to set.
+ * SQL: claims the rows in `picked`, matched by their location (ctid), which stays valid because the rows are locked. With a join by run
+ * number, the planner read the whole table for 2,000 of 100,000 rows: 40 ms instead of 15 ms. A row that moved between this statement's
+ * snapshot and its lock is left for the next claim.
+ * `followed`: SQL condition that other runs or tasks wait for the run's end. `more`: further columns to set.
  */
 const takeSql = (
   s: string,
@@ -48,10 +48,10 @@ const takeSql = (
     returning ${claimedFields(followed)}, plan.paused`;
 
 /*
- * One index probe per group and priority, the highest priority of all groups first. Each probe is bounded by the due time, so that future
- * runs are not read, however many they are. A run is set aside here instead of claimed if its task was paused after this statement read the
- * run, or if a transaction older than the pause enqueued the run. A claim takes the task's current version, not the version with which the
- * run was made, so no worker's cache can be too old for the runs that it claims.
+ * SQL of a claim: one index probe per group and priority, the highest priority of all groups first. Each probe is bounded by the due time,
+ * so future runs are not read, however many there are. If the run's task was paused after this statement read the run, or if a transaction
+ * older than the pause enqueued it, the run gets the state `paused` instead of being claimed. A claim takes the task's current version, not
+ * the version with which the run was enqueued, so a worker never receives a version that is older than the one in its cache.
  */
 const claimSql = (s: string, take: string) => `
     with alive as materialized (select draining from ${s}.session where id = $1 and ended_ms is null),
@@ -67,7 +67,8 @@ const claimSql = (s: string, take: string) => `
     ), taken as (${take})${columnsSql("$6", `, coalesce((select draining from alive), false) as draining`)}`;
 
 /**
- * Selects the priorities at which runs are due, highest first: of the groups $1, which have limits, and of the groups $2 without a limit.
+ * Selects the priorities at which runs are due, highest first, as two lists: one for the groups $1, which have limits, and one for those of
+ * the groups $2 that have none.
  */
 const levelsSql = (s: string) => {
   const at = (groups: string, id: string) =>
@@ -80,9 +81,9 @@ const levelsSql = (s: string) => {
 interface Taken {
   runs: ClaimedRun[];
   left: number;
-  /** When the next run of a limited group can be claimed, by the last look at these groups; null: there is nothing to wait for. */
+  /** When the next run of a limited group can be claimed, as of the last read; null if no run waits or a signal will report it. */
   nextDueMs: number | null;
-  /** True if the groups without a limit may have more due runs than were taken. */
+  /** True if the groups without a limit may have more due runs than the claim took. */
   full: boolean;
   draining: boolean;
 }
@@ -95,13 +96,13 @@ export async function claim(claiming: Claiming, request: ClaimRequest): Promise<
   if (known.length > 0 && known.length < groupIds.length) await takeMixed(claiming, request, taken, known);
   else {
     if (known.length > 0) await takeLimited(claiming, request, taken, known, { most: limit });
-    // Also called if all groups have limits, because a limit may have been removed, and because its result shows whether the session is
-    // draining.
+    // Also called if all groups have limits, because a limit may have been removed since, and because the result shows whether the session
+    // is draining.
     await takePlain(claiming, request, taken, 0);
   }
   const { runs, nextDueMs } = taken;
   if (taken.draining) return { runs, nextDue: async () => null, draining: true };
-  // A full batch implies that more runs are left, so a query for the next due time would be wasted.
+  // A full batch means that more runs are probably due, so a query for the next due time would be wasted.
   if (taken.full) {
     await limited.refresh(groupIds);
     return { runs, nextDue: async () => Math.round(request.untilMs) };
@@ -124,8 +125,9 @@ export async function claim(claiming: Claiming, request: ClaimRequest): Promise<
 }
 
 /**
- * Claims runs of groups with and without a limit, higher priorities first. At one priority the limited groups come first, because they take
- * no more than their limits, but they get at most half of the free slots that are left, because their limits may be large.
+ * Claims runs of groups with and without a limit, higher priorities first. At the same priority the limited groups come first, because
+ * their limits restrict how many runs they take. If groups without a limit also have runs of that priority, the limited groups get at most
+ * half of the worker's remaining free slots, because a limit may be large.
  */
 async function takeMixed(claiming: Claiming, request: ClaimRequest, taken: Taken, known: number[]): Promise<void> {
   const { database } = claiming;
@@ -161,7 +163,7 @@ async function takeLimited(
   taken.nextDueMs = nextDueMs;
 }
 
-/** Takes runs of the groups without a limit. */
+/** Claims runs of the groups without a limit. */
 async function takePlain(
   { database, claimSql }: Claiming,
   request: ClaimRequest,

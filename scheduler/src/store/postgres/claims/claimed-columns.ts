@@ -16,13 +16,15 @@ type More = [
   readyMs: number | null,
 ];
 
-/** The claimed runs in one row: fields that every run has as columns, and fields that few runs have in `more`, keyed by fence. */
+/** The claimed runs in one row: fields that every run has are columns; fields that few runs have are in `more`, keyed by fence. */
 export interface ClaimedColumns {
   runIds: number[] | null;
   fences: number[];
   /** Due times in ms, relative to the time of the claim. */
   dueInMs: number[];
-  /** Task, version, attempt and priority, if they are the same for all runs and no run has a slot; otherwise these are columns. */
+  /**
+   * Task, version, attempt and priority if they are equal for all runs and no run has a slot; otherwise null, and the columns hold them.
+   */
   alike: [taskId: number, version: number, attempt: number, priority: number] | null;
   taskIds: number[] | null;
   versions: number[] | null;
@@ -36,14 +38,17 @@ export interface ClaimedColumns {
   more: More[] | null;
 }
 
-/** An enqueue that is later than the due time by less than this is not counted as a wait of its own, ms: the two times are rounded. */
+/** A run enqueued less than this after its due time, in ms, counts as enqueued in time, because both times are rounded. */
 const madeLateMs = 100;
 
-/** SQL: since when the run `r` waits only for a worker, if that is later than its due time; see run/handling/lateness.ts. A slot is made on time. */
+/**
+ * SQL: the time since which the run `r` waits only for a worker; null if that is its due time. See run/handling/lateness.ts. Slots are
+ * planned in time.
+ */
 export const readyMsSql = `nullif(greatest(r.due_ms, r.ready_ms, case when r.slot_ms is null and r.created_ms > r.due_ms + ${madeLateMs} then r.created_ms end), r.due_ms)`;
 
 /**
- * The fields of a run `r` as a worker claims it. `state` is the state saved by an earlier attempt.
+ * SQL: the fields of a run `r` that a claim returns. `state` is the state that an earlier attempt saved.
  * @param followed SQL condition: another task follows this run's task, which the run's own row does not show
  */
 export const claimedFields = (
@@ -52,10 +57,11 @@ export const claimedFields = (
     r.priority, r.key, r.payload, r.shard, r.checkpoint as state, r.overrides, r.expires_ms as "expiresMs", r.labels, ${readyMsSql} as "readyMs", (r.gate > 0 or r.after_end or r.parent_id is not null or ${followed}) as linked`;
 
 /**
- * Returns the claimed runs, `taken`, in one row. A backlog mostly has runs of one task; checking for that is faster than writing and
- * reading five columns of equal values. Payloads are one text, because building one JSON value per run took longer than all the columns.
- * @param now when the claim was made; times relative to it have few digits
- * @param beside further columns, each after a comma
+ * SQL: returns the claimed runs, `taken`, in one row. The runs of a backlog mostly belong to one task; to check this is faster than to
+ * write and read columns of equal values. All payloads are one text, because building one JSON value per run took longer than all the
+ * columns.
+ * @param now SQL for the time of the claim; times are sent relative to it, because such numbers have few digits
+ * @param beside further result columns, each preceded by a comma
  */
 export const columnsSql = (now: string, beside = "") => `
   , one as materialized (select "taskId", version, attempt, priority from taken limit 1

@@ -53,9 +53,9 @@ export function claimStore(database: Database, requireTransaction: CheckTransact
 }
 
 /**
- * Remembers the claims that the store returned. If a fence is not above `before`, the highest fence that this process had seen when it sent
- * the request, the store gave it out a second time, which means that the store lost data. In that case no run begins, and the claims are
- * given back.
+ * Caches the claims that the store returned. If the fence of a claim is not above `before`, the highest fence that this process had seen
+ * when it sent the request, the store has issued a fence twice, so the store has lost data. In that case no run is started, and the claims
+ * are released.
  */
 async function remembered(
   database: Database,
@@ -81,8 +81,8 @@ async function remembered(
 }
 
 /**
- * Leaves out runs whose verdict this process has already written. A store that lost data may hand out such a run again; the recovery writes
- * the verdict once more, so the run must not start a second time.
+ * Removes runs whose verdict this process has already written. A store that lost data may hand out such a run again; the recovery then
+ * writes the verdict again, so the run must not start a second time.
  */
 function unsettled({ memory }: Database, runs: ClaimedRun[]): ClaimedRun[] {
   const settled = runs.length > 0 ? memory.settledFences() : new Set<number>();
@@ -102,8 +102,9 @@ async function settle(database: Database, sessionId: number, given: Settlement[]
   const done = new Set(applied);
   const open = settlements.filter(({ fence }) => !done.has(fence));
   const stale = await refused(database, sessionId, open, nowMs);
-  // These verdicts were applied before: by a try whose answer was lost, or in the handler's own transaction. If the store lost the verdict,
-  // it also lost the writes of that transaction, so the run must run again.
+  // The store has already applied these verdicts: in an earlier request whose reply was lost, or in the handler's own transaction. In the
+  // second case the verdict is cached as "released": if the store loses it, the transaction's writes are lost too, and the run must run
+  // again.
   const before = open
     .filter(({ fence }) => !stale.has(fence))
     .map((item) => (inTransaction.has(item.fence) ? { ...item, verdict: { kind: "released" as const } } : item));
@@ -111,11 +112,11 @@ async function settle(database: Database, sessionId: number, given: Settlement[]
   return stale;
 }
 
-/** @returns the fences of the verdicts whose claim was still valid */
+/** Writes verdicts to the store. @returns the fences of the verdicts whose claim was still valid */
 export function settleStanding(database: Database, settlements: Settlement[], nowMs: number): Promise<number[]> {
   return database.persist(async () => {
     const retries = await retry(database, settlements, nowMs);
-    // A retry that was not accepted belongs to a run or task that was stopped meanwhile, or its claim is no longer this worker's.
+    // If a retry was not accepted, the run or its task was stopped in the meantime, or the claim no longer belongs to this worker.
     const ended = await finishAll(database, allEnded(settlements, retries), nowMs);
     return [...retries.again, ...ended, ...(await release(database, settlements, nowMs))];
   });
@@ -123,6 +124,7 @@ export function settleStanding(database: Database, settlements: Settlement[], no
 
 async function settleIn(client: SqlClient, s: string, settlement: Settlement, nowMs: number): Promise<boolean> {
   const [ended] = asEnded(settlement);
-  // The verdict may be sent again when the handler has returned, with another end time. A row can confirm such a verdict, a trace cannot.
+  // The worker may send the verdict again after the handler has returned, with another end time. A row in the history can confirm that both
+  // are the same verdict, a trace cannot, so the row is kept.
   return ended !== undefined && (await finishIn(client, s, [{ ...ended, unkept: false }], nowMs)).length > 0;
 }

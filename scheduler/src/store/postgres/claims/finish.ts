@@ -10,7 +10,10 @@ import { groupFreedSql, roomToldSql } from "./group-limits.ts";
 import { tasksOf } from "./retries.ts";
 import { type Ended, type EndedTogether, endedEachSql, fencesOf } from "./settle.ts";
 
-/** Ends runs: plain runs in one statement; linked runs in a transaction, together with the consequences of their end. */
+/**
+ * Ends runs: plain runs in one statement; linked runs in one transaction with the consequences of their end.
+ * @returns the fences of the runs that ended
+ */
 export async function finishAll(database: Database, ended: Ended[], nowMs: number): Promise<number[]> {
   const s = database.schema;
   const plain = ended.filter((item) => !isLinked(item));
@@ -20,8 +23,8 @@ export async function finishAll(database: Database, ended: Ended[], nowMs: numbe
     const [told] = await database.query<EndedTogether>(name, text, values);
     const fences = fencesOf(told, items);
     for (const fence of fences) done.push(fence);
-    // Tasks that were edited after the claim and now count their slots. If the process crashes before this point, the dispatcher does this
-    // later.
+    // These tasks were edited after the claim and now have a concurrency limit or plan from a run's end. If the process crashes before this
+    // point, the dispatcher does the same later.
     const tasks = told?.linked ?? [];
     if (tasks.length > 0) await database.transaction((client) => afterEnds(client, s, tasks, nowMs));
     return fences;
@@ -30,8 +33,8 @@ export async function finishAll(database: Database, ended: Ended[], nowMs: numbe
     const gone = new Set(isUnkept(alike[0] as Ended) ? await end(alike, leaving(s, alike)) : []);
     const left = alike.filter(({ fence }) => !gone.has(fence));
     const finished = new Set(left.length > 0 ? await end(left, finishing(s, left)) : []);
-    // Each of these runs has lost its claim, or a task that follows its task was defined after the claim, so they go to the statement for
-    // linked runs.
+    // Each of these runs has lost its claim, or another task was made to follow its task after the claim, so the statement for linked runs
+    // handles them.
     if (finished.size < left.length) linked = [...linked, ...left.filter(({ fence }) => !finished.has(fence))];
   }
   await tellFailing((text, values) => database.query("task-failing-told", text, values), s, plain);
@@ -44,7 +47,8 @@ export async function finishAll(database: Database, ended: Ended[], nowMs: numbe
 }
 
 /**
- * Ends runs in the caller's transaction. @param loose collects the work that remains after the commit
+ * Ends runs in the caller's transaction.
+ * @param loose collects the work that remains after the commit
  * @returns the fences of the runs that ended
  */
 export async function finishIn(
@@ -82,13 +86,15 @@ export async function finishIn(
   return [...done.keys()];
 }
 
-/** Signals failures to the leader, which may pause a task with `pauseAfter`. */
+/** Signals failed runs to the leader, which pauses a task that has `pauseAfter` once enough runs have failed. */
 async function tellFailing(query: (text: string, values: unknown[]) => Promise<unknown>, s: string, ended: Ended[]) {
   const failed = ended.filter(({ verdict }) => verdict.outcome === "failed");
   if (failed.length > 0) await query(failingToldSql(s), [[...new Set(failed.map(({ taskId }) => taskId))]]);
 }
 
-/** Fails a run that no worker has, in the caller's transaction: it is first claimed, so that its end works like any other end. */
+/**
+ * Fails a run that no worker has claimed, in the caller's transaction. It sets the run to `claimed` first, so that `finishIn` can end it.
+ */
 export async function failIn(
   client: SqlClient,
   s: string,
@@ -102,7 +108,9 @@ export async function failIn(
   await finishIn(client, s, [{ ...run, linked: true, startedMs: null, endedMs: nowMs, verdict }], nowMs, loose);
 }
 
-/** Handles the consequences of ends: the next slot of a fixed delay, and slots of concurrency that became free. */
+/**
+ * Handles the consequences of ends: plans the next slot of tasks with a fixed delay, and gives out slots of concurrency that became free.
+ */
 async function afterEnds(client: SqlClient, s: string, taskIds: number[], nowMs: number): Promise<void> {
   if (taskIds.length === 0) return;
   await client.query(
@@ -126,7 +134,7 @@ interface Finished extends Omit<EndedRun, "settlement"> {
   makesRoom: boolean;
 }
 
-/** Splits the ends by whether their history is kept, because a statement handles only one of the two kinds. */
+/** Splits the ended runs by whether their history rows are kept, because one statement handles only one of the two kinds. */
 function byKeeping(ended: Ended[]): Ended[][] {
   if (!ended.some(isUnkept)) return ended.length > 0 ? [ended] : [];
   const [kept, unkept] = [ended.filter((item) => !isUnkept(item)), ended.filter(isUnkept)];

@@ -6,8 +6,8 @@ import { endGivenUpSql, misfireSql } from "../tasks/misfires.ts";
 import { admitPaced, heldDueSql } from "./admission.ts";
 
 /**
- * `task.gate` and `run.gate`: the overlap policy for a run that finds no free slot. `paced`: the task has limits other than the number of
- * its runs. `bounded`: a queue in which at most n runs wait; an older node treats it as a queue without a limit.
+ * Values of `task.gate` and `run.gate`: the overlap policy for a run that finds no free slot. `paced`: the task has a limit per key or per
+ * worker, or a rate. `bounded`: a queue in which at most n runs wait; nodes of older versions treat it as a queue without a limit.
  */
 export const gates = { allow: 0, queue: 1, skip: 2, replace: 3, paced: 4, bounded: 5 } as const;
 
@@ -15,17 +15,17 @@ const replaced = "overlap: replaced by a newer run";
 
 /**
  * Gives out the slots of tasks with a concurrency limit. A task's `ready` and `claimed` runs together never exceed its limit; its other
- * runs are `held`. Claims need no lock for that, because a claim only moves a run between those two states.
+ * runs are `held`. Claims need no lock for this, because a claim only moves a run between those two states.
  *
- * All of this happens under the locks of the tasks' gate rows, taken first, in order, in a statement of their own, so that the snapshot of
- * the next statement includes all writes of earlier holders of the lock. Run rows are only locked with SKIP LOCKED, so the holder of a gate
- * waits for no other transaction. Subqueries that pick some of the rows are materialized: joined to an UPDATE, a LIMIT may be computed
- * again for each row, and each time skip rows that were updated already.
+ * A first statement locks the tasks' gate rows in the order of their numbers, so that the snapshots of the statements after it include all
+ * writes of earlier holders of the locks. Run rows are only locked with SKIP LOCKED, so a transaction that holds a gate does not wait for
+ * other transactions' runs. Subqueries that select some of the rows are materialized: joined to an UPDATE, a LIMIT may be evaluated again
+ * for each row, and would then skip rows that were updated already.
  *
- * A caller's transaction with a stricter isolation level keeps its first snapshot, in which slots look free that other transactions have
- * taken since. Such a transaction gives out no slots; it signals the dispatcher at its commit, which then gives them out.
+ * A caller's transaction with an isolation level stricter than read committed keeps its first snapshot, in which slots look free that other
+ * transactions have taken since. Such a transaction gives out no slots; at its commit it signals the dispatcher, which gives them out.
  * @param client in a transaction
- * @param freed true if a slot became free just now: runs that came due while it was taken are skipped before slots are given out
+ * @param freed true if a slot has just become free: runs that came due while the slot was taken are skipped before slots are given out
  */
 export async function settleGates(
   client: SqlClient,
@@ -72,9 +72,9 @@ export async function settleGates(
 }
 
 /**
- * Takes the first lock of a transaction that will end runs of tasks that plan from a run's end, before runs and gates are locked, because
- * edits hold a task's plan while they wait for its runs. An end does not touch the plans of other tasks, which are left to the planners.
- * @param all also lock the plans of other tasks: while they are locked, no task is paused or resumed
+ * Locks the plans of tasks that plan their next slot from a run's end. A transaction that ends runs calls this before it locks runs and
+ * gates, because an edit holds a task's plan while it waits for the task's runs. Plans of other tasks are not touched by the end of a run.
+ * @param all also lock the plans of the other tasks, so that no task is paused or resumed until the transaction ends
  */
 export async function lockPlans(client: SqlClient, s: string, taskIds: number[], all = false): Promise<void> {
   if (taskIds.length === 0) return;
@@ -83,9 +83,9 @@ export async function lockPlans(client: SqlClient, s: string, taskIds: number[],
 }
 
 interface Ending {
-  /** The outcome of the runs. */
+  /** The outcome that the runs get. */
   how: "skipped" | "cancelled";
-  /** A condition on runs `r`, with `values` as its parameters. */
+  /** An SQL condition on runs `r`; `values` are its parameters. */
   where: string;
   values: unknown[];
   now: number;
@@ -105,8 +105,8 @@ async function end(client: SqlClient, s: string, { how, where, values, now, reas
 }
 
 /**
- * Ends overdue held runs as skipped. A run that has had a try is not skipped: it waits for a slot, as after a pause or an operator's
- * decision.
+ * Ends held runs that are due as skipped. A run that has had an attempt is not skipped: it waits for a slot, as after a pause or an
+ * operator's decision.
  */
 async function skipOverdue(
   client: SqlClient,
@@ -119,7 +119,7 @@ async function skipOverdue(
   await end(client, s, { how: "skipped", where, values: [taskIds, now], now, reason });
 }
 
-/** For `{ queue: n }`: of the due runs that wait, keeps the first n and ends the others. */
+/** For the overlap policy `{ queue: n }`: the first n waiting runs that are due stay, and the others end as skipped. */
 async function skipBeyond(client: SqlClient, s: string, taskIds: number[], now: number): Promise<void> {
   const where = `r.attempt = 0 and r.state = ${runState.held} and r.id in (
        select w.id from (
@@ -129,7 +129,7 @@ async function skipBeyond(client: SqlClient, s: string, taskIds: number[], now: 
   await end(client, s, { how: "skipped", where, values: [taskIds, now], now, reason: "overlap: as many wait as may" });
 }
 
-/** Ends runs that have waited for a slot longer than their task's misfire policy allows. */
+/** Ends held runs that have waited for a slot longer than their task's misfire policy allows. */
 async function skipLate(client: SqlClient, s: string, taskIds: number[], now: number): Promise<void> {
   const text = endGivenUpSql(s, {
     runs: `${s}.run r`,
@@ -142,8 +142,8 @@ async function skipLate(client: SqlClient, s: string, taskIds: number[], now: nu
 }
 
 /**
- * For `replace`: of the due held runs, only the newest keeps waiting for the slot; a held run that has had a try is cancelled, like a
- * running one.
+ * For the overlap policy `replace`: of the held runs that are due, only the newest stays. An older one ends as skipped, or as cancelled if
+ * it has had an attempt.
  */
 async function keepNewest(client: SqlClient, s: string, taskIds: number[], now: number): Promise<void> {
   const where = `r.state = ${runState.held} and r.task_id = any($1) and r.due_ms <= $2 and r.gate > 0 and exists (
@@ -154,7 +154,10 @@ async function keepNewest(client: SqlClient, s: string, taskIds: number[], now: 
   await end(client, s, { ...ending, how: "cancelled", where: `${where} and r.attempt > 0` });
 }
 
-/** For `replace`: a run that waits for its next try holds a slot but has no worker to signal; it ends here, which frees its slot. */
+/**
+ * For the overlap policy `replace`: a run that waits for its next attempt holds a slot, but no worker could be asked to stop it. This
+ * function cancels such runs, which frees their slots.
+ */
 async function stopWaiting(client: SqlClient, s: string, taskIds: number[], now: number): Promise<void> {
   const where = `r.state = ${runState.ready} and r.attempt > 0 and r.task_id = any($1) and r.gate > 0 and exists (
        select from ${s}.run n where n.task_id = r.task_id and n.state = ${runState.held} and n.gate > 0 and n.due_ms <= $2)`;
@@ -162,8 +165,8 @@ async function stopWaiting(client: SqlClient, s: string, taskIds: number[], now:
 }
 
 /**
- * Takes a slot from a future run for a run that is due sooner; a run between two tries keeps its slot. This also applies if neither run is
- * due yet, because in a queue no signal reports when held runs come due, and the slot would be taken by then.
+ * Takes slots from future runs and leaves them to runs that are due sooner; a run between two attempts keeps its slot. This is done even if
+ * neither run is due yet: in a queue no signal reports that a held run has come due, and by then the slot would be taken.
  */
 async function demote(client: SqlClient, s: string, taskIds: number[], now: number): Promise<void> {
   await client.query(
@@ -183,7 +186,7 @@ async function demote(client: SqlClient, s: string, taskIds: number[], now: numb
   );
 }
 
-/** Gives free slots to due runs first, by priority, and then to the runs that come due next. */
+/** Gives free slots first to due runs, by priority, and then to the runs that will be due next. */
 async function promote(client: SqlClient, s: string, taskIds: number[], now: number): Promise<void> {
   await client.query(
     `with room as (
@@ -207,7 +210,10 @@ async function promote(client: SqlClient, s: string, taskIds: number[], now: num
   );
 }
 
-/** For `replace`: running runs must make room for due ones. Their workers are asked to stop them; a slot is free when its run has ended. */
+/**
+ * For the overlap policy `replace`: asks the workers to stop as many running runs as there are due held ones. A slot becomes free when its
+ * run has ended.
+ */
 async function stopRunning(client: SqlClient, s: string, taskIds: number[], now: number): Promise<void> {
   await client.query(
     `with due as (

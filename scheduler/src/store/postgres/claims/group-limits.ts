@@ -1,14 +1,15 @@
 /**
- * Limits how many runs of a group run at once, across all workers. Claims are counted, so the limit is enforced where claims are made: in a
- * transaction that holds the lock of the group's own row and first counts the claimed runs of the group's tasks. Claims of other groups do
- * not wait. Ends, retries and reclaims need no code for the limit: they change the counted rows, and there is no other state that a crash
- * could leave wrong.
+ * Limits how many runs of a group are executed at once, across all workers. Claimed runs are counted, so claims enforce the limit: a claim
+ * locks the group's row in `group_limit`, counts the claimed runs of the group's tasks, and only then claims more, in one transaction.
+ * Claims of other groups do not wait. Ends, retries and reclaims need no code for the limit, because they change the counted rows, and
+ * there is no other state that a crash could leave wrong.
  *
- * Other claims skip limited groups by reading a table that is empty unless an operator has set a limit. Exactness therefore does not depend
- * on this process's cache of limits: until a limit is cached, this process takes none of that group's runs.
+ * Claims without this lock leave out limited groups: they read a table that is empty unless an operator has set a limit. The limit is
+ * therefore exact even if this process's cache of limits is outdated: until the cache has a group's limit, this process claims no runs of
+ * the group.
  *
- * The tasks of a limited group take turns in each claim, because a group at its limit always has a backlog: within the highest priority
- * that is due, one run of each task is taken, starting after the task that had the last turn, then the next run of each task.
+ * The tasks of a limited group share each claim fairly, because a group at its limit always has a backlog: at the highest priority that is
+ * due, the claim takes one run of each task, starting after the task that was served last, then the next run of each task.
  */
 
 import type { ClaimedRun, ClaimRequest, TurnRequest } from "../../../run/claim-store.ts";
@@ -18,36 +19,38 @@ import { runState, takesRuns } from "../states.ts";
 import { earliestReadySql, prioritiesSql } from "./ready.ts";
 import { type PickedRun, toStart } from "./to-start.ts";
 
-/** How long at most, in ms, until a worker whose claims are always full notices a new limit. */
+/** The most time, in ms, until a worker whose claims are always full reads a new limit. */
 const knownMs = 1_000;
-/**
- * The most rounds of one claim: each takes as many runs as the limit allows, and another round follows only if some of them must not start.
- */
+/** The most rounds of one claim. A round takes as many runs as the limit allows; another one follows only if some runs must not start. */
 const roundsMost = 20;
-/** Retry delay when due runs could not be taken because another transaction is writing them. */
+/** The delay, in ms, before the next try if due runs could not be claimed because another transaction is writing them. */
 const busyMs = 50;
 
-/** Evaluated once per statement; the table is empty if there are no limits. */
+/** SQL: the limited groups. The database evaluates this once per statement; the table is empty if there are no limits. */
 const limitedGroups = (s: string) => `array(select group_id from ${s}.group_limit)`;
 const limitedTasks = (s: string) =>
   `array(select lt.id from ${s}.group_limit l join ${s}.task lt on lt.group_id = l.group_id)`;
 
-/** Selects those of the given groups whose runs any claim may take. A session's own group (a number below 0) has runs of any group. */
+/**
+ * SQL: selects those of the given groups that have no limit, so that claims need no lock. A session's own group (a number below 0) passes,
+ * although it may have runs of limited groups; `unlimitedRunSql` checks each of its runs.
+ */
 export const unlimitedSql = (s: string, groupIds: string) =>
   `(select x.group_id from unnest(${groupIds}) as x (group_id) where x.group_id <> all (${limitedGroups(s)}))`;
-/** The same check for a run in a session's own group. */
+/** SQL condition: the run belongs to no limited group. Only runs in a session's own group (a number below 0) need this check. */
 export const unlimitedRunSql = (s: string, groupId: string, taskId: string) =>
   `(${groupId} > 0 or ${taskId} <> all (${limitedTasks(s)}))`;
 export const unlimitedGroupSql = (s: string, groupId: string) => `${groupId} <> all (${limitedGroups(s)})`;
 export const limitedOfSql = (s: string, groupIds: string) =>
   `array(select group_id from ${s}.group_limit where group_id = any (${groupIds}))`;
-/** SQL condition: the end of a run of this task frees a slot that others may wait for. */
+/** SQL condition: the task belongs to a limited group, so the end of one of its runs frees a slot that other runs may wait for. */
 export const makesRoomSql = (s: string, taskId: string) =>
   `exists (select from ${s}.group_limit l join ${s}.task lt on lt.group_id = l.group_id where lt.id = ${taskId})`;
 
 /**
- * Signals to the workers that runs of these tasks ($1) have ended, if their groups have other runs, even ones due later. The signal is
- * needed because a group at its limit reports no next due time. Addressed runs may belong to any group. $2 is the time.
+ * SQL: signals to the workers that runs of the tasks $1 have ended, if ready runs of their limited groups exist, even runs that are due
+ * later. The signal is needed because a group at its limit reports no next due time. An addressed run also causes the signal, because it
+ * may belong to any group. $2 is the time.
  */
 export const roomToldSql = (s: string) => `
   select ${notifySql(s, "'ready ' || $2::bigint")} from (
@@ -56,10 +59,11 @@ export const roomToldSql = (s: string) => `
          or exists (select from ${s}.run where state = ${runState.ready} and group_id < 0)) limit 1) waiting`;
 
 /**
- * SQL statement: records for the groups of these runs' tasks that they were at their limits until now. A claim then knows since when a
- * waiting run waited only for a worker. Rows are only inserted, because a row lock of a caller's own transaction would block the claims.
- * @param tasks SQL for an array with the task of each run that frees its slot
- * @param counted whether the statement that counts the claimed runs sees them as claimed still
+ * SQL statement: records, for the groups of these runs' tasks, that the group was at its limit until now. A later claim reads the record to
+ * compute since when a waiting run waited only for a worker. Rows are only inserted: an update would lock a row, and in a caller's long
+ * transaction this lock would block the claims.
+ * @param tasks SQL for an array with one task number for each run that frees its slot
+ * @param counted true if these runs still have the state `claimed` in the snapshot of the statement
  */
 export const groupFreedSql = (s: string, tasks: string, now: string, counted: boolean) => `
   insert into ${s}.group_freed (group_id, at_ms) select l.group_id, ${now} from ${s}.group_limit l
@@ -67,13 +71,13 @@ export const groupFreedSql = (s: string, tasks: string, now: string, counted: bo
     (select count(*) from ${s}.task t join ${s}.run r on r.task_id = t.id and r.state = ${runState.claimed} where t.group_id = l.group_id)
     ${counted ? "" : `+ (select count(*) from unnest(${tasks}) as e (id) join ${s}.task t on t.id = e.id where t.group_id = l.group_id)`}`;
 
-/** SQL for a claim's update: until when the limit of the group $2 kept the run waiting. `freed`: the rows of the statement above. */
+/** SQL for a claim's UPDATE: sets the time until which the limit of the group $2 delayed the run. `freed`: the rows of `groupFreedSql`. */
 export const groupReadySql = (s: string) =>
   `, ready_ms = greatest(r.ready_ms, (select full_ms from ${s}.group_limit where group_id = $2), (select max(at_ms) from freed))`;
 
 export interface LimitedAnswer {
   runs: ClaimedRun[];
-  /** The next due time, as in a claim's answer. A group at its limit has none, because the end of each of its runs is signalled. */
+  /** The next due time, as in the answer of a claim; null for a group at its limit, because the end of each of its runs is signalled. */
   nextDueMs: number | null;
 }
 
@@ -85,18 +89,18 @@ export class LimitedClaims {
   #known: ReadonlySet<number> = new Set();
   #knownMono = Number.NEGATIVE_INFINITY;
 
-  /** @param takeSql claims the `picked` runs by row location: $1 session, $2 group, $6 time; it reads `freed` */
+  /** @param takeSql SQL that claims the `picked` runs by row location: $1 session, $2 group, $6 time; it reads `freed` */
   constructor(database: Database, takeSql: string) {
     this.#database = database;
     this.#takeSql = takeSql;
   }
 
-  /** Returns those of these groups that are cached as limited. */
+  /** Returns those of these groups that the cache lists as limited. */
   of(groupIds: number[]): number[] {
     return this.#known.size === 0 ? [] : groupIds.filter((id) => this.#known.has(id));
   }
 
-  /** @returns the limited groups that were not cached before */
+  /** Updates the cache. @returns the limited groups that were not cached before */
   learn(groupIds: number[], limited: number[]): number[] {
     this.#knownMono = this.#database.clock.monotonic();
     const unknown = limited.filter((id) => !this.#known.has(id));
@@ -105,7 +109,7 @@ export class LimitedClaims {
     return unknown;
   }
 
-  /** Reads the limits again, for claims that are always full and so never query the next due time. */
+  /** Reads the limits again if the cache is old. Needed for claims that are always full, because these never query the next due time. */
   async refresh(groupIds: number[]): Promise<void> {
     if (this.#database.clock.monotonic() - this.#knownMono < knownMs) return;
     const s = this.#database.schema;
@@ -117,7 +121,11 @@ export class LimitedClaims {
     this.learn(groupIds, row?.limited ?? []);
   }
 
-  /** @param request the request of a claim or of a turn @param groupIds groups that are cached as limited */
+  /**
+   * Claims runs of limited groups.
+   * @param request the request of a claim or of a fair claim (`turn`)
+   * @param groupIds groups that are cached as limited
+   */
   async claim(request: LimitedRequest, groupIds: number[], limit: number): Promise<LimitedAnswer> {
     const runs: ClaimedRun[] = [];
     let nextDueMs: number | null = null;
@@ -125,7 +133,7 @@ export class LimitedClaims {
       nextDueMs = Math.min(nextDueMs ?? Number.POSITIVE_INFINITY, ms);
     };
     const untilMs = Math.round(request.untilMs);
-    // A worker that claims a run without having a free slot for it would withhold the group's slot from workers that have one.
+    // A worker that claims more runs than it has free slots would keep the group's slots from workers that have free ones.
     const most = Math.min(limit, Math.max(1, request.free ?? limit));
     for (const groupId of groupIds) {
       for (let round = 1; ; round++) {
@@ -146,7 +154,7 @@ export class LimitedClaims {
     return { runs, nextDueMs };
   }
 
-  /** Reads without a lock; the result is checked again under the lock. */
+  /** Reads the free slots of the group and its next due time, without a lock. `#take` checks both again under the lock. */
   async #look(
     { sessionId, exceptTaskIds }: ClaimRequest,
     groupId: number,
@@ -166,9 +174,9 @@ export class LimitedClaims {
   }
 
   /*
-   * Takes runs of one group. The lock is taken first and in a statement of its own, so that the snapshot of the next statement includes all
-   * claims of earlier holders. The heads of the ready index are among the tasks looked at, so that a run whose task has just moved to
-   * another group is not skipped for ever.
+   * Claims runs of one group. A first statement takes the lock, so that the snapshot of the next statement includes all claims of earlier
+   * holders. `member` also includes the tasks of the first runs in the ready index, so that a run whose task has just moved to another
+   * group is not left out for ever.
    */
   async #take(request: LimitedRequest, groupId: number, limit: number): Promise<PickedRun[]> {
     const s = this.#database.schema;
@@ -223,7 +231,7 @@ export class LimitedClaims {
   }
 }
 
-/** Selects the number of slots that the group's limit leaves; no row if the group has no limit, because then other claims take its runs. */
+/** SQL: the number of free slots under the group's limit; no row if the group has no limit, because other claims then take its runs. */
 const roomSql = (s: string, groupId: string) => `
   select l.most - (select count(*)::int from ${s}.task t join ${s}.run r on r.task_id = t.id and r.state = ${runState.claimed} where t.group_id = l.group_id)
   from ${s}.group_limit l where l.group_id = ${groupId}`;

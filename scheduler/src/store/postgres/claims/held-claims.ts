@@ -7,8 +7,7 @@ import { makesRoomSql } from "./group-limits.ts";
 import { byNumber } from "./settle.ts";
 
 /**
- * The fields of a session's claims, as the store has them. A claim reads them by joining the task's plan with the run; here they are looked
- * up.
+ * SQL: the fields of a session's existing claims. A claim joins the run with its task's plan; this statement uses subqueries instead.
  */
 const heldFields = (s: string) =>
   claimedFields(
@@ -69,13 +68,13 @@ export async function report(database: Database, sessionId: number, given: Repor
   return new Set(standing.map(({ fence }) => fence));
 }
 
-/** The most workers that one query looks at; the next query looks at others. */
+/** The most sessions of other workers that one query reads, chosen at random. */
 const sessionsMost = 32;
 
 /**
- * Free slots of other workers for runs of these tasks ($2), by the store's records: every claimed run of a session counts, whether or not
- * it has begun. Only tasks of the asking session's groups ($1) count; routed tasks are left out, because their runs are addressed. A
- * session's claims are counted by their index, and only up to its capacity.
+ * SQL: free slots of other workers for runs of the tasks $2, by the store's records: each run that a session has claimed counts, even if it
+ * has not started. Only tasks of the requesting session's groups ($1) count. Routed tasks are left out, because their runs are addressed.
+ * The claims of a session are counted through an index, and only up to its capacity.
  */
 const roomSql = (s: string) => `
   with asked as materialized (

@@ -5,10 +5,10 @@ import { limitedOfSql, unlimitedRunSql, unlimitedSql } from "./group-limits.ts";
 import { earliestReadySql, prioritiesSql } from "./ready.ts";
 
 /**
- * Returns when the next run that any claim may take is due, and which of the groups have a limit. A separate statement, because as a part
- * of the claim the planner makes either one plan for all, which scans every future run, or one plan for each claim, which takes longer than
- * both statements. The groups are in a subselect, so that the planner cannot see their number: when it could, it estimated the generic plan
- * as more expensive and planned each time, 0.3 ms for a read of 0.1 ms.
+ * Returns when the next run is due that a claim without a lock may take, and which of the groups have a limit. This is a separate
+ * statement: as a part of the claim, the planner would either make one plan for all claims, which scans every future run, or one plan for
+ * each claim, which takes longer than both statements. The groups are in a subselect, so that the planner does not know how many there are;
+ * otherwise it estimated the generic plan as more expensive and planned each time, 0.3 ms for a read of 0.1 ms.
  */
 export function nextDueOf(database: Database) {
   const s = database.schema;
@@ -28,9 +28,9 @@ export function nextDueOf(database: Database) {
 }
 
 /**
- * Counts the groups' ready runs due in each bin from now on, with a limit per group and priority, and returns when the first run after the
- * bins is due. It uses only the index: limits, and tasks that this worker cannot run, are ignored, because the count only decides how early
- * to begin.
+ * Counts the groups' ready runs by due time, in bins of `binMs` from now on, up to a maximum per group and priority, and returns when the
+ * first run after the last bin is due. It reads only the index: limits, and tasks that this worker cannot run, are ignored, because the
+ * counts only decide how early workers start claiming.
  */
 export function comingOf(database: Database) {
   const s = database.schema;

@@ -1,5 +1,5 @@
 import { runState, takesRuns } from "../states.ts";
-/** The priorities of tasks, 9 first. */
+/** SQL: all priorities of tasks, the highest (9) first. */
 export const prioritiesSql = "array[9,8,7,6,5,4,3,2,1,0]::smallint[]";
 
 /**
@@ -15,7 +15,7 @@ export const earliestReadySql = (schema: string, groups: string, id: string, but
       select due_ms from ${schema}.run where state = ${runState.ready} and group_id = ${id} and priority = p.priority and ${but}
       order by due_ms limit 1) r`;
 
-/** Part of a WITH RECURSIVE: selects the groups in which directed runs are ready, with one probe each, and a null at the end. */
+/** Part of a WITH RECURSIVE: selects the sessions' own groups that have ready runs, with one probe each, and a null at the end. */
 export const directedSql = (schema: string): string => `
     directed as (
       (select group_id from ${schema}.run where state = ${runState.ready} and group_id < 0 order by group_id limit 1)
@@ -25,11 +25,12 @@ export const directedSql = (schema: string): string => `
       from directed where directed.group_id is not null)`;
 
 /**
- * Selects due runs that wait only for a worker: the oldest of each priority, per group, per addressee and, for runs without an addressee,
- * per task, as (task_id, due_ms, since_ms); `since_ms`: since when only a worker is missing. The run's group is read from its task, because
- * the group number of a directed run is not its group's. These are index probes, however many runs wait. It steps through tasks only where
- * runs wait without an addressee, because runs that wait for their worker's limit may come before all others.
- * @param before the time before which the runs are due
+ * Selects due runs that wait only for a worker, as (task_id, due_ms, since_ms): those with the earliest due times for each priority of a
+ * group, of an addressee and, for routed runs without an addressee, of a task. `since_ms` is the time since which only a worker is missing.
+ * The run's group is read from its task, because a run with an addressee has the addressee's own group number. The statement uses index
+ * probes, however many runs wait. It steps through tasks only for runs without an addressee, because runs that wait for their limit per
+ * worker may come before all others.
+ * @param before SQL for the time before which the runs are due
  * @param each the most runs per priority of a group or task
  * @param addressed the most runs per priority of an addressee
  */
@@ -51,8 +52,8 @@ export const waitingSql = (schema: string, before: string, each: number, address
 };
 
 /**
- * SQL condition: ready runs of a task `t` wait for a worker. With a limit per worker, they wait for that limit instead if a worker that
- * could take them is alive.
+ * SQL condition: the ready runs of a task `t` wait for a worker. The ready runs of a task with a limit per worker wait for that limit
+ * instead if a worker that could run them is alive.
  */
 export const waitsForWorkerSql = (
   schema: string,
@@ -62,17 +63,22 @@ export const waitsForWorkerSql = (
       and o.labels @> coalesce(t.definition->'labels', '{}')))`;
 
 const unservedMs = 60_000;
-/** The most tasks with live runs that are looked at, lowest number first: each takes some 10 µs, and the result is only a warning. */
+/**
+ * The most tasks that are checked of those with live runs, lowest task number first. Each takes about 10 µs, and the result is only a
+ * warning.
+ */
 const unservedLooks = 500;
 
 /**
- * Selects groups without a living worker, tasks for which no living worker of their group has a handler, and tasks whose runs cannot be
- * addressed to any worker, if their runs have been due for a while. Living workers are read first, so that a group with a worker costs no
- * probe; the tasks that the workers name are read only if all workers of a group name their tasks and runs are late. $2 is the time.
+ * SQL: selects, if their runs have been due for more than `unservedMs`: groups without a living worker, tasks for which no living worker of
+ * their group has a handler, and tasks whose runs cannot be addressed to any worker. Living workers are read first, so that a group with a
+ * worker costs no probe. The names of the tasks that workers handle are read only if runs are late and all workers of their group list such
+ * names.
+ * $2 is the time.
  *
- * It is part of the leader's heartbeat, so its cost must not depend on the number of tasks. In a join with `task`, the planner probed the
- * runs of each task before it checked whether any group was late at all: 4.5 s per heartbeat with 100,000 tasks, and the leader never again
- * sent a heartbeat in time. So the statement steps through only the tasks that have live runs, as a turn does.
+ * The leader runs this statement in its heartbeat, so the cost must not depend on the number of tasks. With a join with `task`, the planner
+ * probed the runs of each task before it checked whether any group was late at all: a heartbeat took 4.5 s with 100,000 tasks, and the
+ * leader never again sent one in time. So the statement steps only through the tasks that have live runs.
  */
 export const unservedSql = (schema: string): string => `
     select array(
@@ -106,7 +112,7 @@ export const unservedSql = (schema: string): string => `
         order by due_ms limit 10) r join ${schema}.task t on t.id = r.task_id
       where ${waitsForWorkerSql(schema)})`;
 
-/** Returns the earliest of the times; null: there is none. */
+/** Returns the earliest of the times; null if none is given. */
 export function earliest(times: (number | null)[]): number | null {
   const some = times.filter((ms) => ms !== null);
   return some.length === 0 ? null : Math.min(...some);

@@ -17,19 +17,19 @@ interface Reclaiming {
   limit: number;
 }
 
-/** A run whose claim is taken back, with its end, retry or release in the form of a worker's settlement. */
+/** A run whose claim is taken back. Its end, retry or release is applied in the form of a worker's verdict. */
 interface LostRun extends ReclaimedRun {
   dueMs: number;
   startedMs: number | null;
   endedMs: number;
   linked: boolean;
-  /** The name of the worker that was lost. */
+  /** The name of the lost worker. */
   node: string;
-  /** True for a run that failed not because of its task's `onWorkerLost`, but because its workers were lost too often. */
+  /** True if the task's `onWorkerLost` is "retry": such a run fails only because too many of its workers were lost. */
   blamed: boolean;
 }
 
-/** The error names the worker, because for a part of a broadcast that is the member that never finished. */
+/** The error names the worker, because the run may be a part of a broadcast, and then the name shows which member did not finish. */
 const silent = ({ node }: LostRun): string =>
   JSON.stringify({
     code: "WORKER_LOST",
@@ -44,13 +44,13 @@ export async function reclaim(database: Database, request: Reclaiming): Promise<
     const tasks = await gatedTasks(client, s, sessionId);
     await lockPlans(client, s, tasks);
     const lost = await lockLost(client, s, request);
-    // Locks all gates needed here before the gates of the retried runs, because transactions that lock in different orders would deadlock.
+    // Locks all gates that this transaction needs at once, because transactions that lock gates in different orders would deadlock.
     if (lost.some(({ outcome, linked }) => outcome === "retry" && linked)) await lockGates(client, s, tasks);
     await retryIn(client, s, lost.filter(isRetried).map(asRetried(nowMs)), "lost");
     await releaseIn(client, s, lost.filter(({ outcome }) => outcome === "release").map(asReleased), nowMs, loose);
     await finishIn(client, s, lost.filter(isEnded).map(asEnded), nowMs, loose);
     const asked = lost.filter(({ outcome, linked }) => outcome === "ask" && linked).map(({ taskId }) => taskId);
-    // A run that waits for a decision holds no slot, so its slot is given out.
+    // A run that waits for an operator's decision holds no slot, so its slot is given out.
     if (asked.length > 0) await settleGates(client, s, asked, nowMs, true);
     return lost;
   });
@@ -58,7 +58,7 @@ export async function reclaim(database: Database, request: Reclaiming): Promise<
   return reclaimed;
 }
 
-/** The tasks among the session's claims that count their slots, or that plan from a run's end. */
+/** Returns the tasks of the session's claimed runs that have a concurrency limit or plan their next slot from a run's end. */
 async function gatedTasks(client: SqlClient, s: string, sessionId: number): Promise<number[]> {
   const { rows } = await client.query(
     `select distinct task_id from ${s}.run where session_id = $1 and state = ${runState.claimed} and (gate > 0 or after_end)`,
@@ -67,7 +67,7 @@ async function gatedTasks(client: SqlClient, s: string, sessionId: number): Prom
   return rows.map((row) => row.task_id as number);
 }
 
-/** Locks the claims that are to be taken back, and decides the outcome of each run. */
+/** Locks the runs whose claims are to be taken back, and decides the outcome of each run. */
 async function lockLost(
   client: SqlClient,
   s: string,
@@ -95,7 +95,7 @@ async function lockLost(
 const isRetried = ({ outcome }: LostRun) => outcome === "retry" || outcome === "ask";
 const isEnded = ({ outcome }: LostRun) => outcome === "fail" || outcome === "cancel";
 
-// A run that was claimed ahead of its due time must not be retried before that time.
+// A run that was claimed ahead of its due time must not be retried before its due time.
 const asRetried = (nowMs: number) => (run: LostRun) => ({
   ...run,
   verdict: {

@@ -6,7 +6,10 @@ import { runOutcome, runState } from "../states.ts";
 import { isLinked } from "./finish.ts";
 import type { Ended } from "./settle.ts";
 
-/** Handles verdicts without a matching claim: a try whose reply was lost has applied them already, or they arrive too late. */
+/**
+ * Handles verdicts without a matching claim: either an earlier request whose reply was lost has applied them already, or they are too late.
+ * @returns the fences of the verdicts that are too late
+ */
 export async function refused(
   database: Database,
   sessionId: number,
@@ -18,8 +21,8 @@ export async function refused(
     database.query<{ fence: number }>("settle-known", settledSql(s), settledValues(missing)),
   );
   const settled = new Set(known.map(({ fence }) => fence));
-  // These verdicts were applied by a try whose reply was lost, or in the handler's own transaction; the work after the commit is still to
-  // be done.
+  // An earlier request whose reply was lost, or the handler's own transaction, applied these verdicts. The work after the commit is still
+  // to be done.
   const linked = missing.filter(
     (item) => settled.has(item.fence) && item.verdict.kind === "ended" && isLinked(item as Ended),
   );
@@ -29,14 +32,14 @@ export async function refused(
   return new Set(late.map(({ fence }) => fence));
 }
 
-/** Records verdicts that arrived too late to count. */
+/** Records verdicts that arrived too late to have an effect. */
 export async function tellLate(
   database: Database,
   sessionId: number,
   late: Settlement[],
   nowMs: number,
 ): Promise<void> {
-  // A release of a claim that the worker no longer has reports no work done, so it is not recorded.
+  // The release of a claim that the worker no longer has reports no work, so it is not recorded.
   const told = late.filter(({ verdict }) => verdict.kind !== "released");
   if (told.length === 0) return;
   const values = [
@@ -55,10 +58,10 @@ export async function tellLate(
 const [chain, child, join] = (["chain", "child", "join"] as const).map(sourceNumber);
 
 /**
- * SQL condition: the end `h` of the claim began the run that the verdict `i` asks for, or began none if the verdict asks for none. A run's
- * row does not record that, but the run that it began exists: the join that waits or was made, or the next run of the chain. `unbegun`
- * records a run that was not begun because the ended run was being cancelled. If the task of the run to begin was removed, there is no such
- * row, and the verdict is believed.
+ * SQL condition: the recorded end `h` started the follow-up run that the verdict `i` asks for, or none if the verdict asks for none. A
+ * run's row does not record this, but the follow-up run exists: a join that waits or was created, or the next run of the chain. `unbegun`
+ * records a follow-up run that was not created because the ended run was being cancelled. If the task of the follow-up run was removed,
+ * there is no row to find, and the condition is true.
  */
 const sameOnwardSql = (s: string) => `(
   select case when i.onward is null then count(*) = 0
@@ -79,14 +82,14 @@ const sameOnwardSql = (s: string) => `(
   ) b)`;
 
 /**
- * Selects those of the verdicts that the store has already applied. The fence alone does not show that, because a reaper that took the
- * claim back ended or retried the run under the same fence. But the reaper never records a success, ends runs at its own time and with its
- * own error, and marks its retries as lost. The outcome does not show it either, because the claim may have ended by another verdict with
- * the same outcome.
- * `whole`: the result or error, and the run that follows, must be the same too. Without `whole` the result may differ, because a handler
- * that completed its run in its own transaction may return a different value afterwards. Verdicts of two workers may come in the same
- * millisecond, so the time of the end decides only where the error cannot: for a retry of a run that lost too many workers, whose error is
- * not the verdict's.
+ * SQL: selects those of the verdicts that the store has already applied. The fence alone does not prove this, because the reclaim of a lost
+ * worker's claims ends or retries a run under the same fence. But a reclaim never records a success, ends runs at its own time and with its
+ * own error, and marks its retries as lost. The outcome alone does not prove it either, because another verdict with the same outcome may
+ * have ended the claim.
+ * `whole`: the result or error, and the follow-up run, must be the same too. Without `whole` the result may differ, because a handler that
+ * completed its run in its own transaction may return another value afterwards. Verdicts of two workers may come in the same millisecond,
+ * so the time of the end decides only where the error cannot: for the retry of a run that lost too many workers, because such a run's error
+ * is not the one in the verdict.
  */
 const settledSql = (s: string) => `
   select i.fence from unnest($1::bigint[], $2::bigint[], $3::text[], $4::smallint[], $5::bigint[], $6::jsonb[], $7::jsonb[], $8::boolean[],
@@ -112,7 +115,7 @@ function settledValues(items: Settlement[]): unknown[] {
     items.map(({ runId }) => runId),
     items.map(({ fence }) => fence),
     items.map(({ verdict }) => verdict.kind),
-    // If a cancellation was requested, a retry or a release ends the run as cancelled; a retry of a run that lost too many workers fails
+    // If a cancellation was requested, a retry or a release ends the run as cancelled. A retry of a run that lost too many workers fails
     // the run.
     items.map(({ verdict }) => runOutcome[verdict.kind === "ended" ? verdict.outcome : "cancelled"]),
     items.map(({ endedMs }) => Math.round(endedMs)),
@@ -125,7 +128,7 @@ function settledValues(items: Settlement[]): unknown[] {
   ];
 }
 
-/** Repeatable: each verdict is recorded only once, and so are several equal verdicts on one claim. */
+/** SQL: records late verdicts. It can be repeated: equal verdicts on the same claim are recorded only once. */
 const lateSql = (s: string) => `
   insert into ${s}.late_result (run_id, fence, outcome, error, session_id, at_ms)
   select distinct i.run_id, i.fence, i.outcome, i.error, i.session_id, $6::bigint

@@ -9,7 +9,7 @@ import { lockPlans } from "./gates.ts";
 import { groupFreedSql, makesRoomSql } from "./group-limits.ts";
 import { withdraw } from "./withdraw.ts";
 
-/** Gives runs back that have not started. A recalled run is ended or set aside like an unclaimed run of its task. */
+/** Releases claims of runs that have not started. A recalled run ends, or gets the state `paused`, like an unclaimed run of its task. */
 export async function release(database: Database, settlements: Settlement[], nowMs: number): Promise<number[]> {
   const released = settlements.filter(({ verdict }) => verdict.kind === "released");
   if (released.length === 0) return [];
@@ -19,7 +19,7 @@ export async function release(database: Database, settlements: Settlement[], now
   return fences;
 }
 
-/** The same in the caller's transaction. @param loose collects the work that remains after the commit */
+/** Does the same as `release` in the caller's transaction. @param loose collects the work that remains after the commit */
 export async function releaseIn(
   client: SqlClient,
   s: string,
@@ -28,7 +28,7 @@ export async function releaseIn(
   loose: LooseEnds,
 ): Promise<number[]> {
   if (released.length === 0) return [];
-  // Without this lock, a resume between the read and the write below would leave a run set aside that no later step makes claimable.
+  // Without this lock, a task could be resumed between the read and the write below, and the run would keep the state `paused` for ever.
   await lockPlans(client, s, [...new Set(released.map(({ taskId }) => taskId))], true);
   const { rows } = await client.query(
     `update ${s}.run r set state = case when r.recall = ${runRecall.cancel} then ${runState.claimed} else ${runState.ready} end,

@@ -14,13 +14,13 @@ import type { Ended } from "./settle.ts";
 
 interface Retried {
   fence: number;
-  /** True if the run was set aside, because the statement found its task paused. */
+  /** True if the run got the state `paused`, because the statement found its task paused. */
   aside: boolean;
-  /** True if the run lost its workers too often. It is still claimed, and the caller ends it. */
+  /** True if the run lost too many workers. It is still claimed, and the caller ends it. */
   givenUp: boolean;
 }
 
-/** The results of verdicts that ask for another try, keyed by fence. */
+/** The results of verdicts that ask for a retry: the fences of runs to be tried again, and of runs that lost too many workers. */
 export interface Retries {
   again: ReadonlySet<number>;
   givenUp: ReadonlySet<number>;
@@ -28,17 +28,17 @@ export interface Retries {
 
 const noRetries: Retries = { again: new Set(), givenUp: new Set() };
 
-/** SQL condition: with one more lost worker, the run `r` of the task `t` reaches the limit of lost workers. */
+/** SQL condition: one more lost worker brings the run `r` of the task `t` to the task's limit of lost workers. */
 export const isGivenUpSql = `r.losses + 1 >= coalesce((t.definition->>'workerLosses')::int, ${taskOptions.workerLosses.usual})`;
 
-/** The error of a run that is given up because of its lost workers. */
+/** The error of a run that fails because too many of its workers were lost. */
 export const givenUpError = JSON.stringify({
   code: "WORKER_LOST",
   message:
     "the run is taken to be the cause of lost workers, and is given up: as many of its attempts as the task's workerLosses outlived their worker's session",
 });
 
-/** The tasks of runs whose end is linked to other work. */
+/** Returns the tasks of the linked verdicts, without repetition. The end of a linked run has consequences for other runs or slots. */
 export const tasksOf = (items: Settlement[]): number[] => [
   ...new Set(items.filter(({ linked }) => linked).map(({ taskId }) => taskId)),
 ];
@@ -50,7 +50,7 @@ export async function retry(database: Database, settlements: Settlement[], nowMs
   const rows = await retryWith(queryOf(database), s, wanted, "failed", false);
   const taken = new Set(rows.map(({ fence }) => fence));
   const left = wanted.filter(({ fence }) => !taken.has(fence));
-  // The statement above skips runs whose tries need tokens of a rate, and runs that must not be retried.
+  // The first statement skips runs whose attempts need tokens of a rate, and runs that must not be retried.
   if (left.length > 0) rows.push(...(await database.transaction((client) => retryBooked(client, s, left, "failed"))));
   const givenUp = new Set(rows.flatMap((row) => (row.givenUp ? [row.fence] : [])));
   const again = new Set(rows.flatMap((row) => (row.givenUp ? [] : [row.fence])));
@@ -58,12 +58,13 @@ export async function retry(database: Database, settlements: Settlement[], nowMs
   const paused = wanted.filter(({ fence }) => aside.has(fence)).map(({ taskId }) => taskId);
   if (paused.length > 0) await takeUpLeft(database, { setAside: paused }, nowMs);
   const asked = tasksOf(wanted.filter(({ verdict }) => verdict.kind === "retry" && verdict.ask));
-  // These runs no longer hold their slots. If the process crashes before this point, the dispatcher gives the slots out later.
+  // Runs that wait for an operator's decision no longer hold slots. If the process crashes before this point, the dispatcher gives the
+  // slots out later.
   if (asked.length > 0) await database.transaction((client) => settleGates(client, s, asked, nowMs, true));
   return { again, givenUp };
 }
 
-/** The same in the caller's transaction. @returns the fences of the runs that are to be tried again */
+/** Does the same as `retry` in the caller's transaction. @returns the fences of the runs that the statement retried or gave up */
 export async function retryIn(
   client: SqlClient,
   s: string,
@@ -114,9 +115,9 @@ async function retryWith(
 }
 
 /**
- * Moves runs back to ready for another try, or to an operator's decision, unless a cancellation was requested or the task is removed; the
- * ended try is kept as an attempt. $9: also runs of tasks whose tries take tokens; the caller books the tokens. Only this statement counts
- * snoozes and attempts that outlived their worker's session; a run with too many lost workers stays claimed, so that the caller ends it.
+ * SQL: moves runs back to `ready` for another attempt, or to an operator's decision, unless a cancellation was requested or the task is
+ * removed. The ended try is stored as an attempt. $9: true to include runs of tasks whose attempts take tokens; the caller books the
+ * tokens. Only this statement counts snoozes and lost workers. A run with too many lost workers stays claimed, so that the caller ends it.
  */
 const retrySql = (s: string) => `
   with i as (
@@ -152,17 +153,17 @@ const retrySql = (s: string) => `
   select old.fence, coalesce(back.state = ${runState.paused}, false) as aside, old.given_up as "givenUp", (select count(*) from told_all), (select count(*) from room), (select count(*) from place)
   from old left join back on back.fence = old.fence`;
 
-/** Converts verdicts that end a run; a retry that was not accepted ends the run too. */
+/** Converts a verdict that ends its run; also a retry that was not accepted. @returns an empty array for other verdicts */
 export function asEnded(item: Settlement, retries: Retries = noRetries): Ended[] {
   if (item.verdict.kind === "ended") return [item as Ended];
   if (item.verdict.kind === "released" || retries.again.has(item.fence)) return [];
   if (retries.givenUp.has(item.fence))
     return [{ ...item, verdict: { kind: "ended", outcome: "failed", result: null, error: givenUpError } }];
-  // Matches only runs that `retry` skipped: their cancellation was requested, or their task was removed.
+  // The statement finds only runs that `retry` skipped because their cancellation was requested or their task was removed.
   return [{ ...item, verdict: { kind: "ended", outcome: "cancelled", result: null, error: item.verdict.error } }];
 }
 
-/** The same for many verdicts. */
+/** Does the same as `asEnded` for many verdicts. */
 export function allEnded(items: readonly Settlement[], retries: Retries): Ended[] {
   if (items.every(({ verdict }) => verdict.kind === "ended")) return items as Ended[];
   return items.flatMap((item) => asEnded(item, retries));

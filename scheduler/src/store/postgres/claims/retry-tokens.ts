@@ -14,13 +14,13 @@ interface Retried {
   definition: TaskDefinition;
 }
 
-/** SQL: each try of a run of the task `t` takes a token, so a retry must be given one. */
+/** SQL condition: each attempt of a run of the task `t` takes a token, so a retry needs one too. */
 export const rated = `t.gate = ${gates.paced} and t.definition ? 'rate'`;
 
 /**
- * Books tokens for the coming tries of rate-limited tasks. A token is booked for the first moment, from the time at which the try wants to
- * begin, at which no span around it would exceed the rate. The moment is booked now and the run becomes due then, and stays ready, so that
- * it keeps its slots and its order; if it were held until a token comes, its key's slot would go to the next run.
+ * Books tokens for retries of rate-limited tasks: each at the first time, not before the retry's due time, at which no time span around it
+ * exceeds the rate. The run becomes due at that time and stays `ready`, so that it keeps its slots and its order. If it were `held` until a
+ * token is free, its key's slot would go to the next run.
  * @param client in the transaction that made the runs ready
  * @param runIds runs of any tasks; those without a rate are skipped
  */
@@ -32,7 +32,7 @@ export async function bookTokens(client: SqlClient, s: string, runIds: number[])
   );
   if (rows.length === 0) return;
   const retried = rows as unknown as Retried[];
-  // With the gates locked, the counts below stay true until this transaction commits.
+  // While the gates are locked, the counts below stay true.
   await lockGates(
     client,
     s,
@@ -52,8 +52,8 @@ export async function lockGates(client: SqlClient, s: string, taskIds: number[])
 }
 
 /**
- * A try gets its token when it wants to begin, or else when another token leaves the span; these moments are tried, earliest first. Tokens
- * booked for the future count like those of the past, because the span extends to both sides.
+ * Books the token of one retry and returns its time in ms. Candidates are the retry's due time and the times at which another token leaves
+ * the time span, earliest first. Tokens booked for the future count like past ones, because the span extends in both directions.
  */
 async function book(client: SqlClient, s: string, run: Retried, rate: Rate): Promise<number> {
   const values = [run.task_id, run.key, Math.round(Number(run.due_ms)), rate.perMs, rate.limit, stepMsOf(rate)];
@@ -68,7 +68,7 @@ async function book(client: SqlClient, s: string, run: Retried, rate: Rate): Pro
      limit 1`,
     values,
   );
-  // There always is such a moment: a span after the last booked token is empty.
+  // A row always exists, because a time span after the last booked token is empty.
   const atMs = rows[0]?.at as number;
   await client.query(
     `insert into ${s}.admission as a (task_id, key, at_ms, count) values ($1, $2, $3, 1)

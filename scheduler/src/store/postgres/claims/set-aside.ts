@@ -8,18 +8,18 @@ import { settleGates } from "./gates.ts";
 import { withdraw } from "./withdraw.ts";
 
 /**
- * A statement that makes a run, or gives one back, sees the task as of its own snapshot: it sets the run aside if the task is paused, and
- * places the run according to the task's group, overlap policy and limits. If the statement read the task before a change was committed,
- * and its own transaction commits only after the change looked for such runs, it leaves a run that no later step would find; a caller's own
- * transaction may stay open for minutes. Locking the task would make every enqueue slower. So a resume and an edit look again after their
- * commit, and enqueues, claims and tries that set a run aside look once after theirs: one of the two looks comes after both commits. The
- * janitor looks at recent changes, for runs made by other transactions (callers' own, operations, runs that follow a run, runs of a lost
- * worker, runs that an edit did not see), and for processes that failed or died in between.
+ * A statement that creates or releases a run sees the task as of its own snapshot: it gives the run the state `paused` if the task is
+ * paused, and places the run by the task's group, overlap policy and limits. If the statement read the task before a change of the task was
+ * committed, and commits only after the change has looked for such runs, the run would be in a wrong state for ever; a caller's own
+ * transaction may stay open for minutes. A lock on the task would make every enqueue slower. So a resume and an edit look for such runs
+ * again after their commit, and enqueues, claims and retries that gave a run the state `paused` look once after theirs: one of the two
+ * comes after both commits. The janitor checks recently changed tasks, for runs created by other transactions (callers' own, operations,
+ * runs that follow a run, runs of a lost worker, runs that an edit did not see), and for processes that failed or died in between.
  */
 
 /**
- * Makes runs that were set aside claimable if their task is active, or lets them wait for a slot, by the task's present state. In the
- * caller's transaction.
+ * Makes `paused` runs of active tasks claimable, or lets them wait for a slot, by the task's present state. Runs in the caller's
+ * transaction. @returns the number of runs that it changed
  */
 export async function takeUp(client: SqlClient, s: string, taskIds: number[], nowMs: number): Promise<number> {
   const astray = await rehangAstray(client, s, taskIds);
@@ -37,19 +37,19 @@ export async function takeUp(client: SqlClient, s: string, taskIds: number[], no
 }
 
 /**
- * Which tasks to look at: the tasks of which the caller set runs aside, the task that it changed, or all tasks that were changed lately.
+ * The tasks to check: tasks of which the caller set runs to `paused`, the task that the caller changed, or all tasks changed since a time.
  */
 export type Left = { setAside: readonly number[] } | { changed: number } | { changedSinceMs: number };
 
 /**
- * Selects tasks that have runs which are set aside although the task is not paused, runs whose task is removed, or runs that are placed by
- * the task's state from before an edit.
+ * Selects tasks that have runs in the state `paused` although the task is not paused, runs although the task is removed, or runs that are
+ * placed by the task's state from before an edit.
  */
 export function leftQuery(s: string, which: Left): { name: string; text: string; values: unknown[] } {
   const first = (like: string) => `(select from ${s}.run r where r.task_id = t.id and ${like} limit 1)`;
   const aside = first(`r.state = ${runState.paused}`);
-  // Misplaced runs are found by reading all runs of the task in the order of an index, because the planner expects many. A task that was
-  // never edited has none, so a million new runs of such a task are not read.
+  // The ORDER BY makes the planner read the task's runs by an index until it finds a misplaced one, because it expects many of them. A task
+  // that was never edited has none, so the condition on the version saves reading a million new runs of such a task.
   const any = `(${aside} union all ${first(`r.state in (${runState.held}, ${runState.ready}) and t.deleted_ms is not null`)} union all
        ${first(`t.version > 1 and ${astraySql} order by r.state, r.priority desc, r.due_ms`)} limit 1)`;
   const [name, where, value, left] =
@@ -63,7 +63,7 @@ export function leftQuery(s: string, which: Left): { name: string; text: string;
   return { name, text, values: [value] };
 }
 
-/** @returns how many runs were made claimable or held */
+/** Corrects runs that a concurrent change of their task left in a wrong state. @returns the number of corrected runs */
 export async function takeUpLeft(database: Database, which: Left, nowMs: number): Promise<number> {
   const s = database.schema;
   const { name, text, values } = leftQuery(s, which);
@@ -75,7 +75,7 @@ export async function takeUpLeft(database: Database, which: Left, nowMs: number)
 }
 
 async function takeUpOne(client: SqlClient, s: string, taskId: number, nowMs: number): Promise<number> {
-  // The task is locked before its runs, as in an edit, a pause or a resume; it may have changed since it was found.
+  // Locks the task before its runs, as an edit, a pause and a resume do. The task may have changed since the query above found it.
   const { rows } = await client.query(
     `select t.deleted_ms is not null as removed from ${s}.task t join ${s}.plan p on p.task_id = t.id
      where t.id = $1 and (t.paused_ms is null or t.deleted_ms is not null) for update of t, p`,
@@ -88,8 +88,8 @@ async function takeUpOne(client: SqlClient, s: string, taskId: number, nowMs: nu
 }
 
 /**
- * Looks again after a change of the task. The change is committed, so an error here is only logged: the leader finds the runs that were
- * missed.
+ * Looks for misplaced runs again after a change of the task. The change is committed, so an error of the store is not thrown: the leader
+ * finds the remaining runs.
  */
 export async function lookAgain(database: Database, taskId: number, nowMs: number): Promise<void> {
   try {

@@ -9,8 +9,8 @@ import { readyMsSql } from "./claimed-columns.ts";
 import { makesRoomSql } from "./group-limits.ts";
 
 /**
- * Sorts items by run number. A statement that writes many runs writes them in this order, so that no two statements deadlock. Runs of a
- * backlog already arrive in this order.
+ * Sorts items by run number. Statements that write many runs write them in this order, so that no two of them deadlock. Runs of a backlog
+ * mostly arrive in this order already.
  */
 export function byNumber<Item extends { readonly runId: number }>(given: Item[]): Item[] {
   const rises = given.every(({ runId }, i) => i === 0 || runId >= (given[i - 1] as Item).runId);
@@ -20,28 +20,28 @@ export function byNumber<Item extends { readonly runId: number }>(given: Item[])
 /** A verdict that ends its run. */
 export type Ended = Settlement & { verdict: Extract<Settlement["verdict"], { kind: "ended" }> };
 
-/** SQL condition: the run of a verdict `i`, if the verdict's claim is still valid. */
+/** SQL condition: `r` is the run of a verdict `i`, and the verdict's claim is still valid. */
 const standing = `r.id = i.id and r.fence = i.fence and r.state + 0 = ${runState.claimed}`;
 
 /**
- * SQL condition: no task follows the task of run `r`; such a task may have been defined after the claim. The first half is evaluated once
- * per statement. The second is a subquery for each run, because a join could change the plan.
+ * SQL condition: no task follows the task of run `r`. A following task may have been defined after the claim. The first half is evaluated
+ * once per statement; the second is a subquery for each run, because a join could change the plan.
  */
 const unfollowed = (s: string) =>
   `(not exists (select from ${s}.follow) or not exists (select from ${s}.follow f where f.upstream_id = r.task_id))`;
 
 /*
- * Ends many runs in one statement: deletes each from the live table if the fence is still the run's, inserts it into history, and inserts
- * one counter row per task. It waits for no lock, because the runs are this worker's and all other rows are inserted. Compared with a
- * separate INSERT it saves a round trip and a commit.
+ * Ends many runs in one statement: deletes each from the live table if the run still has the verdict's fence, inserts it into the history,
+ * and inserts one counter row per task. It waits for no lock, because the runs belong to this worker and all other rows are inserted.
+ * Compared with a separate INSERT it saves a round trip and a commit.
  *
- * `more`: further CTEs. `answer`: the result columns, from `gone`; by default one row for all ends, and then the statement leaves out runs
- * of followed tasks. `kept`: false if successful runs leave no row; see `unkept` below.
+ * `more`: further CTEs. `answer`: the result columns, from `gone`. The default is one row for all ends, and then the statement leaves out
+ * runs of followed tasks. `kept`: false if successful runs leave no row; see `unkept` below.
  *
- * The condition is not `state = 3`, here and wherever claims are given by their numbers: with statistics from a moment without claims, the
- * planner would take the index of claims for the smallest and compare every claim with every verdict (400 ms for 350 of them). The arrays
- * are in a subselect, so that the planner cannot see their length: for 2,000 verdicts on 100,000 runs it would read all runs instead of
- * using the key.
+ * The condition is `state + 0 = 3` and not `state = 3`, here and wherever claims are given by their numbers: with statistics from a moment
+ * without claims, the planner would take the index of claims for the smallest and compare every claim with every verdict (400 ms for 350 of
+ * them). The arrays are in a subselect, so that the planner does not know their length: for 2,000 verdicts on 100,000 runs it would read
+ * all runs instead of using the key.
  */
 export const finishSql = (s: string, more = "", answer = endedSql, kept = true) => `
   with i as (
@@ -65,7 +65,10 @@ export const finishSql = (s: string, more = "", answer = endedSql, kept = true) 
   )${more}, ${followAgainSql(s)}, ${hearSql(s)}, ${recordSql(s, "gone e", "e.outcome")}
   ${answer}`;
 
-/** One row for all ends: how many runs ended; their fences, if not all ended; and which of their tasks count slots or plan from an end. */
+/**
+ * SQL: one row for all ends: how many runs ended; their fences, null if all ended; and those of their tasks that have a concurrency limit
+ * or plan from a run's end.
+ */
 const endedSql = `select count(*) as ended, array_agg(fence) filter (where (select count(*) from gone) < cardinality($1::bigint[])) as fences,
     array_agg(distinct task_id) filter (where linked) as linked, ${againSql}, ${heardSql} from gone`;
 
@@ -75,14 +78,14 @@ export interface EndedTogether {
   linked: number[] | null;
 }
 
-/** Returns the fences of the runs that ended, among those that were to end. */
+/** Returns the fences of the runs that ended, from the row of `endedSql`. If all runs of `asked` ended, the row does not list them. */
 export function fencesOf(told: EndedTogether | undefined, asked: readonly Settlement[]): number[] {
   return told?.ended === asked.length ? asked.map(({ fence }) => fence) : (told?.fences ?? []);
 }
 
 /*
- * Other runs read the rows of a child, of a run that another run continues, and of a run of a followed task, so those rows are kept. Every
- * other run leaves a trace that shows that it ended, by which a lost reply can be resolved.
+ * SQL: inserts history rows only for child runs, runs with inputs and runs of followed tasks, because other runs read these rows. All
+ * successes also leave a trace, which shows that the run ended, so that a repeated verdict whose first reply was lost is recognised.
  */
 const unkept = (s: string) => `
     where ${readByOthers(s, "gone")}
@@ -96,10 +99,10 @@ const tracedSql = (s: string) => `traced as (
     select max(ended_ms), array_agg(id), array_agg(fence) from gone having count(*) > 0`;
 
 /**
- * Ends successes that leave no row. It does the same as `finishSql` for these alone, and is a sixth faster, because it has none of the
- * columns of a history row. Successes whose rows other runs read are left to `finishSql`.
+ * SQL: ends successful runs that leave no history row. It does the same as `finishSql` for such runs, and is a sixth faster, because it has
+ * no columns of a history row. Successful runs whose rows other runs read are left to `finishSql`.
  *
- * $1 numbers, $2 fences, $3 ends from $4 on
+ * $1 run numbers, $2 fences, $3 times of the ends relative to $4, in ms
  */
 export const leaveSql = (s: string) => `
   with i as (
@@ -119,7 +122,7 @@ export function leaveValues(items: readonly Settlement[]): unknown[] {
   return [runId, fence, endedIn, sinceMs];
 }
 
-/** Times are sent as differences from one of them, because writing and reading the digits of full numbers was most of the work. */
+/** Times are sent relative to the first run's end, because most of the work was writing and reading the digits of full numbers. */
 function endedColumns(items: readonly Settlement[]) {
   const sinceMs = Math.round(items[0]?.endedMs ?? 0);
   return {
@@ -130,7 +133,7 @@ function endedColumns(items: readonly Settlement[]) {
   };
 }
 
-/** The columns that `follow` needs of each ended run, and whether other runs wait for its end. */
+/** SQL: one row for each ended run, with the columns that `follow` needs, and whether other runs wait for the run's slot in its group. */
 export const endedEachSql = (
   s: string,
 ) => `select fence, task_id, linked, slot_ms as "slotMs", origin, parent_id as "parentId", limit_key as "limitKey", again, cancelling,

@@ -8,26 +8,23 @@ import { endGivenUpSql } from "../tasks/misfires.ts";
 import { lockPlans, settleGates } from "./gates.ts";
 import { takeUpLeft } from "./set-aside.ts";
 
-/** No task has a shorter misfire time, so runs that are less late than this are not checked. */
+/** No task has a misfire time below this, in ms, so runs that are less late are not checked. */
 const leastLateMs = 1_000;
 
 const expiredWhy = "it had not begun when it expired";
-/** The most runs that one transaction ends. */
+/** The most expired runs that one transaction ends. */
 const endedMost = 1_000;
 
-/**
- * SQL condition: runs of the tasks `t` wait only for a slot on a worker and for no other limit, so their gate lets each run through when it
- * is due.
- */
+/** SQL condition: the limit per worker is the only limit of the task `t`, so its gate lets each run through when the run is due. */
 const onlyPerWorker = `t.definition->'limit'->>'perWorker' is not null and t.definition->'limit'->>'perKey' is null
   and t.definition->>'rate' is null and t.gate_limit is null`;
 
-/** A run as a claim's statement picked it: a run of a paused task was set aside instead of claimed. */
+/** A run as the SQL of a claim returned it. `paused`: the run's task is paused, so the run was not claimed. */
 export type PickedRun = ClaimedRun & { paused: boolean };
 
 /**
- * Returns the picked runs that are to start, ordered by due time, without runs of a paused task, expired runs, and runs that are too late
- * by their task's policy.
+ * Returns the runs that are to start, ordered by due time: without runs of paused tasks, expired runs, and runs that are too late by their
+ * task's misfire policy.
  */
 export async function toStart(database: Database, rows: PickedRun[], nowMs: number): Promise<ClaimedRun[]> {
   const stopped = rows.filter(({ paused }) => paused).map(({ taskId }) => taskId);
@@ -40,11 +37,11 @@ export async function toStart(database: Database, rows: PickedRun[], nowMs: numb
 }
 
 /**
- * Ends those of the just claimed runs that their task's misfire policy gives up: they were planned in time, but the store or every worker
- * was away when they came due. A run that waits for a concurrency limit is judged while it waits (gates.ts), but one that waits for a slot
- * on a worker is judged here; a run that was tried before is only late and not given up. The runs are claimed first, so that no other
- * worker can start them; a crash in between leaves a normal claim.
- * @returns the fences of those that ended: the run as skipped, the slot as missed, with the policy as the reason
+ * Ends those of the just claimed runs that are too late by their task's misfire policy: runs that were planned in time, but came due while
+ * the store or every worker was unavailable. For a run that waits for a concurrency limit, gates.ts checks the policy while the run waits;
+ * for one that waits for a slot on a worker, this function does. A run that has had an attempt is never ended here. The runs are claimed
+ * first, so that no other worker can start them; after a crash in between they are normal claims.
+ * @returns the fences of the ended runs: the run is skipped, the slot missed, and the reason names the policy
  */
 async function endLate(database: Database, runs: readonly ClaimedRun[], nowMs: number): Promise<Set<number>> {
   const late = runs.filter(
@@ -52,8 +49,8 @@ async function endLate(database: Database, runs: readonly ClaimedRun[], nowMs: n
   );
   if (late.length === 0) return new Set();
   const s = database.schema;
-  // The lists are hidden from the planner: when it knew their length, it estimated each element as equally rare, read all live runs, and
-  // compared each run with each element. That took 350 ms for 2,000 of 20,000 runs; by key it takes 15 ms.
+  // The subselects hide the length of the lists from the planner. When the planner knew it, it read all live runs and compared each run
+  // with each element: 350 ms for 2,000 of 20,000 runs, instead of 15 ms by key.
   const rows = await database.query<{ fence: number; gate: number }>(
     "claim-late",
     endGivenUpSql(s, {
@@ -64,16 +61,16 @@ async function endLate(database: Database, runs: readonly ClaimedRun[], nowMs: n
     }),
     [late.map(({ runId }) => runId), late.map(({ fence }) => fence), Math.round(nowMs)],
   );
-  // The slots that these runs had on the workers go to the next runs.
+  // The slots on workers that these runs would have used go to the next runs.
   if (rows.some(({ gate }) => gate > 0))
     await database.query("claim-late-room", `select ${notifySql(s, "'direct ' || $1::bigint")}`, [Math.round(nowMs)]);
   return new Set(rows.map(({ fence }) => fence));
 }
 
 /**
- * Ends claimed runs that have expired: a run ends as skipped if it has not begun when it expires. The claiming worker checks this right
- * after the claim, so that no other worker can start the run meanwhile; a crash in between leaves a normal claim, whose worker does not
- * begin the run. The leader finds expired runs that no worker claims.
+ * Ends claimed runs that expired before they started, as skipped. The claiming worker checks this right after the claim, so that no other
+ * worker can start the run meanwhile; after a crash in between the run is a normal claim, whose worker does not start it. The leader finds
+ * expired runs that no worker claims.
  */
 async function endExpiredClaims(database: Database, runs: readonly ClaimedRun[], nowMs: number): Promise<Set<number>> {
   const over = runs.filter(({ attempt, expiresMs }) => expiresMs != null && attempt === 1 && expiresMs <= nowMs);
@@ -89,7 +86,7 @@ async function endExpiredClaims(database: Database, runs: readonly ClaimedRun[],
   return new Set(ended.map(({ fence }) => Number(fence)));
 }
 
-/** Ends the runs that have expired and that no worker has. @returns how many */
+/** Ends runs that have expired and that no worker has claimed. @returns the number of ended runs */
 export async function endExpired(database: Database, nowMs: number): Promise<number> {
   const s = database.schema;
   const expired = `select r.id, r.task_id from ${s}.run r where r.expires_ms <= $1 and ${unbegun} order by r.expires_ms limit ${endedMost}`;
@@ -105,14 +102,14 @@ export async function endExpired(database: Database, nowMs: number): Promise<num
       }),
     );
     total += ended.length;
-    // The remaining runs are locked by a claim or a change of their task; the next look finds them again.
+    // Either no expired run is left, or a claim or a change of the task has locked it; the next call finds it again.
     if (ended.length < endedMost) return total;
   }
 }
 
 interface Ending {
   taskIds: number[];
-  /** The text after `delete from run r`; its parameters `values` start at $2. */
+  /** The SQL after `delete from run r`; the numbers of its parameters, `values`, start at $2. */
   which: string;
   values: unknown[];
 }
@@ -135,7 +132,7 @@ async function endRuns(
   const counted = rows.flatMap((row) => ((row.gate as number) > 0 ? [row.task_id as number] : []));
   if (counted.length > 0) {
     await settleGates(client, s, counted, nowMs, true);
-    // For tasks that count the slots of each worker.
+    // Tasks with a limit per worker need the dispatcher to address their next runs.
     await client.query(`select ${notifySql(s, `'direct ${Math.round(nowMs)}'`)}`);
   }
   return rows as unknown as { fence: number | null }[];

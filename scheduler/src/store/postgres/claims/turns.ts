@@ -5,10 +5,10 @@ import { unlimitedGroupSql, unlimitedRunSql } from "./group-limits.ts";
 import { prioritiesSql } from "./ready.ts";
 import { type PickedRun, toStart } from "./to-start.ts";
 
-/** The most tasks that one turn looks at: each takes some 10 µs. */
+/** The most tasks that one turn reads. Each takes about 10 µs. */
 const tasksPerTurn = 200;
 
-/** If there is no run, there is still one row, which has only `lastTaskId`. */
+/** A row of the turn. If no run was claimed, there is still one row, in which only `lastTaskId` is set. */
 type TurnRow = Omit<PickedRun, "runId"> & { runId: number | null; lastTaskId: number };
 
 export async function turn(
@@ -18,7 +18,7 @@ export async function turn(
   const rows = await database.query<TurnRow>("claim-turn", turnSql(database.schema, takeSql), turnValues(request));
   const claimed = rows.flatMap(({ runId, ...run }) => (runId === null ? [] : [{ ...run, runId }]));
   const runs = await toStart(database, claimed, request.nowMs);
-  // The tasks of limited groups take turns in every claim, so for these groups a turn is a normal claim, the highest priority first.
+  // Each claim of a limited group shares its slots fairly between the tasks, so for these groups a turn is a normal claim.
   const { free: _, ...asked } = request;
   const more = await limited.claim(
     asked,
@@ -29,15 +29,15 @@ export async function turn(
 }
 
 /*
- * Claims take runs in the order of their due times, so a backlog of one task's runs comes before all runs that came due later. This
- * statement instead steps from task to task, with one probe of `run_task` each, and takes a few runs of each task that has some: its cost
- * depends on the number of tasks with live runs, not on how many runs they have.
+ * Normal claims take runs in the order of their due times, so a backlog of one task's runs comes before all runs that came due later. A
+ * *turn* is a claim that steps from task to task instead, with one probe of the index `run_task` each, and takes a few runs of each task
+ * that has some: its cost depends on the number of tasks with live runs, not on how many runs they have.
  *
- * Priorities stay strict: a turn takes only priorities at which a run is due, and none below the highest priority of the asking worker's
- * waiting runs. Of a task that has waiting runs in that worker at that priority, only runs of higher priorities are taken, because its
- * other runs would not start sooner in the same worker.
+ * Priorities stay strict: a turn takes only priorities at which a run is due, and none below the highest priority among the runs that
+ * already wait in the requesting worker. If a task has runs waiting in that worker at that priority, the turn takes only runs of higher
+ * priorities from this task, because its other runs would not start sooner in the same worker.
  *
- * Runs addressed to the worker (groups below 0) are few, so they are taken together in one turn.
+ * Runs addressed to the worker (groups below 0) are few, so a turn takes them together.
  */
 const turnSql = (s: string, takeSql: string) => `
     with recursive alive as materialized (select 1 from ${s}.session where id = $1 and ${takesRuns}),

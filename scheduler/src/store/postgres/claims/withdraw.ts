@@ -5,7 +5,7 @@ import { runOutcome, runState, slotOutcome } from "../states.ts";
 
 const slot = sourceNumber("slot");
 const untriedSlot = `r.source = ${slot} and r.attempt = 0`;
-/** The states in which no worker has the run. */
+/** The states of a run that no worker has claimed. */
 const waiting = [runState.held, runState.paused, runState.ready, runState.undecided].join(", ");
 
 export type Withdrawal = "edited" | "paused" | "removed";
@@ -17,10 +17,10 @@ export interface Withdrawn {
 }
 
 /**
- * Takes back, in the caller's transaction, runs that are planned and not claimed. A slot whose time has not come leaves no trace, so it can
- * be planned again. A slot that came due and was not claimed ends as skipped if its task is stopped, and stays if the task is only edited.
- * Runs that people enqueued or requested by a backfill wait until a pause is over, and end if their task is removed.
- * @returns how many runs wait for the end of a pause, and how many ended as skipped or cancelled
+ * Withdraws planned runs that no worker has claimed, in the caller's transaction. A slot whose time has not come is deleted, so that it can
+ * be planned again. A slot that is due and unclaimed ends as skipped if its task is paused or removed, and stays if the task is only
+ * edited. Runs that a user enqueued, or that a backfill created, wait until a pause is over, and end if their task is removed.
+ * @returns the number of runs that wait for the end of a pause, and of runs that ended as skipped or cancelled
  */
 export async function withdraw(
   client: SqlClient,
@@ -37,7 +37,7 @@ export async function withdraw(
      delete from ${s}.slot l using gone where l.task_id = $1 and l.slot_ms = gone.slot_ms`,
     [taskId, now],
   );
-  // Slots that a calendar or a blackout skipped have no run; they are removed because another slot may now take their place.
+  // Slots that a calendar or a blackout skipped have no run. They are deleted, because other slots may now replace them.
   await client.query(
     `with gone as (
        delete from ${s}.slot where task_id = $1 and slot_ms > $2 and outcome = ${slotOutcome.skipped} and run_id is null returning slot_ms),
@@ -49,7 +49,7 @@ export async function withdraw(
   if (how === "removed")
     await client.query(`update ${s}.run set again = null where task_id = $1 and again is not null`, [taskId]);
   const planned = `(${untriedSlot} and not ${ofBackfill(s)})`;
-  // The server counts them, because a task may have millions of such runs.
+  // The database counts the rows, because a task may have millions of such runs.
   const { rows: kept } =
     how === "paused"
       ? await client.query(
@@ -75,9 +75,9 @@ export async function withdraw(
   return { held: Number(kept[0]?.held ?? 0), skipped: Number(skipped), cancelled: Number(cancelled) };
 }
 
-/** In the ledger, the reason for a slot that a backfill ran begins with this text, followed by the backfill's number. */
+/** The reason of a slot that a backfill ran, in the slot table, is this text followed by the backfill's number. */
 export const backfillReason = "backfill ";
 
-/** SQL condition: a backfill made the run `r` of a slot. */
+/** SQL condition: a backfill created the run `r` of a slot. */
 const ofBackfill = (s: string) => `exists (
   select from ${s}.slot l where l.task_id = r.task_id and l.slot_ms = r.slot_ms and l.run_id = r.id and starts_with(l.reason, '${backfillReason}'))`;

@@ -4,7 +4,7 @@ import { silentLog } from "../../../base/log.ts";
 import type { Database } from "../database.ts";
 import { Announcer } from "./announcer.ts";
 
-/** An announcer whose statements end when the test lets them. */
+/** Creates an announcer whose statements end when the test calls `answer`. */
 function announcing() {
   const clock = new VirtualClock(0);
   const asked: { due: unknown; answer: () => void }[] = [];

@@ -2,27 +2,27 @@ import { messageOf } from "../../../base/errors.ts";
 import type { Database } from "../database.ts";
 import { notifySql } from "./signals.ts";
 
-/** The earliest due times of runs that were made ready, epoch ms; Infinity: none. */
+/** The earliest due times among runs that were made ready, epoch ms; Infinity if there is no such run. */
 export interface MadeReady {
-  /** The earliest run for workers to claim. */
+  /** The earliest due time of a run that workers can claim. */
   ready: number;
-  /** The earliest run for the router to address. */
+  /** The earliest due time of a run that the router must address first. */
   direct: number;
 }
 
 /**
- * The shortest time between two signals of one process, because receivers of the first one are still at work. The process counts as quiet
- * if it has enqueued nothing for this long.
+ * The shortest time between two signals of one process, in ms: receivers of the first signal are still busy until then. A process that has
+ * enqueued nothing for this long counts as quiet.
  */
 const apartMs = 3;
-/** Runs due later than this are not announced: each node's pulse, at most every 5 s, returns the next due time. */
+/** Runs due later than this from now, in ms, are not announced: each node polls the next due time at least every 5 s. */
 const soonMs = 60_000;
-/** An open transaction is checked again after as much time as it has been open, within these bounds. */
+/** An open transaction is checked again after as long as it has been open, but within these bounds, in ms. */
 const [soonestLookMs, latestLookMs] = [1, 250];
-/** Runs of a transaction that stays open for longer than this are left to the pulses. */
+/** Runs of a transaction that stays open longer than this, in ms, are not announced; the workers' polls find them. */
 const openMostMs = 60_000;
 
-/** The runs enqueued in a caller's transaction that was open at the last check. */
+/** The runs enqueued in a caller's transaction that was still open at the last check. */
 interface Open {
   due: MadeReady;
   sinceMono: number;
@@ -30,13 +30,13 @@ interface Open {
 
 /**
  * Signals this process's enqueues to the other processes. PostgreSQL lets only one transaction at a time commit a NOTIFY, and blocks the
- * others until its log is on disk: with 32 clients that enqueue one by one, signals within their transactions reduced the rate by two
+ * others until its log is on disk: with 32 clients that enqueue one by one, a signal in each of their transactions reduced the rate by two
  * thirds. So signals are sent after the commit, in transactions that write nothing, and one signal per 3 ms covers everything that was
- * enqueued meanwhile. For a caller's transaction, whose commit is detected by polling for its number, the signal is sent after that commit.
+ * enqueued meanwhile. For a caller's transaction, the announcer polls the transaction's status by its number, and signals after the commit.
  * A quiet process enqueues and signals in the same statement, which saves one round trip until another process claims the run. States:
  * *quiet*; *idle*; *apart*: runs wait until the last signal is old enough; *sending*.
  *
- * If a process dies between a commit and its signal, the pulses of the workers find its runs, as after a lost signal.
+ * If a process dies between a commit and its signal, the workers' polls find its runs, as after a lost signal.
  */
 export class Announcer {
   readonly #database: Database;
@@ -55,7 +55,10 @@ export class Announcer {
     this.#tellSql = `select ${notifySql(database.schema, "kind || ' ' || due")} from unnest($1::text[], $2::bigint[]) as i (kind, due)`;
   }
 
-  /** Called when an enqueue begins. @returns true if its statement must send the signal itself, instead of a later call of `committed` */
+  /**
+   * Called when an enqueue begins.
+   * @returns true if the enqueue's statement must send the signal itself; false if `committed` sends it later
+   */
   carriesOwn(dueMs: number, nowMs: number): boolean {
     const mono = this.#database.clock.monotonic();
     const isQuiet = Math.min(mono - this.#enqueuedMono, mono - this.#sentMono) >= apartMs && !this.#sending;
@@ -65,14 +68,14 @@ export class Announcer {
     return true;
   }
 
-  /** Signals these runs, which are committed. @param nowMs by the store's clock */
+  /** Signals runs whose transaction is committed. @param nowMs the time of the store's clock */
   committed(due: MadeReady, nowMs: number): void {
     if (!isSoon(due, nowMs)) return;
     join(this.#due, due);
     this.#send();
   }
 
-  /** Signals these runs once the transaction with this number is committed. */
+  /** Signals runs once the transaction with the number `xid` is committed. */
   inTransaction(xid: string, due: MadeReady, nowMs: number): void {
     if (!isSoon(due, nowMs)) return;
     const open = this.#open.get(xid);
@@ -83,18 +86,18 @@ export class Announcer {
     }
   }
 
-  /** Sends the waiting signals. Transactions that are still open are left to the pulses. */
+  /** Sends the waiting signals. Runs of transactions that are still open are not announced; the workers' polls find them. */
   async close(): Promise<void> {
     await this.announced();
     this.#cancelLook?.();
     this.#open.clear();
   }
 
-  /** Resolves when all runs that are committed by now have been signalled. */
+  /** Resolves when all runs that were committed before the call have been signalled. */
   async announced(): Promise<void> {
     await this.#looking;
     if (this.#open.size > 0) await this.#look();
-    // A signal that took longer than `apartMs` is followed by the next at once.
+    // When a signal took longer than `apartMs`, the next one is sent at once.
     while (this.#sending) await this.#sending;
     this.#cancelSend?.();
     this.#cancelSend = undefined;
@@ -142,7 +145,7 @@ export class Announcer {
     });
   }
 
-  /** Checks which of the open transactions have ended. */
+  /** Checks which of the open transactions have ended, and signals the runs of those that committed. */
   async #look(): Promise<void> {
     const { clock, log } = this.#database;
     try {
@@ -160,7 +163,7 @@ export class Announcer {
         this.#send();
       }
     } catch (error) {
-      // Another server may have replaced this one, and may not have reached these transaction numbers yet.
+      // Another database server may have replaced the previous one, and may not have reached these transaction numbers yet.
       this.#open.clear();
       log.debug({ error: messageOf(error) }, "what was enqueued in transactions is left to the workers' pulses");
     }

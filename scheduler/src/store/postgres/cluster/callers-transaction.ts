@@ -5,12 +5,13 @@ import type { Database } from "../database.ts";
 const noTransaction = "25P01";
 const noTable = /^(?:42P01|3F000)$/;
 
-/** @throws OPTION_INVALID */
+/** @throws OPTION_INVALID if the client is not in a transaction on this store's database */
 export type CheckTransaction = (client: SqlClient) => Promise<void>;
 
 /**
- * Checks that a caller's client is in a transaction on this store's database. Outside a transaction each statement would be committed by
- * itself, before the caller's own writes. The check is LOCK TABLE in its weakest mode, which PostgreSQL refuses outside a transaction.
+ * Returns a function that checks that a caller's client is in a transaction on this store's database. Outside a transaction, each statement
+ * would be committed by itself, before the caller's own writes. The check is LOCK TABLE in its weakest mode, which PostgreSQL refuses
+ * outside a transaction.
  * @param clusterId the id in the `cluster` row of this store
  */
 export function transactionCheck(database: Database, clusterId: string): CheckTransaction {
@@ -31,7 +32,8 @@ export function transactionCheck(database: Database, clusterId: string): CheckTr
         "its query() does not answer as pg's does, with rows",
         "Give the pg client under it, on which the transaction was begun.",
       );
-    // The store is queried only if the ids differ, as after a restore, because callers' transactions may hold every connection of a pooler.
+    // The store is queried only if the ids differ, as after a restore. The query needs a second connection, and callers' transactions may
+    // hold every connection of a pooler.
     if (id !== clusterId && id !== (await database.query<{ id: string }>("cluster-id", sql))[0]?.id) throw elsewhere();
     known.add(client);
   };

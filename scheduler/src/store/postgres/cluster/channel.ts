@@ -1,4 +1,4 @@
-/** The name of the notification channel; each schema has its own. `schema` is quoted already. */
+/** Returns the name of the notification channel. Each schema has its own channel. @param schema the quoted name of the schema */
 export function channelOf(schema: string): string {
   return `carillon:${schema.slice(1, -1)}`.replaceAll("'", "''");
 }

@@ -5,7 +5,7 @@ import { audited } from "../access/audit.ts";
 import type { Database } from "../database.ts";
 import { notifySql } from "./signals.ts";
 
-/** The store's clock, epoch milliseconds with fractions. */
+/** SQL: the time of the store's clock, epoch milliseconds with fractions. */
 export const rawMsSql = "extract(epoch from clock_timestamp()) * 1000";
 
 export async function readClock(database: Database): Promise<StoreReading> {
@@ -18,7 +18,7 @@ export async function readClock(database: Database): Promise<StoreReading> {
   return row;
 }
 
-/** Reads only the store's clock, which works even before the schema exists. */
+/** Reads only the store's clock, so it works even before the schema exists. */
 export async function readRawClock(database: Database): Promise<number> {
   const [row] = await database.ask<{ ms: number }>("raw-clock", `select (${rawMsSql})::float8 as ms`);
   return row?.ms ?? Number.NaN;
@@ -81,8 +81,8 @@ export function adoptClock(database: Database, { nowMs, author, reason }: Change
 }
 
 /**
- * Checks whether cluster time went back: sessions and the row of the cluster show how far it had come. @returns undefined: cluster time is
- * not behind
+ * Checks whether cluster time went back: the sessions and the row of the cluster record the highest time reached.
+ * @returns undefined if cluster time did not go back
  */
 export async function timeBack(database: Database, nowMs: number): Promise<TimeBack | undefined> {
   const s = database.schema;
@@ -99,7 +99,7 @@ export async function timeBack(database: Database, nowMs: number): Promise<TimeB
   return row;
 }
 
-/** The same, and records the result for the alarm, whose looks are too frequent to read all sessions. */
+/** Does the same as `timeBack` and records the result for the alarm, because alarms are evaluated too often to read all sessions. */
 export async function noteTimeBack(database: Database, nowMs: number): Promise<TimeBack | undefined> {
   const back = await timeBack(database, nowMs);
   if (back)

@@ -8,7 +8,10 @@ import { drainSession } from "../runs/routes.ts";
 import { runState } from "../states.ts";
 import { notifySql } from "./signals.ts";
 
-/** SQL: two columns with the fields of `Holds`. @param session an SQL expression for the session's number; null if there is none */
+/**
+ * SQL: two columns with the fields of `Holds`.
+ * @param session an SQL expression for the session's number, null if the node has no session
+ */
 const holdsSql = (s: string, session: string) => `
   case when ${session} is not null then (
     select count(*)::int from ${s}.run r where r.session_id = ${session} and r.state = ${runState.claimed}) end as held,
@@ -24,7 +27,7 @@ interface Row {
 export function drainStore(database: Database): DrainStore {
   const s = database.schema;
 
-  /** Runs a drain or resume of one node; its lock serialises concurrent changes. */
+  /** Runs the drain or resume of one node in a transaction. A lock on the node's name serialises concurrent changes. */
   const changing = <Answer>(node: string, work: (client: SqlClient, row: Row) => Promise<Answer>) =>
     database.persist(() =>
       database.transaction(async (client) => {
@@ -41,7 +44,7 @@ export function drainStore(database: Database): DrainStore {
       }),
     );
 
-  /** On this signal processes send a heartbeat, whose answer tells them whether they may take runs. */
+  /** Signals all processes to send a heartbeat. The heartbeat's answer contains whether the process may claim runs. */
   const tell = (client: SqlClient) => client.query(`select ${notifySql(s, "'leadership'")}`);
 
   const audit = (client: SqlClient, node: string, act: "drain" | "resume", { nowMs, author, reason }: Change) => {

@@ -10,7 +10,7 @@ interface Campaign {
   deposing: boolean | undefined;
 }
 
-// Takes leadership only if it is vacant or its session has ended: a silent leader must first lose its session.
+// Takes leadership only if it is vacant or the leader's session has ended: the session of a leader that is silent must end first.
 const campaignSql = (s: string) => `
   with won as (
     update ${s}.leadership l set term = l.term + 1, session_id = $1
@@ -59,7 +59,7 @@ export async function terms(database: Database, limit: number): Promise<Term[]> 
   const s = database.schema;
   return database.query<Term>(
     "session-terms",
-    // A dead leader's term has no end until another process takes the next term; the dead leader led no longer than its session lasted.
+    // The term of a leader that crashed has no recorded end until another process begins the next term. Its session's end is used instead.
     `select t.term, t.node, t.session_id as "sessionId", t.elected_ms as "electedMs",
             coalesce(t.ended_ms, o.ended_ms) as "endedMs", coalesce(t.ended_why, o.ended_why) as "endedWhy"
      from ${s}.term t left join ${s}.session o on o.id = t.session_id order by t.term desc limit $1`,

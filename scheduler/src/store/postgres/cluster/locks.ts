@@ -6,14 +6,13 @@ import { notifySql } from "./signals.ts";
 export function lockStore(database: Database): LockStore {
   const s = database.schema;
   const session = (token: string) => `split_part(${token}, '.', 1)::bigint`;
-  /** JSON of the sessions whose ids `ids` selects; a session that no longer exists has no beat. */
+  /** SQL: a JSON array of the sessions whose ids the query `ids` selects. For a session that no longer exists, `beat` is null. */
   const sessionsOf = (ids: string, nowMs: string) => `(
     select coalesce(json_agg(json_build_object(
       'session', i.id, 'beat', o.beat, 'timeoutMs', coalesce(o.timeout_ms, 0), 'silentMs', coalesce(${nowMs} - o.seen_ms, 0))), '[]')
     from (${ids}) i left join ${s}.lock_session o on o.id = i.id)`;
 
-  // The fence is drawn in the expression that appends the token, which is evaluated under the row's lock, so fences follow the order of the
-  // line.
+  // `fence` is evaluated in the expression that appends the token to the queue, under the row's lock, so fences rise in the queue's order.
   const fence = `($5::bigint << 32) + nextval('${s}.lock_fence')`;
   const enterSql = `
     with let_in as (
@@ -98,7 +97,7 @@ export function lockStore(database: Database): LockStore {
       const values = [name, token, permits, wait, era, nowRounded(nowMs)];
       for (;;) {
         const [row] = await database.ask<Standing>("lock-enter", enterSql, values);
-        // The row was deleted between the two reads of one statement, so no session holds the lock.
+        // The row was deleted between the two reads of one statement, so no session holds the lock. The loop tries again.
         if (row) return row;
       }
     },

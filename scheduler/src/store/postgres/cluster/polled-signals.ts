@@ -2,25 +2,25 @@ import type pg from "pg";
 import { pause } from "../../../base/clock.ts";
 import type { Database } from "../database.ts";
 
-/** The poll interval: a signal is received at most this long after its commit, plus the time of one statement. */
+/** The poll interval in ms: a signal is received at most this long after its commit, plus the duration of one statement. */
 export const pollMs = 150;
-/** After a silence this long signals may have been deleted unread; they are kept for twice as long. */
+/** If a process has not polled for this long, in ms, it may have missed deleted signals. Signals are kept for twice as long. */
 const silenceMs = 15_000;
 const kept = "30 s";
 /**
- * Writers keep signals in the table for this many seconds after a process that polls has requested it. The request is renewed when less
- * than half of its time is left, or when more than all of it is left, as after the store's clock was set back.
+ * A process that polls requests signals; writers then write them to the table for `wantedS` seconds. The request is renewed when less than
+ * `renewS` seconds of it are left, or when more than `wantedS` are left, as after the store's clock was set back.
  */
 const wantedS = 30;
 const renewS = 15;
-/** With more signals than this it is cheaper to check everything. */
+/** If a poll finds more signals than this, the process resynchronises everything instead, because that is cheaper. */
 const signalsMost = 1_000;
 
-/** The state after a reader's request for signals. */
+/** The store's state just after a reader requested signals. */
 interface Asked {
-  /** A snapshot of the transactions that were committed at that time. */
+  /** A snapshot, which shows the transactions that were committed at that time. */
   seen: string;
-  /** How many transactions were open at that time: they may have sent signals that were not kept. */
+  /** The number of transactions that were open at that time. Their signals may not have been written to the table. */
   unsure: number;
 }
 
@@ -28,13 +28,13 @@ interface Poll {
   seen: string;
   leftS: number;
   texts: string[];
-  /** How many of those transactions are still open. */
+  /** The number of transactions counted in `Asked.unsure` that are still open. */
   unsure: number;
 }
 
 interface Polling {
   database: Database;
-  /** A client of its own, which goes through the pooler and so occupies a connection to the server only during a query. */
+  /** A dedicated client. It connects through the pooler, so it occupies a connection to the server only during a query. */
   client: pg.Client;
   hear: (payload: string) => void;
   resync: () => void;
@@ -42,8 +42,8 @@ interface Polling {
 }
 
 /**
- * Reads signals from their table where LISTEN does not work. A snapshot separates signals committed since the last poll from those already
- * read, in whatever order they commit. Ends when `signal` aborts; rejects when the connection breaks.
+ * Polls the signals in their table, where LISTEN does not work. A snapshot separates signals committed since the last poll from those
+ * already read, whatever the order of the commits. Resolves when `signal` aborts; rejects when the connection breaks.
  */
 export async function pollSignals({ database, client, hear, resync, signal }: Polling): Promise<void> {
   const { schema: s, clock } = database;
@@ -64,7 +64,7 @@ export async function pollSignals({ database, client, hear, resync, signal }: Po
     const silentMs = clock.monotonic() - lastMono;
     lastMono = clock.monotonic();
     if (poll.leftS <= 0) {
-      // No process has polled for a while, or the server lost the table in a crash or was replaced, so signals may have been lost.
+      // Signals may have been lost: no process has polled for a while, or the server was replaced or lost the unlogged table in a crash.
       asked = await ask();
       ({ seen, unsure } = asked);
       continue;
@@ -90,8 +90,8 @@ const pollSql = (s: string) => `
          (select count(*) from pg_snapshot_xip(pg_current_snapshot()) xid where xid < pg_snapshot_xmax($2::pg_snapshot))::int as unsure`;
 
 /**
- * If several processes poll, usually one of them renews the request for all. The row shows readers that the request is in force; the
- * sequence shows it to writers.
+ * SQL: deletes old signals and renews the request for signals. If several processes poll, usually one of them renews the request for all.
+ * Readers read the time until which the request is valid from the row of `signal_poll`; writers read it from the sequence.
  */
 const wantSql = (s: string) => `
   with old as (

@@ -1,27 +1,27 @@
-/** Reads the facts that `carillon doctor --production` needs beside those of inspect.ts. */
+/** Reads the facts that `carillon doctor --production` needs in addition to those of inspect.ts. */
 import { withDatabase } from "../with-database.ts";
 
 export interface ProductionFacts {
-  /** Server settings that are off and without which a crash can lose acknowledged work, such as "fsync". */
+  /** Names of server settings that are off although a crash can then lose acknowledged writes, for example "fsync". */
   unsafe: string[];
-  /** Standbys that are connected, as far as this role may see them. */
+  /** The number of connected standbys that this role may see. */
   standbys: number;
   /** True if the server archives its write-ahead log. */
   archives: boolean;
-  /** The most connections that roles without privileges may have, and the number of open ones. */
+  /** The most connections that roles which are not superusers may have in total, and the number of open ones. */
   connections: { most: number; open: number };
   role: string;
   isSuperuser: boolean;
-  /** True if alarms have been looked for, which means that some process had channels. */
+  /** True if alarms have been evaluated, so some process has had channels for them. */
   watched: boolean;
   users: number;
-  /** Number of users who are admins of everything and can sign in. */
+  /** The number of users with the role admin who are not disabled. */
   admins: number;
-  /** Users whose password is still the initial one that they were given. */
+  /** Names of users who have not changed the initial password that they were given. */
   temporary: string[];
 }
 
-/** Requires that the schema has this code's version. @throws STORE_UNREACHABLE, STORE_REFUSED */
+/** Reads the facts. The schema must have the version of this code. @throws STORE_UNREACHABLE, STORE_REFUSED */
 export const inspectProduction = (url: string, schema: string): Promise<ProductionFacts> =>
   withDatabase({ url, schema }, async (database) => {
     const s = database.schema;

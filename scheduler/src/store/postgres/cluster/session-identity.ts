@@ -1,6 +1,6 @@
 import type { SessionIdentity } from "../../../cluster/session-store.ts";
 
-/** The columns of a session's row that describe its process, in the order of `identityValues`. */
+/** The columns of a session's row that describe its process, in the order of the values that `identityValues` returns. */
 export const identityColumns = "node, role, host, pid, version, timeout_ms, groups, labels, capacity, settings";
 
 export const identityValues = (identity: SessionIdentity): unknown[] => [

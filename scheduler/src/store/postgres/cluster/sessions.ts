@@ -21,7 +21,7 @@ import { WaitingLook, type WaitingRow, waitingSql } from "./waiting.ts";
 
 const beatingFields = "id, node, role, beat, witnessed, timeout_ms";
 
-// Fields that do not change are read only on request, because otherwise every heartbeat of every process would carry them.
+// Fields that do not change are read only on request. Otherwise the answers to all heartbeats of all processes would contain them.
 export const memberFields = `${beatingFields}, host, pid, version, started_ms, seen_ms, groups, labels, capacity, settings, tasks, still_ms, draining`;
 
 export interface MemberRow {
@@ -49,7 +49,7 @@ type BeatingRow = Pick<MemberRow, "id" | "node" | "role" | "beat" | "witnessed" 
 
 interface PulseRow extends StandingRow {
   my_beat: number | null;
-  /** True if, by the store's record, this session has ended; null: the store has no such session. */
+  /** True if the store records that this session has ended; null if the store has no such session. */
   my_end: boolean | null;
   store_ms: number;
   clock: ClusterClock;
@@ -66,12 +66,13 @@ interface PulseRow extends StandingRow {
   members: BeatingRow[];
 }
 
-/** A claim that a session makes while it ends is committed within this time. */
+/** A claim that a session makes while the session is being ended is committed within this time, in ms. */
 const sweptAfterMs = 600_000;
 
 /**
- * Changes are committed in another order than their timestamps, so the latest timestamp alone would miss some. Watching a window of time
- * instead would make each heartbeat as expensive as all recent changes, which may be every task.
+ * How many of the latest changes a heartbeat reads. Changes are not committed in the order of their timestamps, so reading only the latest
+ * timestamp would miss some. Reading a window of time instead would make each heartbeat as expensive as all recent changes, and all tasks
+ * may have changed.
  */
 const changesWatched = 100;
 
@@ -101,15 +102,15 @@ export const asMember = (row: MemberRow): Member => ({
 });
 
 /**
- * Statement names. PostgreSQL initialises all parts of a statement before it runs the first, so rarely needed parts in one statement would
- * double the cost of every heartbeat.
+ * Statement names of the kinds of heartbeat. PostgreSQL initialises all parts of a statement before it executes the first, so rarely needed
+ * parts in the same statement would double the cost of every heartbeat.
  */
 const beatNames = { bare: "session-beat-bare", waiting: "session-beat", unserved: "session-beat-unserved" } as const;
 type BeatKind = keyof typeof beatNames;
 
 /**
- * The heartbeat: an idle node needs only one round trip per interval, which proves life, samples the clock and returns everything else. A
- * *bare* heartbeat reads no run: see `WaitingLook`.
+ * SQL of the heartbeat: an idle node sends only this one statement per interval. It keeps the session alive, reads the store's clock and
+ * returns everything else that the node must know. A *bare* heartbeat reads no runs: see `WaitingLook`.
  */
 export const beatSql = (s: string, kind: BeatKind) => `
   with me as (
@@ -185,7 +186,7 @@ async function open(
     `select ${memberFields} from ${s}.session where node = $1 and ended_ms is null`,
     [identity.node],
   );
-  // The holder's session ended between the two statements, so the name is free now.
+  // The session of the node with this name ended between the two statements, so the name is free now.
   return holder ? { taken: asMember(holder) } : open(database, identity, nowMs);
 }
 
@@ -256,8 +257,9 @@ async function beatOnce<Row>(
 }
 
 /**
- * Makes heartbeats possible while the store is being recovered, once this process has reported its memory: its session is then back in the
- * store, however long other processes take. @returns true if the process had to report first, so that the heartbeat must be repeated
+ * Reports this process's memory to a store that is being recovered. Afterwards the store has this process's session again and accepts its
+ * heartbeats, even if other processes have not reported yet.
+ * @returns true if this call reported, so that the heartbeat must be repeated
  */
 async function wasTold(database: Database, sessionId: number, row: PulseRow): Promise<boolean> {
   const { recovery, memory } = database;
@@ -266,8 +268,8 @@ async function wasTold(database: Database, sessionId: number, row: PulseRow): Pr
   if (!row.whole) {
     if (row.alive) return false;
   } else {
-    // If the store's log does not show that data was lost, this process's memory must: its session had a higher beat than the store shows,
-    // or the store lacks the session.
+    // The store's own log may not show that data was lost. This process's memory shows it if its session had a higher beat than the store
+    // has, or if the store lacks the session.
     const lost = known && !known.ended && (row.my_end === null || (row.my_beat ?? 0) <= known.beat);
     if (!lost) return false;
     await recovery.wentBack("a session was further than the store has it");
@@ -276,7 +278,7 @@ async function wasTold(database: Database, sessionId: number, row: PulseRow): Pr
   return true;
 }
 
-/** @returns whether this call ended the session */
+/** Ends a session. @returns true if this call ended it; false if it had ended already */
 export async function end(
   database: Database,
   sessionId: number,

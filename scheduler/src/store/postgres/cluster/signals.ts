@@ -10,28 +10,31 @@ import { pollMs, pollSignals } from "./polled-signals.ts";
 const reconnectPauseMs = 500;
 
 /**
- * SQL that sends a signal as a part of a larger statement; `text` is an SQL expression. The result is cast to text, which every library can
- * read: Prisma rejects a column of type void.
+ * SQL that sends a signal as a part of a larger statement. The result is cast to text, because not every library can read the type void:
+ * Prisma rejects such a column.
+ * @param text an SQL expression for the signal
  */
 export function notifySql(schema: string, text: string): string {
   return `${schema}.tell(${text})::text`;
 }
 
-/** A run's addressee is valid for one claim only: a run that is given back is addressed again. */
+/**
+ * SQL: the group number of a run without its addressee, which is valid for one claim only. 0 means that the run is to be addressed again.
+ */
 export const unaddressed = "case when r.group_id < 0 then 0 else r.group_id end";
 
 /**
- * Signals runs that became ready: runs to claim to the workers, runs to address to the router. @param rows a source with due_ms and
- * group_id
+ * SQL: signals runs that became ready: `ready` to the workers if they can claim the runs, `direct` to the router if it must address them.
+ * @param rows a FROM item with the columns due_ms and group_id
  */
 export const notifyReadySql = (schema: string, rows: string) => `
   select count(${notifySql(schema, "case when direct then 'direct ' else 'ready ' end || due")}) as signals
   from (select group_id = 0 as direct, min(due_ms) as due from ${rows} group by 1) kinds`;
 
 /**
- * Runs LISTEN on a connection of its own, one for all listeners; or polls on it, if there is a pooler in transaction mode. Each new
- * connection begins with a `resync`, because signals were missed during the gap before it; so does each new listener on a connection that
- * already receives signals.
+ * Runs LISTEN on a dedicated connection for all listeners; behind a pooler in transaction mode it polls on that connection instead.
+ * Listeners receive a `resync` first, after each new connection, because signals were missed before it. A listener that is added to a
+ * connection that already receives signals also receives a `resync` first.
  */
 export function signalStore(database: Database): SignalStore {
   const channel = quoteIdentifier(channelOf(database.schema).replaceAll("''", "'"));
@@ -41,7 +44,7 @@ export function signalStore(database: Database): SignalStore {
   return {
     async listen(listener, signal) {
       if (signal.aborted) return;
-      // A new function each time, so that a listener that is added twice is called twice.
+      // The listener is wrapped in a new function each time, so that a listener that is added twice is called twice.
       const told = (heard: Signal) => listener(heard);
       listeners.add(told);
       connection ??= begin();
@@ -74,7 +77,7 @@ export function signalStore(database: Database): SignalStore {
       try {
         await listenOnce(tell, signal);
       } catch (error) {
-        // An outage is logged by the pool's own queries; without signals, processes only react more slowly until signals are back.
+        // The pool's own queries log the outage. Without signals, processes only react more slowly until the connection is back.
         database.log.debug({ error: messageOf(error) }, "signals are not heard; connecting again");
       }
       deaf();
@@ -150,7 +153,7 @@ function parse(payload: string): Signal | null {
   if (kind === "prompt") return { kind, sessionId: Number(first) };
   if (kind === "revoked") return { kind, keyId: Number(first) };
   if (kind === "lock") return { kind, token: given[0] ?? "" };
-  // Kinds of signals that only newer versions send are ignored.
+  // Ignores kinds of signals that only newer versions send.
   return kind === "recall" || kind === "tasks" || kind === "plans" || kind === "leadership" || kind === "operations"
     ? { kind }
     : null;

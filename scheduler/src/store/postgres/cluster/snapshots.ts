@@ -2,9 +2,9 @@ import type { HeldSnapshot } from "../../figures.ts";
 import type { Database } from "../database.ts";
 
 /**
- * Selects the oldest holder of each kind that keeps dead rows of this database from being removed. A role that may not read the statistics
- * of other roles does not see when their transactions began, and replication slots have no such time: their age is known only in
- * transactions.
+ * SQL: selects the oldest holder of each kind that prevents vacuum from removing dead rows of this database. A role that may not read the
+ * statistics of other roles cannot see when their transactions began, and replication slots have no such time: the age of these holders is
+ * known only as a number of transactions.
  */
 const heldSnapshotsSql = `
   select distinct on (kind) kind, holder, ms, transactions from (

@@ -15,16 +15,16 @@ import { notifySql } from "./signals.ts";
 export interface StandInStoreOptions {
   url: string;
   schema: string;
-  /** How long a proof of life is valid, counted from when its request began, ms. */
+  /** How long a heartbeat proves that the process is alive, in ms, counted from the time at which the heartbeat was sent. */
   windowMs: number;
 }
 
 type Claim = Pick<ClaimedRun, "runId" | "fence" | "taskId" | "attempt">;
 
-/** If the session has more claimed runs than this, their names are not logged, because they would not show which run blocked the loop. */
+/** The most claimed runs that the log names. With more runs, names would not show which run blocked the event loop. */
 const mostNamed = 5;
 
-/** Opens the store for the stand-in. No connection is made before the first request. */
+/** Opens the store for the stand-in thread. The first request makes the connection. */
 export function openStandInStore({ windowMs, ...options }: StandInStoreOptions): StandInPlace<Claim> {
   const surroundings = { clock: machineClock, random: systemRandom, log: silentLog };
   const database = new Database({ ...options, ...surroundings, connectionsMax: 1 });
@@ -44,7 +44,7 @@ export function openStandInStore({ windowMs, ...options }: StandInStoreOptions):
       [storeMs, heardMono] = [Number(row.storeMs), database.clock.monotonic()];
       return { alive: row.alive, alone: row.alone, server: serverOf(row), sureUntilMs: beganMs + windowMs };
     },
-    // Reads the claims without payloads, which may be large. Recalled runs are left for the process to answer.
+    // Reads the claims without payloads, which may be large. Recalled runs are left out, because the process itself must answer the recall.
     claims: (sessionId) =>
       database.query<Claim>(
         "stand-in-claims",
@@ -72,7 +72,7 @@ export function openStandInStore({ windowMs, ...options }: StandInStoreOptions):
   };
 }
 
-/** @returns the session's claimed runs as text, the earliest due first */
+/** Returns the names of up to `mostNamed` claimed runs of the session as text, the earliest due first. */
 async function underWay(database: Database, sessionId: number): Promise<string> {
   const s = database.schema;
   const rows = await database.query<{ id: number; name: string }>(

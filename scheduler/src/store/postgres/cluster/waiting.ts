@@ -4,7 +4,7 @@ import { earliestReadySql, unservedSql } from "../claims/ready.ts";
 import type { Database } from "../database.ts";
 import { runState } from "../states.ts";
 
-/** The part of a heartbeat's answer that describes waiting runs. */
+/** The columns of a heartbeat's answer that describe waiting runs. */
 export interface WaitingRow {
   next_held_ms: number | null;
   next_ready_ms: number | null;
@@ -16,7 +16,7 @@ export interface WaitingRow {
   ended: { id: number; ended_ms: number }[];
 }
 
-/** Used when the state is unknown: each service that may have work then checks for itself. */
+/** Returned while the state of the waiting runs is unknown. Each service that may have work to do then queries the store itself. */
 const unknown: WaitingRow = {
   next_held_ms: null,
   next_ready_ms: null,
@@ -28,8 +28,8 @@ const unknown: WaitingRow = {
 };
 
 /**
- * The select list for waiting runs, with the leadership `l` and the session `me` in FROM. $1 is the session, $2 the time. Due runs in a
- * bounded queue were already judged when they came due, so the next run to judge is one that is due later.
+ * SQL: the select list for waiting runs; FROM has the leadership `l` and the session `me`. $1 is the session, $2 the time. Runs in a
+ * bounded queue that are due have been checked against the queue's length already, so only the next run that is due later counts.
  */
 export const waitingSql = (s: string, unserved: boolean) => `
          (select min(due_ms) from ${s}.run where state = ${runState.held} and gate > 1 and (gate <> ${gates.bounded} or due_ms > $2)) as next_held_ms,
@@ -48,26 +48,26 @@ const besideSql = (s: string) => `
   select ${waitingSql(s, true)} from ${s}.leadership l where $2::bigint is not null`;
 
 /**
- * A heartbeat that includes the look at waiting runs normally takes a few milliseconds; one that takes this long is slow. A single slow
- * heartbeat may be caused by other load on the machine.
+ * A heartbeat that also reads the waiting runs normally takes a few milliseconds. One that takes `slowMs` is slow. A single slow heartbeat
+ * may be caused by other load on the machine.
  */
 const slowMs = 100;
 const slowBeats = 2;
 const longMs = 1_000;
 
 /**
- * The look at waiting runs, which a heartbeat includes in its one round trip as long as the look is quick. While a snapshot is held
- * elsewhere, or vacuum does not run, the look scans all dead entries of the runs' indexes. With millions of them that takes seconds, and a
- * process whose heartbeats take seconds loses its session. So after two heartbeats in a row of 100 ms, or one of a second, heartbeats only
- * prove life, and the look runs separately, one at a time and without a deadline; a heartbeat then returns the result of the last look.
- * When a look is quick again, heartbeats include it again.
+ * Reads the waiting runs. A heartbeat includes this read in its one round trip while the read is quick. If a transaction elsewhere holds an
+ * old snapshot, or vacuum does not run, the read scans all dead entries of the runs' indexes. With millions of entries that takes seconds,
+ * and a process whose heartbeats take seconds loses its session. So after two heartbeats in a row of 100 ms, or one of a second, heartbeats
+ * become bare, and the read is a separate statement, one at a time and without a deadline; a heartbeat then returns the result of the last
+ * read. When a separate read is quick, heartbeats include the read again.
  *
- * States: *with the beat*; *beside*, with no look under way; *looking beside*.
+ * States: *with the beat*; *beside*, with no read in progress; *looking beside*, with one in progress.
  */
 export class WaitingLook {
   readonly #database: Database;
   #beside = false;
-  /** Number of slow heartbeats in a row. */
+  /** The number of slow heartbeats in a row. */
   #slow = 0;
   #looking = false;
   #last: { sessionId: number; row: WaitingRow } | undefined;
@@ -80,7 +80,7 @@ export class WaitingLook {
     return this.#beside;
   }
 
-  /** Records how long a heartbeat with its look took. @param row the look's result; undefined: there was no answer */
+  /** Records how long a heartbeat with the read took, in ms. @param row the result of the read; undefined if there was no answer */
   took(ms: number, sessionId: number, row: WaitingRow | undefined): void {
     this.#slow = ms < slowMs ? 0 : this.#slow + 1;
     if (this.#slow < slowBeats && ms < longMs) return;
@@ -89,7 +89,7 @@ export class WaitingLook {
     this.#last = row && { sessionId, row };
   }
 
-  /** Begins a look, unless one is under way. @returns the last look's result */
+  /** Starts a separate read, unless one is in progress. @returns the result of the last read, or `unknown` */
   look(sessionId: number, nowMs: number): WaitingRow {
     if (!this.#looking) {
       this.#looking = true;

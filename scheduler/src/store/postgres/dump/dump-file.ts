@@ -1,8 +1,8 @@
 /**
- * A store in a file: lines of JSON, so that any program can read it and the major version of PostgreSQL does not matter. The first line is
- * the header, an object. Then each table's rows follow, as arrays of the columns' texts in the header's order, and after each table an
+ * The format of a dump: lines of JSON, so that any program can read it and the major version of PostgreSQL does not matter. The first line
+ * is the header, an object. The rows of each table follow, as arrays of the columns' texts in the header's order, and after each table an
  * object with the number of its rows and their checksum. The last line is an object with the sequences and the number of all rows. A file
- * without that last line is truncated.
+ * without this last line is truncated.
  */
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
@@ -13,7 +13,7 @@ export const dumpFormat = 1;
 export interface DumpedTable {
   name: string;
   columns: string[];
-  /** The partitions of history tables, by day. */
+  /** The names of the table's daily partitions, if it is a table of the history. */
   partitions: string[];
 }
 
@@ -22,7 +22,7 @@ export interface DumpHeader {
   format: number;
   /** The version of Carillon. */
   version: string;
-  /** The newest migration of the schema. */
+  /** The number of the newest migration of the schema. */
   migration: number;
   schema: string;
   /** The version of PostgreSQL. */
@@ -39,7 +39,7 @@ export interface TableEnd {
 
 export interface DumpedSequence {
   name: string;
-  /** As text: the value may be beyond 2^53. */
+  /** Text, because the value may be above 2^53. */
   value: string;
   called: boolean;
 }
@@ -48,7 +48,7 @@ export interface DumpEnd {
   end: true;
   rows: number;
   sequences: DumpedSequence[];
-  /** The digest of the header's line, the lines that end the tables, and the sequences as JSON. */
+  /** The digest of the header's line, of the lines that end the tables, and of the sequences as JSON. */
   sha256: string;
 }
 
@@ -83,7 +83,10 @@ const invalid = (number: number, message: string) =>
     hint: "Copy the file anew from where it was made, or dump the store again. Nothing was loaded.",
   });
 
-/** Reads the file to its end and checks all of it. @throws FILE_INVALID with the line, STORE_NEWER, and errors of `reader` */
+/**
+ * Reads the file to its end and checks all of it, calling `reader` for each part.
+ * @throws FILE_INVALID with the number of the line, STORE_NEWER, and errors of `reader`
+ */
 export async function readDump(path: string, reader: DumpReader): Promise<DumpHeader> {
   let header: DumpHeader | undefined;
   let end: DumpEnd | undefined;
@@ -152,7 +155,7 @@ function parsed(line: string, number: number): object {
   throw invalid(number, "it is neither a row nor an object");
 }
 
-/** Splits only at line feeds, because JSON texts may contain other line separators. */
+/** Yields the file's lines. It splits only at line feeds, because JSON texts may contain other line separators. */
 async function* linesOf(path: string): AsyncGenerator<string> {
   let begun: Buffer[] = [];
   try {
@@ -169,6 +172,6 @@ async function* linesOf(path: string): AsyncGenerator<string> {
     if ((error as NodeJS.ErrnoException).syscall === undefined) throw error;
     throw new CarillonError("FILE_INVALID", `${path} cannot be read: ${messageOf(error)}`, { cause: error });
   }
-  // A last line without a line feed is incomplete; the empty line makes the reader fail there.
+  // A last line without a line feed is incomplete. An empty line is yielded in its place, which `readDump` rejects.
   if (begun.length > 0) yield "";
 }

@@ -20,25 +20,25 @@ import {
 } from "./dump-file.ts";
 
 /**
- * Tables with the state of processes, which a dump omits: holders of locks, pending signals, browsers that are signed in. Sessions are
- * dumped, because history refers to them for node names, and the load ends them; grace locks are dumped too, because their rows count their
- * fences.
+ * Tables that a dump leaves out, because they hold the state of running processes: holders of locks, pending signals, signed-in browsers.
+ * Sessions are dumped, because history refers to them for node names, and a load ends them. Grace locks are dumped, because their rows
+ * contain the counters of their fences.
  */
 const notCarried = ["migration", "lock", "lock_session", "signal", "signal_poll", "recovery_session", "sign_in"];
 
-/** The number of rows fetched at once; each row may have a payload and a result of 256 KiB. */
+/** The number of rows fetched at once. The payload and the result of each row may have 256 KiB each. */
 const fetched = 200;
 
 export interface Dumped {
   header: DumpHeader;
   /** The number of dumped rows, by table. */
   rows: Record<string, number>;
-  /** Processes that were at work during the dump, and still are. */
+  /** The nodes whose sessions were open during the dump, so that their processes went on changing the store. */
   openSessions: string[];
 }
 
 /**
- * Writes the store's state at one moment to a file, which gets its name once it is complete. The dump blocks no process.
+ * Writes the store's state at one moment to a file, which gets its name only when it is complete. Other processes are not blocked.
  * @throws STORE_OLDER, STORE_NEWER, STORE_UNSUPPORTED, OUTPUT_FAILED
  */
 export const dumpStore = (url: string, schema: string, path: string): Promise<Dumped> =>
@@ -69,7 +69,7 @@ async function requirePresent(database: Database, schema: string): Promise<numbe
   );
 }
 
-/** The same over a given connection. `migration` is the schema's version. */
+/** Does the same over a given connection. @param migration the version of the schema */
 export async function dumpOver(
   client: pg.ClientBase,
   s: string,
@@ -115,7 +115,7 @@ async function* linesOf(
   for (const table of header.tables) {
     const sum = checksum();
     const values = table.columns.map((column) => `"${column}"::text`).join(", ");
-    // A token may have been created by another token, which must come first.
+    // A token may refer to the token that created it, which must be loaded first.
     const order = table.name === "token" ? "order by id" : "";
     await client.query(
       `declare dumped no scroll cursor for select to_json(array[${values}]::text[])::text as line from ${s}.${table.name} ${order}`,
@@ -132,7 +132,7 @@ async function* linesOf(
     yield framed(end);
   }
   const total = Object.values(counts).reduce((sum, count) => sum + count, 0);
-  // Sequences are not part of a snapshot. They are read last, so they are above all numbers in the snapshot.
+  // Snapshots do not cover sequences. They are read last, so their values are above all numbers in the snapshot.
   const sequences = await sequencesOf(client, s);
   frame.update(JSON.stringify(sequences));
   const end: DumpEnd = { end: true, rows: total, sequences, sha256: frame.digest("hex") };
@@ -152,7 +152,7 @@ async function writeWhole(path: string, lines: AsyncIterable<string>): Promise<v
   }
 }
 
-/** Carillon's tables, ordered so that each one comes after the tables that it refers to. */
+/** Returns Carillon's tables, ordered so that each table comes after the tables that it refers to. */
 async function tablesOf(client: pg.ClientBase, s: string): Promise<DumpedTable[]> {
   const { rows } = await client.query(
     `select c.relname as name,

@@ -11,7 +11,7 @@ import { attachNamed } from "../tasks/history.ts";
 import { withDatabase } from "../with-database.ts";
 import { type DumpEnd, type DumpedTable, type DumpHeader, type DumpReader, readDump } from "./dump-file.ts";
 
-/** The most rows of one statement; the size of the statement is limited as well. */
+/** The most rows of one INSERT, and the most characters of its rows. */
 const batchRows = 500;
 const batchChars = 4_000_000;
 
@@ -25,8 +25,9 @@ export interface Loaded {
 }
 
 /**
- * Creates a store from a dump in an empty schema. The file is read twice, because no statement may run before the whole file was found
- * complete. Its content is committed at once, and numbers continue above all that the source can have given out, as after a restore.
+ * Creates a store from a dump in an empty schema. The file is read twice, because no statement may be executed before the whole file has
+ * been checked. The rows are committed together, and numbers continue above all numbers that the source can have issued, as after a
+ * restore.
  * @throws FILE_INVALID, STORE_NOT_EMPTY, STORE_NEWER, STORE_…
  */
 export async function loadStore(url: string, schema: string, path: string, by: Omit<Change, "nowMs">): Promise<Loaded> {
@@ -52,15 +53,15 @@ export async function loadStore(url: string, schema: string, path: string, by: O
         const counted = await loadRows(client, database.schema, path, change.nowMs);
         return { rows: counted, next: isOlder ? undefined : await goOn(client) };
       });
-      // An older schema has no columns for some of the numbers. Until these are set, the store does not count as whole, so if this process
-      // is killed, the next process that starts recovers the store.
+      // An older schema lacks columns for some of the numbers. Until they are set, the store counts as incomplete. If this process is
+      // killed before that, the next process that starts recovers the store.
       if (isOlder) await migrate(database, change.nowMs, true);
       const next = first ?? (await database.transaction(goOn));
-      // Brings the store to this code's version, and makes the partitions of the coming days.
+      // Migrates the store to this code's version, and creates the partitions of the coming days.
       await (await openPostgres({ url, schema, failFast: true })).close();
       return { header, rows, next, migration: newestKnown };
     } catch (error) {
-      // If this fails too, the next load is refused with STORE_NOT_EMPTY, whose hint gives the remedy.
+      // If this fails too, the next load is refused with STORE_NOT_EMPTY, whose hint says what to do.
       await Promise.allSettled([takeBack(database, before)]);
       throw error;
     }
@@ -85,7 +86,7 @@ interface Before {
   functions: string[];
 }
 
-/** Drops everything that a failed load has made, in one transaction: the schema, or all objects in it that were not there before. */
+/** Drops everything that a failed load has created, in one transaction: the schema, or all objects in it that did not exist before. */
 const takeBack = (database: Database, { isNew, functions }: Before): Promise<void> =>
   database.transaction(async (client) => {
     const s = database.schema;
@@ -105,7 +106,7 @@ const takeBack = (database: Database, { isNew, functions }: Before): Promise<voi
     for (const { drop } of rows) await client.query(drop as string);
   });
 
-/** @throws STORE_NOT_EMPTY */
+/** Checks that the schema contains no tables or sequences. @throws STORE_NOT_EMPTY */
 async function requireEmpty(database: Database, schema: string): Promise<Before> {
   const [found] = await database.query<Before & { relations: number }>(
     "",
@@ -128,7 +129,7 @@ async function loadRows(client: SqlClient, s: string, path: string, nowMs: numbe
   await client.query("set local carillon.recovery = on");
   const rows: Record<string, number> = {};
   await readDump(path, new Loading(client, s, rows));
-  // The schema of an older file has no events.
+  // The schema of an older file has no table of events.
   const { rows: events } = await client.query("select where to_regclass($1) is not null", [`${s}.event`]);
   if (events.length > 0) await client.query(takeOverSql(s));
   await client.query(
@@ -159,7 +160,7 @@ class Loading implements DumpReader {
       [this.#s],
     );
     this.#types = new Map(rows.map(({ column, type }) => [column as string, type as string]));
-    // Migrations insert initial rows into some tables; the dump replaces them.
+    // Migrations insert initial rows into some tables, which the rows of the dump replace.
     await this.#client.query(`truncate ${tables.map(({ name }) => `${this.#s}."${name}"`).join(", ")} cascade`);
   }
 
@@ -198,7 +199,8 @@ class Loading implements DumpReader {
   }
 
   async end({ sequences }: DumpEnd): Promise<void> {
-    // The sequence with the time until which signals are kept concerns only the source's processes.
+    // The sequence `signals_until` concerns only the processes of the source: it is the time until which signals are written to their
+    // table.
     for (const { name, value, called } of sequences.filter((one) => one.name !== "signals_until"))
       await this.#client.query(
         "select setval(c.oid, $3::bigint, $4) from pg_class c where relnamespace = to_regnamespace($1) and relkind = 'S' and relname = $2",

@@ -6,10 +6,10 @@ import { insertRunSql, ofTask, withTaskLabels } from "./new-run.ts";
 import { sourceNumber } from "./sources.ts";
 
 /**
- * `run.again`: the enqueue that will follow this run, which has the key and has begun. It is stored in the run's own row, so every
- * statement that ends the run sees it, however it is interleaved with the enqueue: the statement makes the new run, with the key, as it
- * deletes the old one.
- * Stores that enqueue.
+ * Stores an enqueue in `run.again` of the started run that has the same key, to be made when that run ends. Because it is stored in that
+ * run's own row, every statement that ends the run sees it, whatever the order of the two transactions: the statement inserts the new run
+ * with the key as it deletes the old one.
+ * @returns false if the run no longer exists
  */
 export async function park(
   client: SqlClient,
@@ -30,7 +30,7 @@ export async function park(
     source,
   } = write;
   const rest = { priority, limitKey, overrides, expiresMs, labels, source: sourceNumber(source) };
-  // A statement that is ending the run holds its row; once it has committed, the run is gone, or it has this enqueue.
+  // A statement that is ending the run holds a lock on its row. After its commit the run no longer exists and the UPDATE changes no row.
   const { rows } = await client.query(
     `update ${s}.run set again = $2::jsonb || jsonb_build_object('payload', $3::jsonb, 'runId', coalesce($4::bigint, nextval('${s}.run_id')),
        'sinceMs', ${sinceSql}, 'dueMs', least($5::bigint, ${sinceSql} + $7::bigint))
@@ -40,18 +40,18 @@ export async function park(
   return rows.length > 0;
 }
 
-/** The time of the first enqueue that the next run stands for. */
+/** SQL: the time of the first enqueue that the next run replaces. */
 const sinceSql = "coalesce((again->>'sinceMs')::bigint, $6::bigint)";
 
 const given = (name: string, type: string) => `(g.again->>'${name}')::${type}`;
 
 /**
- * The CTEs that add these enqueues to a statement that ends runs; `gone` has the ended runs, with the columns task_id, key, again and
- * ended_ms. The statement must read `againSql`.
+ * SQL: the CTEs that insert the runs stored in `run.again`, for a statement that ends runs. `gone` has the ended runs, with the columns
+ * task_id, key, again and ended_ms. The statement must select `againSql`.
  */
 export const followAgainSql = (s: string) => `again as (
     ${insertRunSql(s, {
-      // Another run may have the drawn number if a server was restored to an earlier moment.
+      // Another run may already have the stored number if a server was restored to an earlier moment.
       id: `case when exists (select from ${s}.run x where x.id = ${given("runId", "bigint")}) then nextval('${s}.run_id') else ${given("runId", "bigint")} end`,
       due_ms: `greatest(${given("dueMs", "bigint")}, g.ended_ms)`,
       created_ms: "g.ended_ms",

@@ -9,21 +9,21 @@ import { sourceNumber } from "./sources.ts";
 
 const enqueued = sourceNumber("enqueue");
 
-/** The variant of the statement: it costs less where it has to do less. */
+/** The variant of the statement. Variants that do less cost less. */
 export interface Shape {
-  /** True if some runs have keys. An ON CONFLICT clause costs every row one more record in the write-ahead log. */
+  /** True if some runs have keys. An ON CONFLICT clause adds one record per row to the write-ahead log. */
   keyed: boolean;
-  /** True if a worker of this process takes due runs at once. */
+  /** True if a worker of this process claims due runs in the same statement. */
   here: boolean;
 }
 
 /**
- * Makes runs. If an unfinished run already has the key, no new run is made and the caller gets that run instead. All or nothing: if one
- * task is removed, no run is made, so that the caller can send the other writes again.
+ * SQL: inserts runs. If an unfinished run already has the key, no new run is inserted, and the caller gets that run instead. If one of the
+ * tasks is removed, no run at all is inserted, so that the caller can send the other writes again.
  *
- * `here`: plain due runs are made as this session's claims, so that each is written once and not signalled. A pause or an edit of a task
- * locks its plan's row; a shared lock on that row ensures either that the pause or edit finds the claim and recalls it, or that the claim
- * is not made. If another transaction holds the row at that moment, the run is made without a claim and is claimed later.
+ * `here`: plain due runs are inserted as claims of this session, so that each is written only once and not signalled. A pause or an edit of
+ * a task locks its plan's row. A shared lock on this row ensures that either the pause or edit sees the claim and recalls it, or the claim
+ * is not made. If another transaction holds the row at that moment, the run is inserted without a claim and is claimed later.
  */
 export const anyInsertSql = (s: string, { keyed, here }: Shape) => `
   with bounded as materialized (
@@ -86,7 +86,7 @@ export const anyInsertSql = (s: string, { keyed, here }: Shape) => `
          case when $15::bigint is not null and count(*) filter (where state = ${runState.ready}) > 0 then ${notifySql(s, toldOf("bool_or(group_id = 0)"))} end as told from made`
   }`;
 
-/** Additional columns of a run that is made as a claim of the session $15. */
+/** SQL: additional columns of a run that is inserted as a claim of the session $15. */
 const mine = (s: string) => ({
   session_id: "case when mine then $15::bigint end",
   fence: `case when mine then nextval('${s}.fence') end`,
@@ -94,12 +94,12 @@ const mine = (s: string) => ({
   attempt: "mine::int",
 });
 
-/** The signal that the statement itself sends. */
+/** SQL: the text of the signal that the statement itself sends. */
 const toldOf = (direct: string) => `case when ${direct} then 'direct ' else 'ready ' end || $15::bigint`;
 
 const earliest = (which: string) => `min(due_ms) filter (where state = ${runState.ready} and ${which})`;
 
-/** The result for one write. */
+/** The statement's result for one enqueue. */
 export interface Made {
   id: number | null;
   created: boolean;
@@ -110,28 +110,28 @@ export interface Made {
   version: number;
   priority: number;
   linked: boolean;
-  /** The labels of a run that the statement claims. */
+  /** The run's labels, if the statement claimed the run. */
   labels?: RunLabels | null;
   bounded: boolean;
-  /** The transaction's number, if the transaction may be the caller's. */
+  /** The transaction's number, if the statement may be in a caller's transaction. */
   xid?: string | null;
 }
 
-/** One result for all writes, if none of them has a key and the statement claims none. */
+/** The statement's result for all enqueues together, if none of them has a key and the statement claims no run. */
 export interface MadeTogether {
   made: number;
   held: number[] | null;
   paused: number[] | null;
   bounded: boolean;
-  /** `ready`: the earliest due time of the runs that workers can claim; `direct`: that of the runs to be addressed. */
+  /** `ready`: the earliest due time of the runs that workers can claim; `direct`: of the runs that must be addressed first. */
   ready: number | null;
   direct: number | null;
 }
 
 /**
- * Returns the statement's values.
- * @param last for a statement that claims: $15 session, $16 its groups, $17 due until, $18 room; for any other: $15 the due time of its
- * only run if the statement is to announce it, else null
+ * Returns the statement's parameters.
+ * @param last for a statement that claims: $15 session, $16 its groups, $17 due until, $18 the number of free slots; for other statements:
+ * $15 the due time of its only run if the statement is to send the signal, else null
  */
 export function anyValues(
   writes: EnqueueWrite[],
@@ -140,7 +140,8 @@ export function anyValues(
   last: unknown[] = [null],
 ): unknown[] {
   const taskIds = [...new Set(writes.map(({ taskId }) => taskId))];
-  // Numbers that came with a write do not count here: an operation may cover them, and these runs must be made in any case.
+  // The number in $11 decides whether an operation covers these runs. Runs whose number the caller gave are inserted in any case, so these
+  // numbers do not count.
   const own = ids?.filter((_, place) => writes[place]?.runId === undefined) ?? [];
   return [
     taskIds.length === 1 ? null : numbers(writes.map(({ taskId }) => taskId)),
@@ -153,7 +154,7 @@ export function anyValues(
     texts(writes.map(({ limitKey }) => limitKey ?? null)),
     ids && numbers(ids),
     numbers(taskIds),
-    // The first number is the lowest, because numbers rise.
+    // The first number is the lowest, because the numbers are in rising order.
     own[0] ?? null,
     texts(writes.map(({ overrides }) => (overrides == null ? null : JSON.stringify(overrides)))),
     numbers(writes.map(({ expiresMs }) => (expiresMs == null ? null : Math.round(expiresMs)))),

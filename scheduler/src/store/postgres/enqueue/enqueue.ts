@@ -21,8 +21,8 @@ import { RunIds } from "./run-ids.ts";
 
 const preparedRowsMax = 50;
 /**
- * The greatest assumed difference between two processes' estimates of the store's clock; the process that ends a run has an estimate of its
- * own.
+ * The greatest difference, in ms, that is assumed between two processes' estimates of the store's clock. The process that ended a run used
+ * its own estimate.
  */
 const clocksApartMs = 60_000;
 
@@ -30,7 +30,7 @@ const originSql = (s: string) =>
   `insert into ${s}.run_origin (run_id, context, created_ms) select id, context, $3 from unnest($1::bigint[], $2::text[]) i (id, context)
    on conflict do nothing`;
 
-/** Tasks with new runs that wait, either for a concurrency limit or because the task is paused. */
+/** Tasks with new runs that cannot be claimed yet: `held` because of a concurrency limit, `paused` because the task is paused. */
 interface Waiting {
   held: number[];
   paused: number[];
@@ -41,7 +41,7 @@ interface Enqueuing {
   database: Database;
   announcer: Announcer;
   s: string;
-  /** One text per shape, made once, because a named statement's text is compared at each call with the prepared one. */
+  /** One SQL text per shape, built once, because pg compares the text of a named statement with the prepared text at each call. */
   inserts: Record<"run-insert" | "run-insert-keyed" | "run-insert-here" | "run-insert-keyed-here", string>;
   plainInsert: string;
   oneInsert: string;
@@ -49,7 +49,7 @@ interface Enqueuing {
   enqueuedMore: ReturnType<typeof growthOfRuns>;
 }
 
-/** Writes made by one statement, with their runs' numbers. `local` may claim the due runs. */
+/** The enqueues that one statement makes, with the numbers of their runs. `local` is a worker of this process that may claim due runs. */
 interface Batch {
   ids: number[];
   writes: EnqueueWrite[];
@@ -85,7 +85,7 @@ export function enqueueStore(
   };
 }
 
-/** `ids`: the numbers of an earlier try; if empty, the drawn numbers are added to it. */
+/** Enqueues runs. @param ids the numbers of an earlier try; if empty, the numbers that are drawn are added to it */
 async function enqueue(
   enqueuing: Enqueuing,
   { writes, nowMs, local, ids }: Batch,
@@ -97,17 +97,17 @@ async function enqueue(
   const drawn = undrawn === 0 || repeated ? [] : await runIds.take(undrawn, signal);
   let next = 0;
   if (!repeated) for (const { runId } of writes) ids.push(runId ?? (drawn[next++] as number));
-  // Origins are written before the runs, so that a reader of a run finds its origin; if a number is not used in the end, its row is
-  // superfluous but harmless.
+  // Origins are written before the runs, so that a reader of a run also finds its origin. If a number is not used in the end, its origin
+  // has no run, which does no harm.
   if (writes.some(({ context }) => context !== undefined))
     await database.persist(() => database.query("run-origin", originSql(s), originsOf(writes, ids, nowMs)), signal);
   return database.persist(async (repeats) => {
-    // An earlier try may have been committed although its reply was lost; its runs stand.
+    // An earlier try may have been committed although its reply was lost. Its runs are then returned.
     const known = repeats || repeated || undrawn < writes.length;
     const present = known ? await existing(queryOf(database), s, ids, nowMs) : new Set<number>();
     if (repeats) local?.lost();
     const answers: (Enqueued | null)[] = ids.map((runId) => (present.has(runId) ? { runId, created: true } : null));
-    // A row comes back empty if its key was taken by a run that was not visible to the statement's snapshot.
+    // A row has no id if a run that the statement's snapshot did not show has the key. The loop tries such writes again.
     for (let open = places(answers); open.length > 0; open = places(answers)) {
       const batch = {
         ids: open.map((place) => ids[place] as number),
@@ -135,7 +135,7 @@ async function enqueue(
   }, signal);
 }
 
-/** Only runs made here are remembered: a write whose key another run has was acknowledged as that run. */
+/** Caches the created runs. An enqueue that was answered with an existing run of the same key is not cached. */
 function remember(database: Database, writes: EnqueueWrite[], answers: Enqueued[], nowMs: number): void {
   if (!database.memory.keeping) return;
   const made = answers.every(({ created }) => created)
@@ -178,7 +178,7 @@ async function enqueueIn(
     const made = rows[0] as unknown as Made;
     if (made.xid) announcer.inTransaction(made.xid, readyOf([made], [write]), nowMs);
     if (made.state === runState.held && places !== "later") await settleGates(client, s, [write.taskId], nowMs, false);
-    // The key has a run already. Unless that has begun, it is new or has just ended: try again.
+    // A run already has the key. If it has not started, it is new or has just ended, so the loop tries again.
     if (write.replaces && made.id !== null && !made.created) {
       if (!(await hasBegun(client, s, made.id))) continue;
       if (write.again) {
@@ -199,7 +199,7 @@ async function enqueueIn(
   }
 }
 
-/** Makes one run in a transaction of its own. The run is made only once, even if a reply is lost. */
+/** Enqueues one run in its own transaction. Repeated after a lost reply, it still makes only one run. */
 async function enqueueReplacing(
   enqueuing: Enqueuing,
   write: EnqueueWrite,
@@ -211,19 +211,19 @@ async function enqueueReplacing(
   const make = (known: boolean) =>
     database.transaction(async (client) => {
       const made = await enqueueIn(enqueuing, client, { ...write, runId }, nowMs);
-      // An earlier try may have been committed since, and its run may already have ended.
+      // An earlier try may have been committed after the check above, and its run may already have ended.
       if (known && (await existing(queryIn(client), s, [runId], nowMs, false)).size > 0) throw endedMeanwhile();
       return made.runId === runId ? { ...made, created: true } : made;
     });
   return database.persist(async (repeats) => {
     const known = repeats || write.runId !== undefined;
-    // An earlier try may have been committed although its reply was lost; its run stands.
+    // An earlier try may have been committed although its reply was lost. Its run is then returned.
     if (known && (await existing(queryOf(database), s, [runId], nowMs)).has(runId)) return { runId, created: true };
     for (;;) {
       const made = await make(known).catch((error) => unlessTaken(error, known));
       if (made !== "bounded") {
         enqueuedMore(1);
-        // If the new run follows the present one, it is remembered under its own number.
+        // If the enqueue was stored in `run.again` of the present run, it is cached under the number of the future run.
         remember(database, [write], [made.again ? { runId, created: true } : made], nowMs);
         return made;
       }
@@ -238,15 +238,16 @@ function originsOf(writes: EnqueueWrite[], ids: number[], nowMs: number): unknow
 }
 
 /**
- * @returns the run of each write, null if its key was taken just now by another write; `bounded` if an operation covers these numbers, in
- * which case no run is made
+ * Inserts the runs of a batch.
+ * @returns the run of each write, or null if another write took its key at that moment; "bounded" if an operation covers these numbers, and
+ * then no run is inserted
  */
 async function insert(enqueuing: Enqueuing, batch: Batch): Promise<(Enqueued | null)[] | "bounded"> {
   const { database, announcer, inserts, plainInsert, oneInsert } = enqueuing;
   const { ids, writes, nowMs, local } = batch;
   const here = local !== undefined && local.room > 0;
   const earliestMs = earliestOf(writes);
-  // A worker of this process takes most runs made here, so no signal is sent with the statement.
+  // With `here`, a worker of this process claims most of these runs, so the statement sends no signal.
   const tells = !here && announcer.carriesOwn(earliestMs, nowMs);
   const plain = here ? null : plainValues(writes, ids, nowMs, tells ? Math.round(earliestMs) : null);
   if (plain) {
@@ -273,7 +274,7 @@ async function insert(enqueuing: Enqueuing, batch: Batch): Promise<(Enqueued | n
         ? [local.sessionId, local.groupIds, Math.round(local.untilMs), local.room]
         : [carried ? Math.round(earliestMs) : null],
     );
-    // Large batches have a statement of their own, because the plan cached for small batches compares every row with every other row.
+    // Large batches use an unnamed statement, because the plan cached for small batches compares every row with every other row.
     const shape = `run-insert${keyed ? "-keyed" : ""}${here ? "-here" : ""}` as const;
     const [name, text] = [ids.length <= preparedRowsMax ? shape : "", inserts[shape]];
     if (!keyed && !here) {
@@ -287,8 +288,8 @@ async function insert(enqueuing: Enqueuing, batch: Batch): Promise<(Enqueued | n
 }
 
 /**
- * The same for a case in which some of the runs may exist already. An earlier try may be committed after the check for it, and its run may
- * have run and ended before this statement. So the check is repeated once the numbers are in place.
+ * Inserts runs of which some may exist already. An earlier try may be committed after the check for its runs, and such a run may even have
+ * ended before this statement. So the check is repeated after the insertion, when the numbers can no longer be used by the earlier try.
  */
 async function insertAgain(enqueuing: Enqueuing, batch: Batch): Promise<(Enqueued | null)[] | "bounded"> {
   const { database, s, inserts } = enqueuing;
@@ -303,7 +304,7 @@ async function insertAgain(enqueuing: Enqueuing, batch: Batch): Promise<(Enqueue
   return madeEach(enqueuing, rows, { ...batch, local: undefined });
 }
 
-/** Handles the result of a statement that returns a row per write. @param carried the statement sent the signal itself */
+/** Handles the result of a statement that returns one row per write. @param carried true if the statement has sent the signal itself */
 async function madeEach(
   { database, announcer }: Enqueuing,
   rows: Made[],
@@ -323,11 +324,11 @@ async function madeEach(
   );
   if (local) database.memory.claimed(local.sessionId, claimed, nowMs, database.clock.monotonic());
   local?.made(claimed, Math.min(ready.ready, ready.direct));
-  // If the run has the write's own number, an earlier try of this enqueue, committed meanwhile, made it.
+  // If the run has the number of this write, an earlier try of this enqueue, committed meanwhile, inserted it.
   return rows.map(({ id, created }, i) => (id === null ? null : { runId: id, created: created || id === ids[i] }));
 }
 
-/** Handles the result of a statement that makes all runs or none. */
+/** Handles the result of a statement that inserts all runs or none. */
 async function madeAll(
   database: Database,
   row: { made: number; bounded: boolean } | undefined,
@@ -354,8 +355,8 @@ function earliestOf(writes: readonly EnqueueWrite[]): number {
 }
 
 /**
- * Gives slots to the new runs. If the process crashes before this, a run stays held although a slot is free, until the dispatcher's sweep
- * finds it.
+ * Gives slots to new `held` runs, and corrects `paused` ones. If the process crashes before, a run stays held although a slot is free,
+ * until the dispatcher's periodic check finds it.
  */
 async function admit(database: Database, { held, paused }: Waiting, nowMs: number): Promise<void> {
   if (held.length > 0) await database.transaction((client) => settleGates(client, database.schema, held, nowMs, false));
@@ -372,7 +373,10 @@ async function checkTasks(database: Database, writes: EnqueueWrite[]): Promise<v
   if (known.length < taskIds.length) throw removed();
 }
 
-/** Returns those of the runs that an earlier try made; they may have run and ended since. @param live include runs that have not ended */
+/**
+ * Returns those of the runs that an earlier try inserted, even if they have ended.
+ * @param live false to leave out runs that have not ended
+ */
 export async function existing(
   query: Query,
   s: string,
@@ -390,10 +394,12 @@ export async function existing(
 }
 
 /**
- * Handles an insert whose numbers are already taken. With `known`, an earlier try, which this process had given up, was committed while
- * this one waited: the next try finds its runs. If the numbers were just drawn, other runs have them because a server was restored to an
- * earlier moment: other numbers are drawn.
+ * Handles an insertion that failed because its run numbers exist. With `known`, an earlier try, which this process had given up, was
+ * committed while this one waited; the next try finds its runs. Without `known`, other runs have the newly drawn numbers because a server
+ * was restored to an earlier moment; then other numbers are drawn.
  * @param known true if some numbers were used before, by a try of this enqueue or by another server for the same call
+ * @returns "bounded", which makes the caller draw other numbers
+ * @throws STORE_CONFLICT with `known`; any other error is thrown unchanged
  */
 export function unlessTaken(error: unknown, known: boolean): "bounded" {
   const { code, constraint } = error as { code?: unknown; constraint?: unknown };
@@ -426,7 +432,7 @@ function asClaimed(row: Made, write: EnqueueWrite): ClaimedRun {
   };
 }
 
-/** The indexes of the writes that have no answer yet. */
+/** Returns the indexes of the writes that have no answer yet. */
 function places(answers: (Enqueued | null)[]): number[] {
   const open: number[] = [];
   for (let place = 0; place < answers.length; place++) if (answers[place] === null) open.push(place);

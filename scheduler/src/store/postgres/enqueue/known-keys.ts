@@ -3,13 +3,13 @@ import type { EnqueueWrite } from "../../../run/run-record.ts";
 import type { Database } from "../database.ts";
 
 /**
- * `known_key`: the run that stands for a key until a certain time, whether or not it has ended. Only enqueues with `uniqueFor` read and
- * write this table. Its unique index makes enqueues of one key wait for each other's transaction.
+ * Table `known_key`: the run that a key refers to until a given time, even after the run has ended. Only enqueues with `uniqueFor` read and
+ * write this table. Its unique index makes enqueues with the same key wait for each other's transaction.
  */
 
 const forgottenAtOnce = 10_000;
 
-/** @returns the run that stands for the key, and whether it is the run that this write must now make */
+/** Reserves the key. @returns the number of the run that has the key; `held` is true if this enqueue reserved it and must make the run */
 export async function holdKey(
   client: SqlClient,
   s: string,
@@ -29,12 +29,12 @@ export async function holdKey(
       taskId,
       key,
     ]);
-    // The row is gone: the leader has just deleted it.
+    // If there is no row, the leader has just deleted it, and the loop tries again.
     if (found.rows[0]) return { runId: Number(found.rows[0].id), held: false };
   }
 }
 
-/** Records that the run that already had the key stands for it. */
+/** Records the run that already had the key as the run that the key refers to. */
 export async function standFor(
   client: SqlClient,
   s: string,
@@ -44,7 +44,7 @@ export async function standFor(
   await client.query(`update ${s}.known_key set run_id = $3 where task_id = $1 and key = $2`, [taskId, key, runId]);
 }
 
-/** Drops the keys whose time is over. */
+/** Deletes the keys whose time is over. */
 export async function forgetKeys(database: Database, nowMs: number): Promise<void> {
   const s = database.schema;
   for (let gone = forgottenAtOnce; gone === forgottenAtOnce; ) {

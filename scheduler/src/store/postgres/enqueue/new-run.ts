@@ -1,6 +1,6 @@
 import { runState } from "../states.ts";
 
-/** The columns of `run` that a statement can set for a new run, in the order in which statements write them. */
+/** The columns of `run` that a statement can set for a new run, in the order in which statements list them. */
 const columns = [
   "id",
   "task_id",
@@ -39,10 +39,10 @@ const columns = [
 type Column = (typeof columns)[number];
 type Given = "due_ms" | "created_ms" | "source";
 
-/** An SQL expression for each column. A column that is left out is taken from the task, or has the table's default. */
+/** An SQL expression for each column. A column without an expression is taken from the task, or gets the table's default. */
 type NewRun = Record<Given, string> & { [name in Exclude<Column, Given>]?: string };
 
-/** The columns that a new run takes from its task `t`, as the task is now: an SQL expression for each. */
+/** The columns that a new run takes from the current version of its task `t`, with an SQL expression for each. */
 export const ofTask = {
   task_id: "t.id",
   group_id: "case when t.routed then 0 else t.group_id end",
@@ -55,13 +55,16 @@ export const ofTask = {
   labels: "t.run_labels",
 } as const;
 
-/** The labels of a run: its task's labels, of which the run's own labels may replace some. @param own an SQL expression; null for none */
+/**
+ * SQL: the labels of a run: the task's labels, some of which the run's own labels may replace.
+ * @param own SQL for the run's labels or null
+ */
 export const withTaskLabels = (own: string): string => `coalesce(t.run_labels || ${own}, ${own}, t.run_labels)`;
 
-/** The payload of runs without a payload of their own: planned runs, and runs that follow other runs. */
+/** SQL: the payload of runs that are created without one: planned runs, and runs that follow other runs. */
 export const slotPayload = "nullif(t.definition->'slotPayload', 'null')";
 
-/** The beginning of every statement that makes runs; the caller appends its FROM, in which the task is `t`. */
+/** The beginning of every statement that inserts runs. The caller appends a FROM clause, in which the task is `t`. */
 export function insertRunSql(s: string, given: NewRun): string {
   const run: { [name in Column]?: string } = { id: `nextval('${s}.run_id')`, ...ofTask, ...given };
   const present = columns.filter((column) => run[column] !== undefined);

@@ -6,9 +6,9 @@ import { insertRunSql, ofTask } from "./new-run.ts";
 import { sourceNumber } from "./sources.ts";
 
 /**
- * Makes one due run for a worker of this process: the statement `run-insert-here`, for this case alone. That general statement spends more
- * time on the setup of its many parts than on their work, and this statement is the whole path from a call to the handler's start. It
- * returns no row if an operation covers this number, or if the task is removed: then the general statement is used.
+ * SQL: inserts one due run, claimed by a worker of this process. It does the same as `run-insert-here`, which spends more time on the setup
+ * of its many parts than on their work. This statement is the only one between a call of `enqueue` and the handler's start. It returns no
+ * row if an operation covers the number, or if the task is removed: then the caller uses `run-insert-here`.
  *
  * $1 task, $2 session, $3 its groups, $4 number, $5 due, $6 now, $7 source, $8 payload, $9 the number if it was drawn ahead
  */
@@ -50,7 +50,7 @@ export const oneInsertSql = (s: string) => `
   select made.id, true as created, t.state, t.group_id = 0 as direct, made.fence, t.version, t.priority, t.followed as linked, t.run_labels as labels, false as bounded
   from t, made`;
 
-/** Returns the statement's values; null if the write needs the general statement, or if the run is not due yet. */
+/** Returns the statement's parameters; null if the enqueue needs the general statement or the run is not due yet. */
 export function oneValues(
   [write, another]: readonly EnqueueWrite[],
   [runId]: readonly number[],

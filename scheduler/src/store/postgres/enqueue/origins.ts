@@ -6,8 +6,8 @@ import { runState } from "../states.ts";
 export function originStore(database: Database): Pick<RunStore, "origins" | "leaveSpans"> {
   const s = database.schema;
   return {
-    // The run that spawned a run is its parent; so is the run whose children a run joins, and the only run that a run follows. The runs
-    // that a run continues, or of which it follows several, are its inputs.
+    // A run without inputs belongs to the trace of its parent: the run that spawned it, whose children it joins, or that it alone follows.
+    // The runs that it continues, or of which it follows several, are its inputs, which are linked instead.
     origins: (runIds) =>
       database.query<RunOrigin>(
         "run-origins",
@@ -20,7 +20,7 @@ export function originStore(database: Database): Pick<RunStore, "origins" | "lea
       ),
 
     async leaveSpans(spans, nowMs, sessionId) {
-      // If an attempt is repeated, its last span counts. Ordered by run number, so that two writers of the same rows do not deadlock.
+      // If an attempt is repeated, its last span counts. The order by run number prevents deadlocks between two writers of the same rows.
       const ordered = [...new Map(spans.map((span) => [span.runId, span])).values()].sort((a, b) => a.runId - b.runId);
       const taken = await database.query<{ runId: number }>(
         "run-span",

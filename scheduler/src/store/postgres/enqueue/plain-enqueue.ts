@@ -6,20 +6,20 @@ import { insertRunSql, ofTask } from "./new-run.ts";
 import { sourceNumber } from "./sources.ts";
 
 /**
- * The most characters of all payloads in one statement. They are sent as one JSON text, which PostgreSQL reads whole before it makes rows
- * of it.
+ * The most characters of all payloads in one statement. They are sent as one JSON text, which PostgreSQL parses as a whole before it splits
+ * it into rows.
  */
 const payloadsLengthMax = 4_000_000;
 
 /**
- * Makes many runs of one task that have only a payload and a due time. This is the most common enqueue, and its cost per row matters. The
- * task is read once, nothing is joined or sorted, and values common to all rows are sent once. Compared with the general statement it takes
- * three quarters of PostgreSQL's time for 2,000 runs (4.4 µs per run instead of 5.8, of which the table and its three indexes are 4).
- * Columns in a SELECT list need no storage, while in FROM they do. Payloads as elements of one JSON text are parsed once, while in an array
- * their quotes are removed first. The plan suits any number of runs, so it is cached.
+ * SQL: inserts many runs of one task that have only a payload and a due time. This is the most common enqueue, so its cost per row matters.
+ * The task is read once, nothing is joined or sorted, and values that all rows share are sent once. It takes three quarters of the general
+ * statement's time in PostgreSQL for 2,000 runs (4.4 µs per run instead of 5.8, of which the table and its three indexes take 4). Set
+ * functions in a SELECT list need no storage for their rows, while in FROM they do. Payloads in one JSON text are parsed once, while in an
+ * array their quotes are removed first. The plan suits any number of runs, so it is cached.
  *
- * $1 numbers, $2 due times from now on, $3 payloads, $4 now, $5 task, $6 the first number that was drawn ahead, $7 source, $8 the earliest
- * due time if the statement must announce it, else null
+ * $1 numbers, $2 due times relative to now, $3 payloads, $4 now, $5 task, $6 the first number that was drawn ahead, $7 source, $8 the
+ * earliest due time if the statement must send the signal, else null
  */
 export const plainInsertSql = (s: string) => `
   with bounded as materialized (
@@ -55,7 +55,7 @@ export interface PlainMade {
   direct: boolean | null;
 }
 
-/** Returns the statement's values; null if one of the writes needs the general statement. */
+/** Returns the statement's parameters; null if one of the enqueues needs the general statement. */
 export function plainValues(
   writes: readonly EnqueueWrite[],
   ids: readonly number[],
@@ -79,7 +79,7 @@ export function plainValues(
       payloads.push(write.payload);
       length += write.payload.length;
     }
-    // The first number is the lowest, because numbers rise.
+    // The first number is the lowest, because the numbers are in rising order.
     if (own === null && write.runId === undefined) own = ids[i] as number;
   }
   if (length > payloadsLengthMax) return null;

@@ -6,19 +6,19 @@ import { runOutcome, unbegun } from "../states.ts";
 
 const why = "replaced by a newer enqueue with its key";
 
-/** Returns true for an unfinished run that can no longer be replaced. */
+/** Returns true if the run is live and can no longer be replaced, because it has started or has had an attempt. */
 export async function hasBegun(client: SqlClient, s: string, runId: number): Promise<boolean> {
   const { rows } = await client.query(`select from ${s}.run r where r.id = $1 and not (${unbegun})`, [runId]);
   return rows.length > 0;
 }
 
-/** A replaced run. `sinceMs`: the time of the first enqueue of the chain of runs that replaced each other. */
+/** A run that was replaced. `sinceMs`: the time of the first enqueue in the chain of runs that replaced each other. */
 export interface Replaced {
   runId: number;
   sinceMs: number;
 }
 
-/** Ends the run that has the key, if it waits and has not had a try. @returns undefined: no such run */
+/** Ends the run with this key as skipped, if it waits and has had no attempt. @returns undefined if there is no such run */
 export async function endWaiting(
   client: SqlClient,
   s: string,
@@ -42,7 +42,7 @@ export async function endWaiting(
   return { runId: Number(gone.id), sinceMs: Number(gone.since_ms) };
 }
 
-/** Stores the time of the first enqueue that a run stands for, if `maxWait` limits how long the run may be postponed. */
+/** Stores the time of the first enqueue that a run replaces, which `maxWait` needs to limit how long the run is postponed. */
 export async function standSince(client: SqlClient, s: string, runId: number, sinceMs: number): Promise<void> {
   await client.query(`update ${s}.run set since_ms = $2 where id = $1`, [runId, Math.round(sinceMs)]);
 }

@@ -1,21 +1,21 @@
 import type { Database } from "../database.ts";
 
 /**
- * The least number of a draw. A draw is written to the log, and so waits for the disk, only if it takes more than the 32 numbers that the
- * server has logged in advance. Then the drawn numbers are safe: after a crash the server never gives them out again.
+ * The fewest numbers of one draw. A draw is written to PostgreSQL's log, and so waits for the disk, only if it takes more than the 32
+ * numbers that the server has logged in advance. Because it waits, the server never issues the drawn numbers again after a crash.
  */
 const least = 64;
 const most = 4_000;
-/** Older numbers are discarded, so that numbers rise with time. */
+/** Numbers drawn longer ago than this, in ms, are discarded, so that run numbers rise with time. */
 const keptMs = 10_000;
 
 /**
- * Draws numbers for runs ahead of time, because an enqueue that draws its own numbers waits for two answers, one after the other. Numbers
- * are given out in the order of the calls, so that runs are numbered in that order even though several statements make them. A draw returns
- * one row: as separate rows the numbers would cost as much as the runs.
+ * Draws run numbers in advance, because an enqueue that draws its own numbers waits for two replies, one after the other. Numbers are
+ * issued in the order of the calls, so that runs are numbered in that order even if several statements insert them. A draw returns one row,
+ * because as separate rows the numbers would cost as much as the runs.
  *
- * An operation acts on the runs numbered up to its beginning. So that it never acts on a run enqueued after it, each writer of runs checks
- * whether an open operation covers these numbers, and takes `fresh` ones if so.
+ * An operation acts on runs with numbers up to the highest one at its start. It must never act on a run enqueued later. So each statement
+ * that inserts runs checks whether an open operation covers their numbers, and if so the caller takes `fresh` ones.
  */
 export class RunIds {
   readonly #database: Database;
@@ -29,12 +29,12 @@ export class RunIds {
     this.#database = database;
   }
 
-  /** @param signal ends the retries while the store is away */
+  /** Returns numbers, drawn in advance if possible. @param signal ends the retries while the store is unavailable */
   take(count: number, signal?: AbortSignal): Promise<number[]> {
     return this.#inTurn(() => this.#take(count, signal));
   }
 
-  /** Returns numbers that are drawn after this call. */
+  /** Returns numbers that are drawn after the call. */
   fresh(count: number): Promise<number[]> {
     return this.#inTurn(async () => {
       await this.#drawing;
@@ -45,7 +45,7 @@ export class RunIds {
 
   #inTurn(take: () => Promise<number[]>): Promise<number[]> {
     const taken = this.#turn.then(take);
-    // The caller of a failed draw receives the error; the next caller draws again.
+    // The caller of a failed draw receives its error. The next caller draws again.
     this.#turn = taken.catch(() => undefined);
     return taken;
   }
@@ -65,7 +65,7 @@ export class RunIds {
     try {
       await this.#draw(this.#size);
     } catch {
-      // No caller waits for this draw. A later caller that finds too few numbers draws again, and receives the error if that fails.
+      // No caller waits for this draw. A later caller that finds too few numbers draws again, and receives the error if its draw fails.
     } finally {
       this.#drawing = undefined;
     }

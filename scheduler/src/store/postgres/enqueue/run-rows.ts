@@ -4,21 +4,21 @@ import { readyMsSql } from "../claims/claimed-columns.ts";
 import { runState } from "../states.ts";
 import { sourceOf } from "./sources.ts";
 
-/** The part of an error's message that fits in a list. */
+/** SQL: an error reduced to its code and the first 500 characters of its message, for lists. */
 const briefError = `case when r.error is not null then
   jsonb_strip_nulls(jsonb_build_object('code', r.error->>'code', 'message', left(r.error->>'message', 500))) end`;
 
-/** Columns that history keeps of every run for a later rerun, besides the columns that every run has. */
+/** Columns that the history stores of every run so that it can be run again, in addition to the columns that it stores anyway. */
 export const inheritedColumns = "parent_id, inputs, limit_key, shard, origin, overrides, expires_ms, labels";
 
-/** The timeout of an attempt of the run `r` of the task `t`, in ms; null: none. */
+/** SQL: the timeout of an attempt of the run `r` of the task `t`, in ms; null if there is none. */
 export const timeoutMsSql = "((t.definition || coalesce(r.overrides, '{}'))->>'timeoutMs')::bigint";
 
 const json = (value: unknown) => value as RunRecord["payload"];
 
 /**
- * Selects runs as records, live or ended. @param brief leaves out parts that can be large: payload, progress, result, and everything in the
- * error except code and message
+ * SQL: selects live or ended runs as records.
+ * @param brief true to leave out parts that can be large: payload, progress, result, and everything in the error except code and message
  */
 export function runRecordSql(s: string, table: "run" | "run_history", brief = false): string {
   const live = table === "run";

@@ -10,14 +10,14 @@ import {
 import type { Database } from "../database.ts";
 import { retriedKind } from "./recording.ts";
 
-/** After the store lost data, a reader continues from this much time before the time of its place. */
+/** After the store lost data, a reader goes back this far, in ms, from the time of its place. */
 const backMs = 15 * 60_000;
-/** The snapshot that shows no transaction. */
+/** A snapshot in which no transaction is visible. */
 const nothingSeen = "1:1:";
 
 const kindsOf = (types: readonly EventType[]) => types.map((type) => eventTypes.indexOf(type));
 
-/** A row of a page; if there are no events, the row has only the state of the store. */
+/** A row of a page of events. If there are no events, one row contains only the state of the store. */
 type Row = { recovery: number; snapshot: string; back: boolean } & (
   | { id: null }
   | {
@@ -46,7 +46,7 @@ export function eventStore(database: Database): EventStore {
          on conflict (kind) do update set until_ms = excluded.until_ms where k.until_ms < excluded.until_ms`,
         [kinds, Math.round(untilMs)],
       );
-      // A separate statement, so that its snapshot shows the rows written above.
+      // This must be a separate statement, so that its snapshot shows the rows written above.
       const [row] = await database.query<{ recovery: number; seen: string; whole: boolean }>(
         "event-wanted",
         `select recovery, pg_current_snapshot()::text as seen,
@@ -54,7 +54,7 @@ export function eventStore(database: Database): EventStore {
                    and ($2::pg_snapshot is null or pg_visible_in_snapshot(since, $2::pg_snapshot) and kept_ms <= $3::bigint))
                   = cardinality($1::smallint[]) as whole
          from ${s}.cluster`,
-        // If the store lost data, the read begins anew; it is complete if what it reads is complete.
+        // A reader that started again after lost data has not seen any transaction, so the snapshot that it is reading counts instead.
         [kinds, (after?.seen === nothingSeen ? after.reading?.snapshot : after?.seen) ?? null, after?.ms ?? null],
       );
       const { recovery, seen, whole } = row as NonNullable<typeof row>;
@@ -102,7 +102,7 @@ export function eventStore(database: Database): EventStore {
       let failure: { error: unknown } | undefined;
       try {
         return await database.transaction(async (client) => {
-          // The next server of this consumer waits here until this transaction has ended.
+          // While this transaction is open, another server that takes over this consumer waits here.
           const { rows } = await client.query(moveSql(s), [name, epoch, JSON.stringify(place), Math.round(untilMs)]);
           if (rows.length === 0) return false;
           await work(client).catch((error) => {
@@ -112,7 +112,7 @@ export function eventStore(database: Database): EventStore {
           return true;
         });
       } catch (error) {
-        // Rethrown unchanged, because the work's error may look like an error of the store.
+        // An error of `work` is thrown unchanged, because it may look like an error of the store.
         throw failure ? failure.error : error;
       }
     },
@@ -136,11 +136,11 @@ interface Read {
   match: EventMatch;
   limit: number;
   nowMs: number;
-  /** Read from the beginning, whatever the state of the store was. */
+  /** True to read from the place in any case, even if the store has lost data since. */
   isAnew?: boolean;
 }
 
-/** @returns null: the store has lost data since the place was recorded */
+/** Reads a page of events. @returns null if the store has lost data since the place was recorded */
 async function read(
   database: Database,
   { after, match: { types, tasks }, limit, nowMs, isAnew = false }: Read,
@@ -172,9 +172,10 @@ async function read(
 }
 
 /**
- * $1 the snapshot seen, $2 the snapshot that is being read, or null, $3 and $4 the last event of that read, $5 kinds, $6 names of tasks, or
- * null, $7 the floor, $8 the limit. A transaction is not visible in a snapshot if it was open then, or if its number is at or above the
- * snapshot's end. These are two scans of the index, which read no event that was already seen, however long another transaction stays open.
+ * SQL: reads events. Parameters: $1 the snapshot already read, $2 the snapshot that is being read, or null, $3 and $4 the last event of
+ * that read, $5 kinds, $6 names of tasks, or null, $7 the earliest time, $8 the limit. A transaction is not visible in a snapshot if it was
+ * open when the snapshot was taken, or if its number is at or above the snapshot's end. These two cases are two scans of the index, which
+ * never read an event twice, however long another transaction stays open.
  */
 const readSql = (s: string) => {
   const walk = (where: string) => `(

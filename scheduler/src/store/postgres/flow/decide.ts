@@ -18,7 +18,7 @@ interface Decision {
   by: string;
 }
 
-/** Applies an operator's decision on an undecided run: another try, or its end. */
+/** Applies an operator's decision on an undecided run: it is retried or fails. */
 export async function decide(database: Database, { runId, how, why, nowMs, by }: Decision): Promise<void> {
   const s = database.schema;
   const now = Math.round(nowMs);

@@ -1,12 +1,12 @@
 /**
- * Begins the runs that follow the end of a run: runs of tasks that follow its task, the next run of its chain, and the run that joins its
- * children. The first two are written in the transaction of the end itself, together with the records that a join or a task with several
- * predecessors needs; since a run ends once, each is written once. Whether all awaited runs have ended is checked after the commit, because
- * only then every other end is visible: if two runs end at once, the later check sees both. The check deletes the records, which only one
- * of several checks can do. If the process crashes between commit and check, the dispatcher's sweep, which checks all records, makes up for
- * it.
+ * Creates the runs that follow the end of a run: runs of tasks that follow its task, the next run of its chain, and the run that joins its
+ * children. The first two are inserted in the transaction that ends the run, together with the records that a join or a task with several
+ * predecessors needs. A run ends only once, so each is inserted only once. The check whether all awaited runs have ended is made after the
+ * commit, because only then all other ends are visible: if two runs end at the same time, the later check sees both. The check deletes the
+ * records, which only one of several concurrent checks can do. If the process crashes between the commit and the check, the dispatcher's
+ * periodic check of all records makes up for it.
  *
- * An alternative, counting down in one row of the join, would make all its children wait for a single lock; here they do not wait.
+ * The alternative, to count down in one row of the join, would make all its children wait for a single lock.
  */
 
 import type { SqlClient } from "../../../base/change.ts";
@@ -20,38 +20,38 @@ import { sourceNumber } from "../enqueue/sources.ts";
 import { runOutcome, runState } from "../states.ts";
 import { followEnds } from "../tasks/upstream.ts";
 
-/** A run that has just ended, in the caller's transaction. */
+/** A run that has just been ended in the caller's transaction. */
 export interface EndedRun {
   settlement: Ended;
   slotMs: number | null;
   origin: number | null;
   parentId: number | null;
   limitKey: string | null;
-  /** The enqueue that follows this run: see enqueue/again.ts. */
+  /** The enqueue that was stored in this run, to be made when the run ends: see enqueue/again.ts. */
   again: { runId: number } | null;
-  /** True if its cancellation was requested, by an operator or by the run that replaces it. */
+  /** True if an operator, or the run that replaces this run, requested this run's cancellation. */
   cancelling: boolean;
-  /** True if other tasks follow its task. */
+  /** True if other tasks follow the run's task. */
   followed: boolean;
 }
 
 const [child, after, chain, join] = (["child", "after", "chain", "join"] as const).map(sourceNumber);
 const told = (s: string) => notifyReadySql(s, `made where state = ${runState.ready}`);
 
-/** The work that remains after the commit of ends. */
+/** Collects the work that remains after the commit of runs' ends. */
 export class LooseEnds {
-  /** Parents of children that ended, and runs whose children a join waits for. */
+  /** Parent runs of children that have ended, and ended runs whose children a join waits for. */
   readonly parents = new Set<number>();
-  /** Tasks whose runs ended and that other tasks follow. */
+  /** Tasks that other tasks follow and whose runs have ended. */
   readonly upstream = new Set<number>();
   /** Tasks with new runs that wait for a concurrency limit. */
   readonly held = new Set<number>();
 }
 
 /**
- * Writes the runs that follow these ends, in the same transaction. A run that another run continues has not ended for the tasks that follow
- * it. A cancelled run is not continued, even if its handler wanted that; the tasks that follow it do not begin either, nor does a join of
- * its children.
+ * Inserts the runs that follow these ended runs, in the same transaction. For the tasks that follow its task, a run that is continued by
+ * another run has not ended. A cancelled run is not continued, even if its handler requested this. No run of a following task and no join
+ * of its children is created either.
  */
 export async function follow(
   client: SqlClient,
@@ -89,7 +89,7 @@ export async function tieUp(database: Database, { parents, upstream, held }: Loo
   if (upstream.size > 0) await fireArrivals(database, [...upstream], nowMs);
 }
 
-/** Finds all work that may remain after ends whose commit got no reply. */
+/** Returns all work that may remain after ends of runs, for a commit whose reply was lost. */
 export async function looseEndsOf(database: Database, ended: { runId: number; taskId: number }[]): Promise<LooseEnds> {
   const s = database.schema;
   const loose = new LooseEnds();
@@ -109,7 +109,7 @@ export async function looseEndsOf(database: Database, ended: { runId: number; ta
   return loose;
 }
 
-/** @returns tasks with runs that wait for a concurrency limit */
+/** Inserts runs of tasks that follow the ended runs' tasks. @returns the tasks of inserted runs that wait for a concurrency limit */
 async function comeAfter(client: SqlClient, s: string, ended: EndedRun[], now: number): Promise<number[]> {
   const { rows } = await client.query(
     `with hit as materialized (
@@ -134,7 +134,7 @@ async function comeAfter(client: SqlClient, s: string, ended: EndedRun[], now: n
        order by follower, began, task_id, id desc
        on conflict (task_id, origin, upstream_id) do update set run_id = excluded.run_id, at_ms = excluded.at_ms
      ), told as (${told(s)})
-     select task_id, state, (select count(*) from told) from made`, // without a row, the signal would not be sent
+     select task_id, state, (select count(*) from told) from made`, // without a reference to `told`, PostgreSQL would not send the signal
     [
       ended.map(({ settlement }) => settlement.runId),
       ended.map(({ settlement }) => settlement.taskId),
@@ -147,7 +147,7 @@ async function comeAfter(client: SqlClient, s: string, ended: EndedRun[], now: n
   return rows.filter(({ state }) => state === runState.held).map((row) => row.task_id as number);
 }
 
-/** Records the run that was not begun, so that a repeated verdict is recognised. */
+/** Records the follow-up run that was not created because of a cancellation, so that a repeated verdict is recognised. */
 async function leaveUnbegun(client: SqlClient, s: string, ended: Ended, onward: Onward): Promise<void> {
   const { runId, fence, endedMs, taskId } = ended;
   const [source, task] = onward.kind === "join" ? [join, onward.taskId] : [chain, taskId];
@@ -160,10 +160,12 @@ async function leaveUnbegun(client: SqlClient, s: string, ended: Ended, onward: 
 }
 
 /**
- * Makes the next run of a chain. A child that is continued stays its parent's child, under the same key; any other run becomes the parent
- * of the next run. The next run gets the limit key, because it would otherwise run beside other runs with that key. It gets the part of a
- * split run, because it would otherwise be split into all parts again. It also gets the enqueue that is to follow the run, whose new run
- * the end has already made and no process has seen yet. @returns whether the new run waits for a concurrency limit
+ * Inserts the next run of a chain. If the ended run is a child, the next run is a child of the same parent with the same key; otherwise the
+ * ended run becomes the parent. The next run gets the ended run's limit key, because otherwise it would run at the same time as other runs
+ * with this key. It gets the part number of a split run, because otherwise it would be split into all parts again. It also gets the enqueue
+ * that was stored in the ended run: the statement that ended that run has already inserted a run for it, which is deleted here before any
+ * other process sees it.
+ * @returns true if the new run waits for a concurrency limit
  */
 async function goOn(
   client: SqlClient,
@@ -214,7 +216,8 @@ async function gather(
 }
 
 /**
- * Makes the joining run of each of these parents, or of any parent, whose children have all ended; none if the task is removed. Repeatable.
+ * Creates the joining run of each parent whose children have all ended, if its task is not removed. It can be repeated.
+ * @param parents the numbers of the parents to check; null for all
  */
 export async function fireJoins(database: Database, parents: number[] | null, nowMs: number): Promise<void> {
   const s = database.schema;
@@ -242,8 +245,9 @@ export async function fireJoins(database: Database, parents: number[] | null, no
 }
 
 /**
- * Makes the run of each task with several predecessors, once per origin, when the runs of all predecessors have ended with the required
- * outcomes. Repeatable.
+ * Creates the run of each task with several predecessors, once per origin, when runs of all predecessors have ended with the required
+ * outcomes. It can be repeated.
+ * @param upstreamIds the predecessors whose ends are checked; null for all
  */
 export async function fireArrivals(database: Database, upstreamIds: number[] | null, nowMs: number): Promise<void> {
   const s = database.schema;
@@ -281,7 +285,7 @@ export async function fireArrivals(database: Database, upstreamIds: number[] | n
   await fireAll(database, { name, text, ids: upstreamIds }, nowMs);
 }
 
-/** The most runs that one statement makes; if it makes this many, there may be more. */
+/** The most runs that one statement creates. If it creates this many, it is repeated, because there may be more. */
 const firedMost = 1_000;
 
 const firedSql = (s: string, found: string) => `told as (${told(s)})
@@ -291,7 +295,7 @@ const firedSql = (s: string, found: string) => `told as (${told(s)})
 interface Firing {
   name: string;
   text: string;
-  /** The runs or tasks whose ends are checked; null: all. */
+  /** The numbers of the parents or predecessors whose ends are checked; null for all. */
   ids: number[] | null;
 }
 
@@ -302,7 +306,7 @@ async function fireAll(database: Database, { name, text, ids }: Firing, nowMs: n
     );
     found = fired?.found ?? 0;
     const held = fired?.held ?? [];
-    // If the process crashes before this, held runs stay held although slots are free, until the dispatcher's sweep finds them.
+    // If the process crashes before this, held runs stay held although slots are free, until the dispatcher's periodic check finds them.
     if (held.length > 0)
       await database.transaction((client) => settleGates(client, database.schema, held, nowMs, false));
   }

@@ -11,7 +11,7 @@ const child = sourceNumber("child");
 const inputFields = `h.id as "runId", t.name as task, case when h.source = ${child} then substr(h.key, strpos(h.key, '/') + 1) end as key,
   h.slot_ms as "slotMs", h.outcome, h.result, h.error`;
 
-/** If no page is requested, the limit is null, which means no limit, and no size is computed. */
+/** SQL: a page of inputs. Without a page, $3 is null, which means no limit, and the sizes of the results are not computed. */
 const pageSql = (s: string, ended: string) => `
   select ${inputFields}, h.found from (
     select h.*, sum(case when $4::bigint > 0 then coalesce(octet_length(h.result::text), 0) + coalesce(octet_length(h.error::text), 0) end)
@@ -19,7 +19,7 @@ const pageSql = (s: string, ended: string) => `
     from (select h.* from ${ended} order by h.id limit $3::bigint) h) h
   join ${s}.task t on t.id = h.task_id where h.bytes is null or h.bytes <= $4 or h.place = 1 order by h.id`;
 
-/** The runs that a run comes from. @param page null: return all of them */
+/** Returns the runs that a run follows, continues or joins. @param page null to return all of them */
 export async function readInputs(
   database: Database,
   { runId, fence }: { runId: number; fence?: number },

@@ -12,8 +12,8 @@ import { runState } from "../states.ts";
 const child = sourceNumber("child");
 
 /**
- * Selects a parent's children: the last run of a chain represents all runs of the chain, which have the same key; the first part of a split
- * child, which has the key, represents the child.
+ * SQL: selects a parent's children. All runs of a chain have the same key, and the last of them represents the chain. The first part of a
+ * split child has the key and represents the child.
  */
 export const childrenSql = (s: string, parent: string) => `
   select distinct on (task_id, key) id, task_id, key from (
@@ -62,7 +62,7 @@ export async function spawn(
   const now = Math.round(nowMs);
   const made = await database.persist(() =>
     database.transaction(async (client) => {
-      // The lock keeps another attempt of the parent from spawning at the same time.
+      // The lock prevents another attempt of the parent from spawning at the same time.
       const { rows: parents } = await client.query(
         `select slot_ms, coalesce(slot_ms, origin, id) as origin from ${s}.run where id = $1 and fence = $2 and state = ${runState.claimed} for no key update`,
         [parent.runId, parent.fence],
@@ -87,7 +87,7 @@ export async function spawn(
       return rows as unknown as (Enqueued & { id: number; held: boolean | null; taskId: number })[];
     }),
   );
-  // If the process crashes before this, a run stays held although a slot is free, until the dispatcher's sweep finds it.
+  // If the process crashes before this, a run stays held although a slot is free, until the dispatcher's periodic check finds it.
   await admit(
     database,
     made.filter(({ held }) => held).map(({ taskId }) => taskId),

@@ -1,6 +1,6 @@
 /**
- * The first schema. Times are bigint epoch milliseconds by the store's clock: they equal JavaScript's, and no session's time zone or date
- * style can change them. A name that ends in _ms holds a time or a duration.
+ * The first schema. Times are bigint epoch milliseconds by the store's clock: JavaScript uses the same numbers, and no session's time zone
+ * or date style can change them. A name that ends in _ms holds a time or a duration in milliseconds.
  */
 export const main = (s: string) => `
 create table ${s}.cluster (

@@ -1,4 +1,4 @@
-/** The groups that each process runs. They distinguish a task whose group no process serves from a task that only waits. */
+/** The groups that each process serves. They distinguish a task whose group no process serves from a task whose runs only wait. */
 export const sessionGroups = (s: string) => `
 alter table ${s}.session add column groups text[] not null default '{}';
 `;

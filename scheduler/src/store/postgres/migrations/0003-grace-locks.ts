@@ -1,6 +1,7 @@
 /**
- * Locks that outlive their holder by a grace time. Each lock has one row, which is kept for ever because of its fence. The holder sends
- * beats; observers judge silence by their own clocks, as for sessions. Every change except a beat raises the version.
+ * Locks that outlive their holder by a grace time. Each lock has one row, which is never deleted, because it counts the fences. The holder
+ * sends heartbeats; other processes measure by their own clocks how long it has been silent, as for sessions. Every change except a
+ * heartbeat raises the version.
  */
 export const graceLocks = (s: string) => `
 create table ${s}.grace_lock (

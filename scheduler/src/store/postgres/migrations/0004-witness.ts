@@ -1,5 +1,5 @@
 /**
- * A session may rely on a coordination service instead of its heartbeat. The store remembers which service the cluster uses, so that one
+ * A session may depend on a coordination service instead of its heartbeat. The store records which service the cluster uses, so that one
  * cluster never uses two.
  */
 export const witness = (s: string) => `

@@ -1,6 +1,6 @@
 /**
- * Further properties of a process: its labels, its capacity for runs, and the settings that other processes compare with their own. For a
- * process of older code, capacity and settings are unknown.
+ * Further properties of a process: its labels, the number of runs that it can execute at once, and the settings that other processes
+ * compare with their own. For a process of an older version, the last two are null.
  */
 export const sessionSettings = (s: string) => `
 alter table ${s}.session add column labels jsonb not null default '{}';

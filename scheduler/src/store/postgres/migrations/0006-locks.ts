@@ -1,10 +1,10 @@
 /**
- * Locks for users. Each name in use has a row with the line of its holders and waiters; each process that uses locks has a session. A line
- * is an array in one row and has no rows of its own, because an UPDATE decides on the newest version of its row, whatever its snapshot was:
- * the statement that joins the line thus knows who is first.
+ * Locks for users. Each name in use has a row with the queue of its holders and waiters; each process that uses locks has a session. The
+ * queue is an array in that row and not rows of its own: an UPDATE reads the newest version of its row, whatever the statement's snapshot,
+ * so the statement that appends to the queue also reads who is first.
  *
- * `lock_fence` counts the lower half of fences, for all names together, so that a row can be forgotten. `lock_base` gives the higher half
- * to services that may forget their own count, and to the cluster each time it moves to another service.
+ * `lock_fence` counts the lower half of fences for all names together, so that the row of an unused name can be deleted. `lock_base` gives
+ * the higher half to services that may lose their own counter, and to the cluster each time it changes to another service.
  */
 export const locks = (s: string) => `
 create table ${s}.lock (

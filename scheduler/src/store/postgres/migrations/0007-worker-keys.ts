@@ -1,6 +1,6 @@
 /**
- * Workers that reach the store by a server. Their keys are stored as hashes only, and their sessions name the key. `instance` lets a worker
- * that lost the reply to its join find its session. `tasks` are the tasks that the worker can run; null: any.
+ * Workers that reach the store through a server. Only hashes of their keys are stored, and their sessions contain the number of the key. A
+ * worker that lost the reply to its join finds its session by `instance`. `tasks` are the tasks that the worker can run; null means any.
  */
 export const workerKeys = (s: string) => `
 create table ${s}.worker_key (

@@ -1,9 +1,9 @@
 /**
- * Routing, limits and fairness. `run_task` gets other columns and keeps its size: by state and priority it also finds the ready runs of one
- * task, so that a task gets its turn behind another task's backlog. Columns of features that a task does not use stay null.
+ * Routing, limits and fairness. The index `run_task` gets other columns and keeps its size: by state and priority it also finds the ready
+ * runs of one task, so that a task is served although another task has a backlog. Columns of features that a task does not use are null.
  *
- * A run that is yet to be addressed has group 0. An addressed run has the negative number of its addressee's session as its group. So the
- * ready index shows neither to the probes of other workers.
+ * A run that is still to be addressed to a worker has the group 0. The group of an addressed run is the negative number of the session to
+ * which it is addressed. So other workers, which search the ready index by their own groups, find neither.
  */
 export const routing = (s: string) => `
 drop index ${s}.run_task;

@@ -1,12 +1,12 @@
 /**
- * Runs that come from runs. `parent_id`: the run that spawned this one, or that it comes after, joins or goes on from; `source` says which.
- * `inputs`: the runs that it comes after, if there are several, or the one that it goes on from. `origin`: the first cause, which is a
- * slot's time or the number of a run without a slot; the two ranges never meet. `checkpoint`: the handler's own state. All are null, and
- * cost nothing, in runs that are not linked to other runs.
+ * Runs that other runs caused. `parent_id` is the run that spawned this run, or that this run follows, joins or continues; `source` says
+ * which. `inputs` are the runs that it follows, if there are several, or the run that it continues. `origin` is the first cause: the time
+ * of a slot, or the number of a run without a slot; the ranges of the two do not overlap. `checkpoint` is the state that the handler saved.
+ * All are null, and take no space, in runs that are not linked to other runs.
  *
- * `follow` has a row for each task that comes after another. `plan.followed` marks a task that has followers, so that a claim reads it
- * without a further query. `arrival` holds the ends that a task with several predecessors has seen so far. `gathering` holds the runs to
- * make once all children of a run have ended.
+ * `follow` has a row for each task that follows another. `plan.followed` is true for a task that has followers, so that a claim reads this
+ * without a further query. `arrival` records which predecessors' runs have ended, for tasks with several predecessors. `gathering` contains
+ * the runs to be created once all children of a run have ended.
  */
 export const flow = (s: string) => `
 alter table ${s}.run add column parent_id bigint, add column origin bigint, add column inputs bigint[], add column checkpoint jsonb;

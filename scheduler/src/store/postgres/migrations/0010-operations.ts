@@ -1,11 +1,11 @@
 /**
- * Dead letters: one row for each run that failed for good, by day like the history, with the same retention. Only the open ones (state 0)
- * are in an index of their own, which has all columns needed to count them; 1 is redriven, 2 dismissed.
+ * Dead letters: one row for each run that failed finally, in daily partitions like the history, with the same retention. State 0 is open, 1
+ * redriven, 2 dismissed. Only open ones are in a separate index, which has all columns needed to count them.
  *
- * An operation's position (cursor, batch) and its counts change in the same transaction as its work. `steps` counts those changes and is
- * the fence of the process that carries out a batch.
+ * An operation's position (cursor, batch) and its counts change in the same transaction as its work. `steps` counts these changes and is
+ * the fence of the process that executes a batch.
  *
- * A calendar's versions never change, so the days by which a task was planned can be read afterwards.
+ * A version of a calendar never changes, so it is possible to read later by which days a task was planned.
  */
 export const operations = (s: string) => `
 create table ${s}.dead_letter (

@@ -1,6 +1,6 @@
 /**
- * The most runs of a group that may be claimed at once. A group without a limit has no row, so a claim then looks into an empty table. The
- * row is the lock under which claims of its group count; `cursor` is the task that had the last turn.
+ * The most runs of a group that may be claimed at once. A group without a limit has no row, so if there are no limits, claims read an empty
+ * table. Claims of the group lock its row while they count; `cursor` is the task that was served last.
  */
 export const groupLimits = (s: string) => `
 create table ${s}.group_limit (

@@ -1,7 +1,7 @@
 /**
- * A trace of ended runs, for tasks that keep no history of successes. One row covers all runs that ended in one statement; a run costs two
- * numbers. It is read only after a reply was lost, to see whether a run has ended under a fence. Without it, a repeated enqueue would make
- * an ended run again, and a repeated verdict would be taken for a late one.
+ * A trace of ended runs, for tasks that store no history of successes. One row covers all runs that ended in one statement; each run takes
+ * two numbers. It is read only after a reply was lost, to find out whether a run has ended under a fence. Without it, a repeated enqueue
+ * would create an ended run again, and a repeated verdict would be treated as a late one.
  */
 export const runTrace = (s: string) => `
 create table ${s}.run_trace (

@@ -1,9 +1,9 @@
 /**
- * Users of the HTTP API, their sign-ins and tokens; the audit; and the answers given under idempotency keys. Secrets are stored as hashes
- * only: passwords, which people choose, by scrypt; the others, which are 256 random bits, by SHA-256.
+ * Users of the HTTP API, their sign-ins and tokens; the audit log; and the answers stored under idempotency keys. Only hashes of secrets
+ * are stored: of passwords, which users choose, by scrypt; of the other secrets, which are 256 random bits, by SHA-256.
  *
- * A removed user keeps the row, so that a name in the audit never comes to mean another person. Making the user again reuses the row. The
- * audit has no foreign keys, because it outlives the things that it records.
+ * The row of a removed user stays, so that a name in the audit log never refers to another person. Creating the user again reuses the row.
+ * The audit log has no foreign keys, because its entries stay when the things that they name are deleted.
  */
 export const access = (s: string) => `
 create table ${s}.user_account (

@@ -1,8 +1,8 @@
 /**
- * Indexes for lists of runs, newest first, of any length. `run_history_outcome` answers "what ended last" and "what failed last", for which
- * the newest day would be sorted otherwise. It is the only further index that a successful run pays for; ends come in rising order, so each
- * goes to the rightmost page. The failures of one task among millions of successes have an index without successes. Claimed and ready runs
- * have indexes already. The other live runs, which wait for a place, for their task or for a decision, get an index of their own.
+ * Indexes for lists of runs of any length, newest first. `run_history_outcome` finds the last ended and the last failed runs, for which the
+ * newest day would otherwise be sorted. It is the only additional index that a successful run costs; the times of ends rise, so each new
+ * entry goes to the rightmost page. A separate index without successes finds the failures of one task among millions of successes. Claimed
+ * and ready runs have indexes already. The other live runs, which are held, paused or undecided, get their own index.
  */
 export const browse = (s: string) => `
 create index run_history_outcome on ${s}.run_history (outcome, ended_ms, id);

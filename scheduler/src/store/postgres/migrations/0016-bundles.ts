@@ -1,5 +1,5 @@
 /**
- * A bundle is a name under which files define tasks. A task that an apply stored belongs to its bundle until it is removed.
+ * A bundle is a name under which files define tasks. A task that `apply` stored belongs to its bundle until the task is removed.
  * `applied_version` is the version that the last apply wrote or found equal, so the task's versions show what that apply defined.
  */
 export const bundles = (s: string) => `

@@ -1,6 +1,6 @@
 /**
- * Alarms, open or cleared; the open incident of each rule; reports for the next look; the messages to send; and the counters of each task
- * at the last look. A row of `alarm_seen` for task 0 shows that a first look took place.
+ * Alarms, open or cleared; the open incident of each rule; reports for the next evaluation; the messages to send; and the counters of each
+ * task as of the last evaluation. A row of `alarm_seen` for task 0 shows that alarms have been evaluated at least once.
  */
 export const alarms = (s: string) => `
 create table ${s}.alarm (

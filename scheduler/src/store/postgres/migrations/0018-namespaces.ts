@@ -1,9 +1,9 @@
 /**
- * Roles in one namespace, beside or instead of the role everywhere; tokens that are valid in some namespaces only; and users whom an
- * external provider signs in. Such a user has no password, and is identified by the provider's name for the user.
+ * Users' roles in single namespaces, in addition to or instead of a role in all of them; tokens that are valid only in some namespaces; and
+ * users whom an external provider signs in. Such users have no password, and the provider's name for a user identifies the user.
  *
- * A namespace is a part of names (see namespace.ts), so no table of tasks or runs changes. A node of the previous version takes a role that
- * is null for no role.
+ * A namespace is a part of names (see namespace.ts), so no table of tasks or runs changes. Nodes of the previous version treat a role that
+ * is null as no role.
  */
 export const namespaces = (s: string) => `
 alter table ${s}.user_account

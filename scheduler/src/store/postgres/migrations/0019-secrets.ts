@@ -1,6 +1,6 @@
 /**
- * Secrets of tasks. A value is sealed by a data key of its own, and that key is wrapped by a key that the store never has. Also an
- * operator's marks on alarms (seen; silent for a while), every try to send a message, and the trace context of traced runs.
+ * Secrets of tasks. Each value is encrypted with its own data key, and this key is encrypted with a key that is never in the store. Also:
+ * the acknowledgements and silences of alarms, every try to send a message, and the trace context of traced runs.
  */
 export const secrets = (s: string) => `
 create table ${s}.secret (

@@ -1,6 +1,6 @@
 /**
- * The spans of traced runs that begin other runs, which continue the trace from there. Written before the other runs are made; kept for a
- * week.
+ * The spans of traced runs that create other runs, which continue the trace. A span is written before the other runs are created, and is
+ * kept for a week.
  */
 export const runSpan = (s: string) => `
 create table ${s}.run_span (

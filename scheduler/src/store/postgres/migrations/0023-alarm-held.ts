@@ -1,6 +1,6 @@
 /**
- * The part of an open alarm that a silence holds back: the amount found, which is to be sent once no silence holds, and the time when it
- * came free. A message after that time names it, though it was found before the message's time.
+ * Columns for the part of an open alarm that a silence holds back: `held` is the number of findings to be sent once no silence covers the
+ * alarm, and `freed_ms` is when the silence ended. A message created after that time includes the alarm, although it was found earlier.
  */
 export const alarmHeld = (s: string) => `
 alter table ${s}.alarm add column held bigint not null default 0, add column freed_ms bigint;

@@ -1,6 +1,6 @@
 /**
- * The token by which a token was made, since the second ends with the first. And a user's version: if two admins edit a user at once,
- * neither undoes the other's change unseen.
+ * The token that created a token, because the second is revoked with the first. Also a version of each user: if two admins edit a user at
+ * the same time, the second edit is refused instead of undoing the first unseen.
  */
 export const accessLines = (s: string) => `
 alter table ${s}.token add column made_by int references ${s}.token;

@@ -1,7 +1,7 @@
 /**
- * The time since which a waiting run waits for a worker, and no longer for a limit. For a run that got a place or a token, it is the time
- * when it did; for a group with a limit, the time when the group was last seen at its limit. Without it, an old run that only now may be
- * taken would look as if no worker had taken it for long. Also an index of the tasks whose runs are addressed.
+ * `ready_ms` is the time since which a waiting run waits only for a worker, and no longer for a limit: the time at which it got a slot or a
+ * token. `full_ms` is the time at which a limited group was last found at its limit. Without these times, an old run that only now may be
+ * claimed would look as if no worker had claimed it for long. Also an index of the tasks whose runs are addressed.
  */
 export const waitsSince = (s: string) => `
 alter table ${s}.run add column ready_ms bigint;

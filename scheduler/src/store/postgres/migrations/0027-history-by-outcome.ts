@@ -1,7 +1,7 @@
 /**
  * Indexes of one task's history by outcome: successes and other ends each have their own order. With one index of all ends, a page of the
- * successes of a task that has failed ten thousand times read all these failures; with a million failures it would have taken ten seconds.
- * The index of failures alone is a part of it, so a failure writes one entry fewer and a success as many as before.
+ * successes of a task with ten thousand failures read all of these failures; with a million it would have taken ten seconds. The new index
+ * also replaces the index of failures alone, so a failure writes one entry fewer, and a success as many as before.
  */
 export const historyByOutcome = (s: string) => `
 drop index ${s}.run_history_task;

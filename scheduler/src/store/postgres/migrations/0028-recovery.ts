@@ -1,13 +1,13 @@
 /**
- * A promoted standby may lack the last transactions that the former primary committed. Until the living processes have reported what they
- * remember of these, nothing may be decided. So the store itself refuses every write that decides something, whoever sends it: an older
- * Carillon, or a connection that a pooler has moved.
+ * A promoted standby may lack the last transactions that the former primary committed. No decision may be made until the living processes
+ * have reported which of these transactions they remember. So the store itself refuses every write that makes a decision, from any client:
+ * also from an older Carillon, or over a connection that a pooler has moved.
  *
  * A promotion and a point-in-time recovery change the timeline of the server's log. `cluster.timeline` is the timeline for which the
- * contents are known to be whole. If a service hides its timeline, the moment at which its server started is used instead. A plain restart
- * changes that moment too, and costs a recovery that finds nothing missing.
+ * content is known to be complete. If a hosting service hides its timeline, the time at which the server started is used instead. A plain
+ * restart changes this time too, and causes a recovery that finds nothing missing.
  *
- * SQL state CA001: nothing was changed; repeat the statement when the recovery is over.
+ * SQL state CA001: nothing was changed; repeat the statement after the recovery.
  */
 export const recovery = (s: string) => `
 create function ${s}.log_timeline() returns text language sql volatile as

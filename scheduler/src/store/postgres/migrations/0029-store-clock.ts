@@ -1,7 +1,7 @@
 /**
- * Cluster time is the store's clock plus a shift. The shift is 0 until the store's clock steps. Then the shift makes up for the step, so
- * that every process, also one that starts later, continues with the earlier time. Each change of the shift raises the number. The columns
- * of a session hold how far its node's clocks were from the store's at its last beat.
+ * Cluster time is the store's clock plus a shift. The shift is 0 until the store's clock jumps. Then the shift compensates for the jump, so
+ * that every process, even one that starts later, continues with the earlier time. Each change of the shift raises `clock_number`. Two
+ * columns of a session hold the difference between its node's clocks and the store's clock at the last heartbeat.
  */
 export const storeClock = (s: string) => `
 alter table ${s}.cluster

@@ -1,8 +1,8 @@
 import { channelOf } from "../cluster/channel.ts";
 
 /**
- * Signals for processes that cannot LISTEN, because a pooler in transaction mode stands before their store. They poll a table. It is
- * written only while a process polls, and is lost with the server's memory, as signals may be.
+ * Signals for processes that cannot use LISTEN, because they reach the store through a pooler in transaction mode. They poll a table. It is
+ * written only while a process polls. The table is unlogged, so a crash of the server empties it, which is permitted for signals.
  */
 export const polledSignals = (s: string) => `
 create unlogged table ${s}.signal (

@@ -1,7 +1,7 @@
 /**
- * A process that died with the former primary may have started runs of which nothing is left. The store counts the most that these can be:
- * runs that were due after `back_to_ms`, the last time known of any process, and before the recovery, and that no reporting process had
- * claimed.
+ * A process that crashed with the former primary may have started runs of which the store has no record. The store counts how many there
+ * can be at most: runs that were due between `back_to_ms`, the last time that any process has reported, and the recovery, and that no
+ * reporting process had claimed.
  */
 export const recoveryDoubt = (s: string) => `
 alter table ${s}.recovery

@@ -1,4 +1,4 @@
-/** The release of the code that brings each definition of a task: see task/release.ts. */
+/** The releases of the application code that contains the definitions of tasks: see task/release.ts. */
 export const releases = (s: string) => `
 create table ${s}.release (
   id int generated always as identity primary key,

@@ -1,9 +1,9 @@
 import { channelOf } from "../cluster/channel.ts";
 
 /**
- * The time until which signals are kept for processes that poll. Writers read it from a sequence, which has one value for all transactions.
- * A transaction whose snapshot is older than the poll does not see the row in `signal_poll`, and would send a signal that no process
- * receives. Processes of older code that poll set only the row.
+ * The time until which writers insert signals into the table for processes that poll. Writers read it from a sequence, because a sequence
+ * has the same value for all transactions. With the row in `signal_poll` alone, a transaction whose snapshot is older than that row would
+ * not insert its signal, and the polling process would miss it. Polling processes of older versions set only the row.
  */
 export const signalsUntil = (s: string) => `
 -- Unix time in ms.

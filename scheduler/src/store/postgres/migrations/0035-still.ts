@@ -1,4 +1,4 @@
-/** The time in ms for which a process's event loop has stood still, as its stand-in reports; null: it turns. See cluster/stand-in.ts. */
+/** How long a process's event loop has been blocked, in ms, as its stand-in thread reports; null if it is not. See cluster/stand-in.ts. */
 export const still = (s: string) => `
 alter table ${s}.session add column still_ms int;
 `;

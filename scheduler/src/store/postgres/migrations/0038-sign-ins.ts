@@ -1,6 +1,7 @@
 /**
- * Sign-ins get a number, so that their user can list and end each one. They show when, from where and in which browser they began, and when
- * they were last used. Older code makes and uses sign-ins as before: these lack the details, and count as last used when they began.
+ * Sign-ins get a number, so that users can list and end their sign-ins. They record when, from which address and in which browser they
+ * began, and when they were last used. Older code creates and uses sign-ins as before: these lack the details, and count as last used at
+ * their start.
  */
 export const signIns = (s: string) => `
 alter table ${s}.sign_in

@@ -1,6 +1,6 @@
 /**
- * The transaction that wrote a log line. Readers read a log in the order of arrival, because a line may arrive long after its time and after
- * later lines. Older lines have no transaction; every snapshot in use already shows them.
+ * The transaction that wrote a log line. Readers read a log in the order of arrival, because a line may arrive long after its time and
+ * after later lines. Lines from before this migration have no transaction and are visible in every snapshot in use.
  */
 export const logArrival = (s: string) => `
 alter table ${s}.run_log add column xid xid8;

@@ -1,7 +1,8 @@
 /**
- * Nodes that an operator has drained, by name. A process with such a name takes no runs until the name is resumed. The column `draining` of
- * its session shows this to each statement that claims. A trigger sets it, so that it also holds for sessions that older code opens. The
- * lock, which `drains.ts` takes too, prevents a session from being opened between a drain's look for it and the drain's commit.
+ * The names of nodes that an operator has drained. A process with such a name claims no runs until the node is resumed. Each statement that
+ * claims reads this from the column `draining` of the process's session. A trigger sets the column, so that it is also right for sessions
+ * that older code opens. The lock, which `drains.ts` takes too, prevents a session from being opened between a drain's read of the sessions
+ * and its commit.
  */
 export const drainedNodes = (s: string) => `
 create table ${s}.drained_node (
@@ -19,6 +20,6 @@ end $$;
 create trigger drained before insert on ${s}.session for each row execute function ${s}.drained_session();
 `;
 
-/** The two numbers of the lock under which a name is drained, resumed, or taken by a process. @param node the name's SQL expression */
+/** SQL: the two numbers of the lock under which a node is drained or resumed, or its session is opened. @param node SQL for the name */
 export const drainLockSql = (s: string, node: string) =>
   `hashtext('${s.replaceAll("'", "''")}.drained_node'), hashtext(${node})`;

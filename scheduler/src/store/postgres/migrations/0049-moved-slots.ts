@@ -1,8 +1,7 @@
 /**
- * A calendar can move a slot to another time. `moved_slot` holds the nominal times that the ledger's row at `slot_ms` accounts for; a ledger
- * row without an entry accounts for its own time. `accounted_ms` holds nominal times of the task's present version that lie ahead and were
- * accounted for before that version: they are not planned again. Older code writes neither, and may run a slot again after an edit moves
- * it.
+ * A calendar can move a slot to another time. `moved_slot` holds the nominal times that the row of the slot table at `slot_ms` covers; a
+ * row without an entry covers its own time. `accounted_ms` holds future nominal times of the task's present version that an earlier version
+ * already covered: they are not planned again. Older code writes neither, so it may run a slot again after an edit has moved it.
  */
 export const movedSlots = (s: string) => `
 create table ${s}.moved_slot (

@@ -1,7 +1,7 @@
 /**
- * Cluster time may go back: the store's clock was set back while no node ran, or was adopted after a step back. The cluster's row then has
- * the latest time that was reached, and the time up to which an operator had tasks planned anew. Older code sets neither, and sees only the
- * sessions.
+ * Cluster time may go back, because the store's clock was set back while no node ran, or was adopted after a step back. The cluster's row
+ * then holds the latest time that was reached, and the time up to which tasks were planned again on an operator's request. Older code sets
+ * neither, and reads only the sessions.
  */
 export const timeBack = (s: string) => `
 alter table ${s}.cluster

@@ -1,4 +1,4 @@
-/** The names that files give to the days of a calendar, by date: of its present version, and of the one before if known. */
+/** The names of a calendar's days, by date, as files define them: for its present version, and for the previous one if they are known. */
 export const calendarNames = (s: string) => `
 alter table ${s}.calendar add column names jsonb not null default '{}';
 `;

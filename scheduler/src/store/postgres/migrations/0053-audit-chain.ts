@@ -1,6 +1,6 @@
 /**
- * The hash chain of the audit log (docs/audit.md). A trigger that is deferred to the commit gives each row its place and hash. It locks the
- * row of `audit_chain` until the commit is done, so the chain has the order of the commits, and only commits that write audit rows wait. The
+ * The hash chain of the audit log (docs/audit.md). A deferred trigger gives each row its place and hash at the commit. It locks the row of
+ * `audit_chain` until the commit is done, so the chain has the order of the commits, and only commits that write audit rows wait. The
  * trigger also chains rows that older code writes. Rows from before this migration have no place; the chain begins with their digest.
  */
 export const auditChain = (s: string) => `

@@ -1,4 +1,4 @@
-/** The amounts that a namespace (0) or a user (1) may enqueue by the API. Servers of older code do not check them. */
+/** Limits on how much a namespace (kind 0) or a user (kind 1) may enqueue through the API. Servers of older versions do not check them. */
 export const quotas = (s: string) => `
 create table ${s}.quota (
   kind smallint not null,

@@ -1,6 +1,6 @@
 /**
- * The time at which a pause ends by itself; null: it lasts until a resume. The leader resumes such a task then. A leader of older code
- * leaves it paused; the next newer leader resumes it as of its time.
+ * The time at which a pause ends automatically; null if it lasts until a resume. The leader resumes the task at this time. A leader of an
+ * older version leaves it paused; the next leader of a newer version resumes it as of that time.
  */
 export const pauseUntil = (s: string) => `
 alter table ${s}.task add column paused_until_ms bigint;

@@ -1,7 +1,7 @@
 /**
- * Second factors of users: a TOTP secret (RFC 6238), sealed by a key for secrets if there is one, and the hashes of unused recovery codes.
- * `last_step` is the time step of the last accepted code: no code of that step or of an earlier one is accepted. Older code asks for no
- * second factor, and leaves these rows as they are.
+ * Second factors of users: a TOTP secret (RFC 6238), encrypted with a key for secrets if one is configured, and the hashes of unused
+ * recovery codes. `last_step` is the time step of the last accepted code: codes of this step and of earlier ones are refused. Older code
+ * requests no second factor, and does not change these rows.
  */
 export const secondFactors = (s: string) => `
 create table ${s}.second_factor (

@@ -1,7 +1,8 @@
 /**
- * The time zone rules by which tasks are planned, so that processes with different versions of the time zone database plan alike. Each change
- * of a zone's rules is a row. `cluster.zones_version` is the newest version, `plan.zones_version` the version that planned a task. A task
- * whose version is older than the first row of its zone was planned by that row. Older code plans by its own rules.
+ * The time zone rules by which tasks are planned, so that processes with different versions of the time zone database plan the same slots.
+ * Each change of a zone's rules adds a row. `cluster.zones_version` is the newest version, `plan.zones_version` the version that planned a
+ * task. If the task's version is older than the first row of its zone, the rules in that row planned the task. Older code plans by its own
+ * rules.
  */
 export const zoneRules = (s: string) => `
 create table ${s}.zone_rules (

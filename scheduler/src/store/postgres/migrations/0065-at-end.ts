@@ -1,6 +1,6 @@
 /**
- * `at_end`: the task's definition says what happens to it when no slot is left. An older leader leaves such tasks as they are. A task that
- * an older node edits keeps this mark: the definition itself is read wherever it counts.
+ * `at_end`: true if the task's definition says what happens to the task when no slot is left. A leader of an older version leaves such
+ * tasks unchanged. An edit by an older node does not update this column, which is only a filter: the code reads the definition itself.
  */
 export const atEnd = (s: string) => `
 alter table ${s}.plan add column at_end boolean not null default false;

@@ -1,6 +1,6 @@
 /**
- * `routed` counts `pin` too. The expression of a generated column cannot be changed without rewriting each task under a lock, so from now
- * on a trigger sets the column. An older leader sends each try of such a task to any worker.
+ * `routed` is now also true for tasks with `pin`. Changing the expression of a generated column would rewrite each task under a lock, so
+ * from now on a trigger sets the column. A leader of an older version sends each attempt of such a task to any worker.
  */
 export const pin = (s: string) => `
 alter table ${s}.task alter column routed drop expression;

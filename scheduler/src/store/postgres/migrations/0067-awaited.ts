@@ -1,6 +1,6 @@
 /**
- * Runs whose end a caller awaits: the statement that ends such a run sends a signal. The table is unlogged, so it is empty after a crash of
- * the server; the waiting processes then insert their runs again.
+ * Runs whose end a caller waits for: the statement that ends such a run sends a signal. The table is unlogged, so a crash of the server
+ * empties it; the waiting processes then insert their runs again.
  */
 export const awaited = (s: string) => `
 create unlogged table ${s}.awaited (

@@ -1,8 +1,8 @@
 /**
- * Floors of versions and fences are read at the moment of use, not from the statement's snapshot. The check that the store is whole reads the
- * current state. So a statement that began just before a recovery ended could pass the check with an old snapshot, and give out a version, or
- * the fence of a grace lock, a second time. Calendars, secrets and users have versions too: from now on they can be written only while the
- * store is whole.
+ * The lower bounds of versions and fences are now read when they are used, not from the statement's snapshot, because the check that the
+ * store is complete also reads the current state. Otherwise a statement that began just before a recovery ended could pass this check with
+ * an old snapshot, and issue a version, or the fence of a grace lock, a second time. Calendars, secrets and users have versions too, so
+ * they can now be written only while the store is complete.
  */
 export const freshFloors = (s: string) => `
 create or replace function ${s}.next_version(version int) returns int language sql volatile as

@@ -1,6 +1,6 @@
 /**
- * A worker key may have an expiry. Servers refuse the key from then on, and the leader revokes it within a minute. Servers of older code
- * refuse it once it is revoked.
+ * The time at which a worker key expires. From then on servers refuse the key, and the leader revokes it within a minute. Servers of older
+ * versions refuse the key once it is revoked.
  */
 export const keyExpiry = (s: string) => `
 alter table ${s}.worker_key add column expires_ms bigint;

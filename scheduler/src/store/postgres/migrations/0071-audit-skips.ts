@@ -1,6 +1,6 @@
 /**
- * A commit no longer waits for the audit's chain, see docs/audit.md: while another commit holds the row of `audit_chain`, the rows of this one
- * get the empty hash, and the next commit, the janitor or a check of the chain gives them their places.
+ * A commit no longer waits for the chain of the audit log, see docs/audit.md: if another commit has locked the row of `audit_chain`, this
+ * commit's rows get an empty hash. The next commit, the janitor or a check of the chain gives them their places and hashes.
  */
 export const auditSkips = (s: string) => `
 create function ${s}.chain_rows(chain ${s}.audit_chain, only_skipped boolean) returns void language plpgsql as $f$

@@ -1,7 +1,7 @@
 /**
- * A run may have a retry policy and a timeout of its own, and a time after which it is not begun any more. Workers of older code go by the
- * task's policies, and begin a run that has expired. A run may also have an enqueue that follows it: see enqueue/again.ts. Nodes of older code
- * end such a run without it.
+ * `overrides` is a run's own retry policy and timeout; `expires_ms` is the time after which the run must not start; `again` is an enqueue
+ * that is made when the run ends (see enqueue/again.ts). Workers of older versions use the task's policies, and start a run that has
+ * expired. Nodes of older versions end a run without making the enqueue in `again`.
  */
 export const runOverrides = (s: string) => `
 alter table ${s}.run add column overrides jsonb, add column expires_ms bigint, add column again jsonb;

@@ -1,8 +1,8 @@
 /**
- * A run may have labels. The indexes hold only runs that have some: others cost them nothing. A list of entries that wait for the index
- * (`fastupdate`) would be read whole by each query: 18 ms of 19. `task.run_labels` is the part of the definition that new runs copy, beside
- * it, since reading it from a long definition would cost each of them. Nodes of older code make runs without their task's labels, and drop a
- * run's labels as it ends.
+ * Labels of runs. The indexes contain only runs that have labels, so other runs cost nothing. `fastupdate` is off, because each query would
+ * read the whole list of entries that are not yet in the index: 18 ms of 19. `task.run_labels` duplicates the part of the definition that
+ * new runs copy, because reading it from a long definition would make each new run slower. Nodes of older versions create runs without
+ * their task's labels, and delete a run's labels when it ends.
  */
 export const runLabels = (s: string) => `
 alter table ${s}.run add column labels jsonb;

@@ -1,9 +1,9 @@
 /**
- * Events of runs, recorded only for the types that some process wants: `event_kind` lists them. `kind` is the outcome of a run that ended, or
- * one more than the last outcome for a try that did not end its run. Readers find new events by their transactions: a time, or a number from
- * a sequence, may be older than those of rows that were committed before. Nodes of older code record none.
+ * Events of runs, recorded only for the types in `event_kind`, which some process wants. `kind` is the outcome of a run that ended, or one
+ * more than the last outcome for an attempt that did not end its run. Readers find new events by their transaction numbers: a time or a
+ * number from a sequence may be lower than in rows that were committed earlier. Nodes of older versions record no events.
  *
- * `event_consumer`: the places of named consumers. `epoch` rises with each process that begins to serve the name.
+ * `event_consumer` has the places of named consumers. `epoch` is raised by each process that starts to serve the name.
  */
 export const events = (s: string) => `
 create sequence ${s}.event_id;

@@ -1,6 +1,6 @@
 /**
- * The number of attempts of a live run after which its handler put it off. Such an attempt is kept with the outcome `snoozed`. Workers and
- * servers of older code count them as tries.
+ * The number of a live run's attempts that ended because the handler postponed the run. Such an attempt is stored with the outcome
+ * `snoozed`. Workers and servers of older versions count it as a try.
  */
 export const runSnoozes = (s: string) => `
 alter table ${s}.run add column snoozes int not null default 0;

@@ -1,6 +1,6 @@
 /**
- * The run that stands for a key for a time: see enqueue/known-keys.ts. `run.since_ms`: the first enqueue that a run stands for, where the
- * enqueues that replace each other have a bound in time. Nodes of older code do neither.
+ * The run that a key refers to for some time: see enqueue/known-keys.ts. `run.since_ms` is the time of the first of several enqueues that
+ * replaced each other, if `maxWait` limits how long they may postpone the run. Nodes of older versions write neither.
  */
 export const knownKeys = (s: string) => `
 create table ${s}.known_key (

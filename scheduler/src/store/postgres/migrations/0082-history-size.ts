@@ -1,4 +1,7 @@
-/** A quota of a namespace's history, and how many bytes that takes: the leader's last estimate. Older servers do not check the quota. */
+/**
+ * A limit on the size of a namespace's history, and the leader's last estimate of this size, in bytes. Older servers do not check the
+ * limit.
+ */
 export const historySize = (s: string) => `
 alter table ${s}.quota add column history bigint;
 create table ${s}.history_size (

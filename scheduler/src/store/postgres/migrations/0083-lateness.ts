@@ -1,7 +1,7 @@
 /**
- * Late starts by their cause. `late_ms`: from when on the alarms call a start late, so that every process that starts runs can report the
- * late ones, whether it has alarms itself or not; `late_until_ms`: until when that holds. `group_freed`: when a slot of a group that was at
- * its limit became free. `run_history.ready_ms`: since when the run waited only for a worker.
+ * Late starts by their cause. `late_ms` is the delay from which on the alarms call a start late, and `late_until_ms` the time until which
+ * this is valid, so that every process that starts runs can report late ones, even if it does not evaluate alarms. `group_freed` records
+ * when a slot of a group at its limit became free. `run_history.ready_ms` is the time since which the run waited only for a worker.
  */
 export const lateness = (s: string) => `
 alter table ${s}.cluster add column late_ms bigint, add column late_until_ms bigint;

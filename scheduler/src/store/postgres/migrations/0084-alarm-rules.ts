@@ -1,7 +1,7 @@
 /**
- * Alarm rules that the store keeps; the counters of tasks as of the last evaluation of these rules, apart from those of `alarm_seen`,
- * because only some processes evaluate the rules of their settings; and when an incident was escalated. A rule that is removed leaves its
- * row, so that the versions of a later rule of the same name continue. Nodes of older code do not evaluate stored rules.
+ * Stored alarm rules; the counters of tasks as of the last evaluation of these rules, separate from those of `alarm_seen`, because only
+ * some processes evaluate the built-in rules; and the time at which an incident was escalated. The row of a removed rule stays, so that the
+ * versions of a later rule with the same name continue. Nodes of older versions do not evaluate stored rules.
  */
 export const storedAlarmRules = (s: string) => `
 create table ${s}.alarm_rule (

@@ -68,12 +68,13 @@ import { lateness } from "./0083-lateness.ts";
 import { storedAlarmRules } from "./0084-alarm-rules.ts";
 
 /**
- * The oldest Carillon, told by the newest migration that it knows, that may work beside this one on the schema as it is. Raised by a
- * migration that takes away what older code reads, or makes a promise that older code breaks; a test looks at what they say.
+ * The oldest version of Carillon that may run at the same time as this one on the present schema, given as the number of the newest
+ * migration in that version. A migration that removes what older code reads, or guarantees something that older code does not respect, must
+ * raise this number. A test finds later migrations whose SQL removes or renames columns and tables.
  */
 export const servesFrom = 19;
 
-/** In order; a number once published never changes its text. */
+/** The migrations, in order. The text of a published migration never changes. */
 export const migrations: { number: number; name: string; sql: (schema: string) => string }[] = [
   { number: 1, name: "main", sql: main },
   { number: 2, name: "session-groups", sql: sessionGroups },

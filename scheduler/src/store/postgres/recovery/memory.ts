@@ -4,15 +4,15 @@ import type { ClaimedRun, Settlement } from "../../../run/claim-store.ts";
 import type { EnqueueWrite } from "../../../run/run-record.ts";
 
 export interface MemoryLimits {
-  /** How long a write is remembered, counted back from the last acknowledged write, ms. */
+  /** How long a write is remembered, in ms, counted back from the last acknowledged write. */
   keepMs: number;
-  /** The most memory that all entries may take, approximately, in bytes. */
+  /** The most memory that all entries may take, in bytes, approximately. */
   bytesMax: number;
 }
 
 export const memoryLimits: MemoryLimits = { keepMs: 60_000, bytesMax: 64_000_000 };
 
-/** The highest numbers that this process was given; if the store loses data, they are not given out again. */
+/** The highest numbers that the store has issued to this process. If the store loses data, it must not issue them again. */
 export interface Highs {
   runId: number;
   fence: number;
@@ -22,11 +22,11 @@ export interface Highs {
 
 export interface RememberedSession {
   readonly sessionId: number;
-  /** undefined: another process opened this session, and this process only writes on its behalf. */
+  /** The identity of the session; undefined if another process opened it and this process only writes on its behalf. */
   readonly identity: SessionIdentity | undefined;
-  /** When its last heartbeat was answered, by the store's clock. */
+  /** The time of the store's clock when its last heartbeat was answered, in ms. */
   seenMs: number;
-  /** The number of that heartbeat. */
+  /** The number of the session's last answered heartbeat. */
   beat: number;
   ended: { atMs: number; why: string } | undefined;
 }
@@ -38,7 +38,7 @@ type Entry =
 
 /** The writes that one reply acknowledged. */
 export type Remembered = Entry & {
-  /** When they were acknowledged, by the store's clock. */
+  /** The time of the store's clock when the writes were acknowledged, in ms. */
   readonly atMs: number;
 };
 
@@ -49,23 +49,23 @@ interface Kept {
 }
 
 const bytesOfItem = 250;
-/** The most values of a payload that are measured; the size of a larger payload is estimated from these. */
+/** The most values of a payload that `sizeOf` measures. The size of a larger payload is estimated from these. */
 const valuesLookedAt = 50;
 
 /**
- * The writes that the store has acknowledged to this process: always the highest numbers, and the last minute's enqueues, claims and
- * verdicts while a standby exists that may lack them. Entries refer to existing objects; nothing is copied.
+ * Remembers the writes that the store has acknowledged to this process: always the highest numbers; and, while a standby exists that may
+ * lack them, the last minute's enqueues, claims and verdicts. Entries refer to existing objects; nothing is copied.
  *
- * Age is counted from the last acknowledgement, not from now, so that however long the store is away, the writes just before the outage
- * stay.
+ * Age is counted from the last acknowledgement and not from now, so that the writes just before an outage are remembered however long the
+ * outage lasts.
  */
 export class Memory {
   readonly highs: Highs = { runId: 0, fence: 0, term: 0, sessionId: 0 };
   readonly sessions = new Map<number, RememberedSession>();
   readonly #limits: MemoryLimits;
-  /** Claims that were settled in their handlers' own transactions, whose commits this process does not see. */
+  /** Fences of claims that handlers settled in their own transactions, whose commits this process does not see. */
   readonly #settledIn = new Set<number>();
-  /** True once a standby was seen; undefined: not known yet. */
+  /** True once a standby has been seen; undefined while this is unknown. */
   #standbySeen: boolean | undefined;
   #kept: Kept[] = [];
   #first = 0;
@@ -76,18 +76,18 @@ export class Memory {
   }
 
   /**
-   * Updates whether a standby is connected. Writes are remembered even while acknowledgements wait for a standby, because that can change
-   * between two heartbeats (Patroni stops waiting when its synchronous standby is gone), and writes acknowledged in between would not be
-   * remembered.
-   * @param standby whether a standby is connected. Once one was seen, this stays true, because a standby that is cut off is the one that
-   * lags
+   * Updates whether a standby is connected. Writes are remembered even while PostgreSQL waits for a standby before it acknowledges them,
+   * because that can change between two heartbeats: Patroni stops waiting when its synchronous standby is gone, and writes acknowledged
+   * then must be remembered too.
+   * @param standby true if a standby is connected. Once true, the state stays true, because a disconnected standby is the one that lacks
+   * writes
    */
   standbys(standby: boolean): void {
     this.#standbySeen = standby || this.#standbySeen === true;
     if (!this.keeping) this.#forget(this.#kept.length - this.#first);
   }
 
-  /** True if a standby may lack acknowledged writes. */
+  /** True while writes are remembered, because a standby may lack acknowledged writes or it is unknown whether there is one. */
   get keeping(): boolean {
     return this.#standbySeen !== false;
   }
@@ -128,29 +128,27 @@ export class Memory {
   }
 
   /**
-   * Called when the handlers of these claims have returned. @returns those of the claims that were settled in the handler's own transaction
+   * Called when the handlers of these claims have returned.
+   * @returns the fences of the claims that were settled in the handler's own transaction
    */
   takeSettledIn(settlements: readonly Settlement[]): Set<number> {
     if (this.#settledIn.size === 0) return new Set();
     return new Set(settlements.flatMap(({ fence }) => (this.#settledIn.delete(fence) ? [fence] : [])));
   }
 
-  /**
-   * Records claims that another session of this process has from now on. Claims from before the last minute are recorded as the store has
-   * them.
-   */
+  /** Records that claims of this process now belong to another of its sessions. They are recorded as the store has returned them. */
   adopted(oldSessionId: number, newSessionId: number, runs: readonly ClaimedRun[], monoMs: number): void {
     const atMs = Math.max(...[oldSessionId, newSessionId].map((id) => this.sessions.get(id)?.seenMs ?? 0));
     this.claimed(newSessionId, runs, atMs, monoMs);
   }
 
-  /** Records claims as the store has them: for some of them the reply was lost, and these are remembered from now on. */
+  /** Records claims that the store returned and that are not remembered yet, because the reply to the claim was lost. */
   booked(sessionId: number, runs: readonly ClaimedRun[], monoMs: number): void {
     if (!this.keeping || runs.length === 0) return;
     const known = new Set<number>();
     for (const { entry } of this.#from())
       if (entry.kind === "claimed") for (const { fence } of entry.runs) known.add(fence);
-    // The time is the store's clock at this process's last reading; a claim is not much older than that.
+    // The time of the claims is unknown. The last time that this process read from the store's clock is not much later.
     const atMs = Math.max(0, ...[...this.sessions.values()].map(({ seenMs }) => seenMs));
     const unknown = runs.filter(({ fence }) => !known.has(fence));
     this.claimed(sessionId, unknown, atMs, monoMs);
@@ -174,7 +172,7 @@ export class Memory {
     if (known) known.ended = { atMs, why };
   }
 
-  /** Claims whose verdicts were acknowledged. */
+  /** Returns the fences of the claims whose verdicts the store has acknowledged. */
   settledFences(): Set<number> {
     const fences = new Set<number>();
     for (const { entry } of this.#from())
@@ -182,7 +180,7 @@ export class Memory {
     return fences;
   }
 
-  /** The entries, oldest first. */
+  /** Returns the remembered entries, oldest first. */
   entries(): Remembered[] {
     return this.#kept.slice(this.#first).map(({ entry }) => entry);
   }
@@ -217,7 +215,7 @@ export class Memory {
   }
 }
 
-/** The approximate size of a payload in bytes. */
+/** Returns the approximate size of a payload in bytes. */
 function sizeOf(value: Json): number {
   let [bytes, looked] = [0, 0];
   const rest: Json[] = [value];

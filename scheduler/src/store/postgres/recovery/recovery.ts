@@ -12,7 +12,7 @@ import { skipAhead } from "./skip.ts";
 import type { Recovering } from "./standing.ts";
 
 export interface RecoveryOptions {
-  /** `s`: the schema's name, quoted; `schema`: unquoted. */
+  /** The schema's name: `s` is quoted, `schema` is not. */
   s: string;
   schema: string;
   clock: Clock;
@@ -20,22 +20,22 @@ export interface RecoveryOptions {
   memory: Memory;
   /** Aborted when the process closes its store. */
   signal: AbortSignal;
-  /** Runs one transaction that may write while the store refuses others; repeated until the store answers. */
+  /** Runs a transaction that may write while the store refuses other writes. It is repeated until the store answers. */
   transaction<T>(work: (client: SqlClient) => Promise<T>): Promise<T>;
-  /** Called when the store has lost data: data that this process has read from it may be lost too. */
+  /** Called when the store has lost data. Data that this process has read from the store may be lost too. */
   onBack(): void;
-  /** Settles the verdicts whose claim is still valid, like all other verdicts. @returns how many were applied */
+  /** Writes the verdicts whose claim is still valid, in the usual way. @returns how many were applied */
   settle(settlements: Settlement[], nowMs: number): Promise<number>;
 }
 
-/** How far each sequence is moved above all numbers that the processes remember: more than is drawn in a minute at the highest rates. */
+/** How far each sequence is moved above all numbers that processes remember: more than are drawn in a minute at the highest rates. */
 const skips = { numbers: 10_000_000, smallNumbers: 1_000, terms: 1_000, bases: 1 };
 const firstPollMs = 25;
 const longestPollMs = 250;
-/** The number of entries per part, newest part first; if the store has all entries of a part, it also has the older ones. */
+/** The number of entries per part, newest part first. If the store has all entries of a part, it also has the older parts. */
 const partSize = 5_000;
 
-/** The row of the cluster, with the server's present report about itself. */
+/** The row of `cluster`, with the server's present timeline, system id and time. */
 interface Standing {
   timeline: string | null;
   nowTimeline: string | null;
@@ -48,26 +48,26 @@ interface Standing {
 }
 
 /**
- * Restores data that the store once acknowledged and now lacks. The store's row of the cluster has one of these states: *whole*; *back*,
- * when the timeline of its log is not the one known to be whole, or a process remembers more than the store has; *recovering*, from the
- * moment at which the first process detects this until all sessions that were open have reported their memory or their timeouts have
- * passed. In the last two states the store refuses every write that decides something.
+ * Restores data that the store has acknowledged and now lacks. By the row of `cluster`, the store is in one of these states: *whole*;
+ * *back*: the timeline of its log is not the one known to be complete, or a process remembers more than the store has; *recovering*: from
+ * the moment at which the first process detects this, until all sessions that were open have reported what they remember or their timeouts
+ * have passed. In the last two states the store refuses every write that makes a decision.
  *
- * Each process reports in one transaction: the highest numbers, its sessions, and the missing enqueues and claims. Then it checks whether
- * the recovery is over, which it is after the report of the last process. Verdicts follow when work goes on again, in the usual way: their
- * runs are claimed with the fences of before, so that no other worker begins them. Everything can be repeated. A process that connects
- * after the recovery reports its memory too.
+ * Each process reports the missing enqueues and claims, then the highest numbers and its sessions. Then it checks whether the recovery is
+ * over, which is so after the last process has reported. Verdicts are sent in the usual way after the recovery; until then their runs are
+ * claimed under the former fences, so that no other worker starts them. All steps can be repeated. A process that connects after the
+ * recovery also reports.
  */
 export class Recovery implements Recovering {
   readonly #options: RecoveryOptions;
-  /** The number of the last recovery that this process took part in, or found finished when it connected. null: it has not checked. */
+  /** The number of the last recovery that this process took part in, or that was over when it connected; null before its first check. */
   #known: number | null = null;
   /**
-   * The last recovery in which this process reported, and when that recovery began; the time is needed because a store that lost data may
-   * reuse the number.
+   * The last recovery in which this process reported, and the time at which that recovery began, ms. The time is needed because a store
+   * that lost data may use the same number again.
    */
   #told: { number: number; since: number | null } | null = null;
-  /** The last recovery number that the store showed. */
+  /** The last recovery number that this process read from the store. */
   #seen: number | null = null;
   #running: Promise<void> | undefined;
   #wake: (() => void)[] = [];
@@ -114,7 +114,7 @@ export class Recovery implements Recovering {
     this.#joinInBackground();
   }
 
-  /** True: this process has reported in the recovery that it knows. */
+  /** Returns true if this process has reported in the recovery `#known`. */
   #isTold(): boolean {
     return this.#told !== null && this.#told.number === this.#known;
   }
@@ -175,7 +175,7 @@ export class Recovery implements Recovering {
     return rows[0] as unknown as Standing;
   }
 
-  /** @returns the recovery to take part in; null: there is none, or it is over and this process has reported in it */
+  /** @returns the recovery to take part in; null if there is none, or if it is over and this process need not report */
   async #open(client: SqlClient): Promise<{ number: number; since: number | null } | null> {
     const standing = await this.#standing(client);
     const { timeline, nowTimeline, systemId, nowSystemId, recovery, since, recoveringTimeline } = standing;
@@ -183,10 +183,10 @@ export class Recovery implements Recovering {
     if (since === null && whole) {
       const missed = this.#known !== null && recovery !== this.#known && this.#told?.number !== recovery;
       this.#know(recovery);
-      // The time at which the missed recovery began is unknown, and irrelevant because the recovery is over.
+      // The time at which the missed recovery began is unknown, and is not needed because that recovery is over.
       return missed ? { number: recovery, since: null } : null;
     }
-    // The server was promoted again while a recovery was under way, so data that was reported may be lost again.
+    // If the timeline differs, the server was promoted again during a recovery, so reported data may be lost again.
     if (since === null || recoveringTimeline !== nowTimeline) return this.#begin(client, standing);
     this.#know(recovery);
     return { number: recovery, since };
@@ -202,7 +202,7 @@ export class Recovery implements Recovering {
     { recovery, timeline, nowTimeline, nowMs }: Standing,
   ): Promise<{ number: number; since: number }> {
     const { s, log } = this.#options;
-    // The number is above the recoveries of which the store has lost the record.
+    // The new number is also above the numbers of recoveries of which the store has lost the record.
     const number = Math.max(recovery, this.#known ?? 0) + 1;
     await client.query(
       `update ${s}.cluster set recovery = $1, recovering_since_ms = $2, recovering_timeline = ${s}.log_timeline()`,
@@ -217,7 +217,7 @@ export class Recovery implements Recovering {
        select $1, id, node, timeout_ms from ${s}.session where ended_ms is null on conflict do nothing`,
       [number],
     );
-    // The former leader notices this at its next heartbeat. The signal makes the other processes look now.
+    // The former leader sees this in the answer to its next heartbeat. Because of the signal the other processes send a heartbeat now.
     await client.query(`update ${s}.leadership set session_id = null`);
     await client.query(`select ${notifySql(s, "'leadership'")}`);
     this.#know(number);
@@ -236,8 +236,7 @@ export class Recovery implements Recovering {
     await transaction(async (client) => {
       const { nowMs } = await this.#standing(client);
       await client.query(
-        // Sequences are only raised: when a process reports late, others have already drawn numbers, and their sequence must not be set
-        // back.
+        // Sequences are only raised: if a process reports late, other processes may have drawn higher numbers already.
         `select setval(name::regclass, high) from unnest($1::text[], $2::bigint[]) as i (name, high)
          where high > coalesce(pg_sequence_last_value(name::regclass), 0)`,
         [
@@ -253,7 +252,7 @@ export class Recovery implements Recovering {
         [number, runs, back && Math.round(back.backMs), back && Math.floor(back.backToMs)],
       );
       const live = [...sessions.values()].filter(({ ended }) => !ended).map(({ sessionId }) => sessionId);
-      // This also covers sessions whose opening the store had lost: it makes their heartbeats count while other processes are awaited.
+      // This includes sessions that the store had lost. Their heartbeats are now accepted while other processes have not reported yet.
       await client.query(
         `insert into ${s}.recovery_session (recovery, session_id, node, timeout_ms, told)
          select $1, id, node, timeout_ms, true from ${s}.session where id = any($2)
@@ -264,7 +263,7 @@ export class Recovery implements Recovering {
     if (runs > 0) log.warn({ runs }, "runs that the store had lost were given to it again");
   }
 
-  /** @returns how many runs were restored */
+  /** Restores enqueues and claims, part by part. @returns the number of runs restored */
   async #tellRuns(): Promise<number> {
     const { s, memory, transaction } = this.#options;
     const put = new Set<number>();
@@ -284,7 +283,7 @@ export class Recovery implements Recovering {
     return this.#options.memory.entries().flatMap((entry) => (entry.kind === "settled" ? [...entry.settlements] : []));
   }
 
-  /** @returns whether the recovery is over */
+  /** Ends the recovery once all sessions have reported or their timeouts have passed. @returns true if the recovery is over */
   async #close(client: SqlClient, number: number): Promise<boolean> {
     const { s, schema, log } = this.#options;
     const { recovery, since, nowMs } = await this.#standing(client);
@@ -328,14 +327,17 @@ export class Recovery implements Recovering {
 }
 
 /**
- * SQL: the most runs that may have been started by processes that did not come back, and that may now start a second time.
- * @param r the row of `recovery`
+ * SQL: the most runs that may have been started by processes that did not report, and that may now be started a second time.
+ * @param r the alias of the row of `recovery`
  */
 export const inDoubtSql = (s: string, r: string) => `case when ${r}.missing = '{}' then 0 else ${r}.waiting + (
   select count(*) from ${s}.slot where slot_ms >= ${r}.back_to_ms and slot_ms < ${r}.began_ms and accepted_ms >= ${r}.began_ms
   and outcome = ${slotOutcome.run})::int end`;
 
-/** Yields parts of the memory, the newest part first, each ordered oldest first. If a run has several claims, the last one counts. */
+/**
+ * Yields parts of the memory, the newest part first; the entries of a part are ordered oldest first. If a run has several claims, the last
+ * counts.
+ */
 function* partsOf(
   entries: readonly Remembered[],
 ): Generator<{ enqueues: RememberedEnqueue[]; claims: RememberedClaim[] }> {

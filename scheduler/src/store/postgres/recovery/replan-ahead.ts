@@ -11,17 +11,18 @@ import { lockTask, type Tasks } from "../tasks/read.ts";
 import type { TaskRow } from "../tasks/task-rows.ts";
 
 /**
- * An operator's action after cluster time went back: tasks whose next slot is further ahead than their schedule says are planned from now
- * on, each by a new version, in a transaction of its own. Slots with their own row in the ledger are not planned a second time; slots that
- * are only part of a range, which did not run, are planned. If the action is interrupted, it can be repeated.
+ * Plans tasks again after cluster time went back, at an operator's request: tasks whose next slot is later than the next slot of their
+ * schedule from now on. Each task gets a new version in its own transaction. Slots with their own row in the slot table are not planned a
+ * second time. Slots that are only part of a recorded range did not run, and are planned. If the call is interrupted, it can be repeated.
+ * @returns undefined if cluster time did not go back
  */
 export async function replanAhead(tasks: Tasks, change: Change): Promise<ReplannedAhead | undefined> {
   const { database, s } = tasks;
   const now = Math.round(change.nowMs);
   const back = await timeBack(database, now);
   if (!back) return undefined;
-  // This is done only once: a slot that ran by the clock that was ahead is skipped, so the next slot of its task stays ahead and would be
-  // found again.
+  // This is done only once: slots that ran while the clock was ahead are skipped, so the next slot of such a task stays ahead, and another
+  // call would find the task again.
   const names = back.replanned ? [] : await namesAhead(tasks, now);
   const reason = change.reason || "cluster time went back";
   let replanned = 0;
@@ -46,7 +47,7 @@ export async function replanAhead(tasks: Tasks, change: Change): Promise<Replann
   return { reachedMs: back.reachedMs, tasks: replanned, waiting };
 }
 
-/** Tasks that have a slot before the one that is planned next. */
+/** Returns the names of tasks whose schedule has a slot, from now on, before the slot that is planned next. */
 async function namesAhead({ database, s, calendars, zones }: Tasks, now: number): Promise<string[]> {
   const rows = await database.query<Pick<TaskRow, "name" | "definition" | "next_slot_ms" | "zones_version">>(
     "",
@@ -57,7 +58,7 @@ async function namesAhead({ database, s, calendars, zones }: Tasks, now: number)
   const known = await calendars.of(rows.map(({ definition }) => definition));
   await zones.readFor(rows);
   const isAhead = ({ definition, next_slot_ms: planned, zones_version }: (typeof rows)[number]) => {
-    // A fixed delay without a next slot gets its next slot when its unfinished run ends.
+    // A task with a fixed delay and no next slot gets its next slot when its unfinished run ends.
     if (planned === null && afterEndOf(definition) !== null) return false;
     const next = plannedSchedule(
       definition,
@@ -70,7 +71,7 @@ async function namesAhead({ database, s, calendars, zones }: Tasks, now: number)
   return rows.filter(isAhead).map(({ name }) => name);
 }
 
-/** @returns false: the task was paused or removed meanwhile; a resume replans it */
+/** Plans one task again. @returns false if the task was paused or removed meanwhile; a resume plans it again */
 const replanOne = (tasks: Tasks, name: string, change: Change): Promise<boolean> =>
   tasks.database.transaction(async (client) => {
     const row = await lockTask(client, tasks.s, name);
@@ -81,7 +82,7 @@ const replanOne = (tasks: Tasks, name: string, change: Change): Promise<boolean>
     return true;
   });
 
-/** Runs that were enqueued, or are to be retried, by the clock that was ahead: they keep their due times. */
+/** Counts the runs that were enqueued, or are to be retried, while the clock was ahead. Their due times do not change. */
 async function waitingAhead({ database, s }: Tasks, now: number): Promise<number> {
   const [row] = await database.query<{ waiting: number }>(
     "",

@@ -8,14 +8,16 @@ import { withDatabase } from "../with-database.ts";
 import { skipAhead } from "./skip.ts";
 
 /**
- * How far numbers are moved: more than is drawn between a backup and the loss of the writes after it; for numbers, hours at the highest
- * rates.
+ * How far numbers are moved: above all numbers that may have been drawn after the backup and before the failure. `numbers` covers hours at
+ * the highest rates.
  */
 const skips = { numbers: 1_000_000_000, smallNumbers: 1_000, terms: 1_000_000, bases: 1_000 };
 
-/** No session is watched for longer: the heartbeats of a live one are at most 5 s apart, however long its timeout. */
+/**
+ * The longest time, in ms, for which sessions are watched. The heartbeats of a live session are at most 5 s apart, whatever its timeout.
+ */
 const longestWatchMs = 10_000;
-/** A live process whose session the backup lacks connects and opens it again well within this time. */
+/** The shortest time, in ms. A live process whose session is not in the backup connects and opens its session again within less. */
 const leastWatchMs = 5_000;
 const lookEveryMs = 250;
 
@@ -26,11 +28,11 @@ export interface Skipped {
 }
 
 /**
- * Called after a restore: numbers that may have been drawn in the lost time are not drawn again, and the store's data counts as complete.
- * Sessions that are open in the backup are watched for their longest timeout, at least 5 s and at most 10 s: sessions that send heartbeats,
- * or that appear, belong to live processes.
+ * Prepares a restored store for use: numbers that may have been drawn after the backup are skipped, and the store's data counts as
+ * complete. First, sessions are watched for the longest timeout of those open in the backup, at least 5 s and at most 10 s. A session that
+ * sends heartbeats or is opened meanwhile belongs to a live process.
  * @returns the first numbers that may be drawn from now on
- * @throws STORE_IN_USE: a session sends heartbeats, or began meanwhile; STORE_OLDER: nothing was changed
+ * @throws STORE_IN_USE if a session sends heartbeats or was opened meanwhile, STORE_OLDER; nothing was changed
  */
 export const skipNumbers = (url: string, schema: string, change: Change): Promise<Skipped> =>
   withDatabase({ url, schema }, async (database) => {
@@ -47,11 +49,13 @@ export const skipNumbers = (url: string, schema: string, change: Change): Promis
     return database.transaction((client) => goOnAbove(client, database.schema, schema, change));
   });
 
-/** Moves the numbers forward, declares the store whole, and ends a recovery that is under way. No process may be at work meanwhile. */
+/**
+ * Moves the numbers forward, marks the store as complete, and ends a recovery in progress. No other process may use the store meanwhile.
+ */
 export async function goOnAbove(client: SqlClient, s: string, schema: string, change: Change): Promise<Skipped> {
   await client.query("set local carillon.recovery = on");
   const term = await skipAhead(client, s, schema, skips);
-  // Each process compares the number of recoveries with the last number that it read; a higher number shows that the store has lost data.
+  // Each process compares the number of recoveries with the number that it read last. A higher one shows it that the store has lost data.
   await client.query(
     `update ${s}.cluster set timeline = ${s}.log_timeline(), system_id = ${s}.store_system(), recovering_since_ms = null,
        recovery = recovery + ${skips.smallNumbers}, clock_shift_ms = 0, clock_number = clock_number + 1, clock_since_ms = null`,
@@ -79,15 +83,15 @@ export async function goOnAbove(client: SqlClient, s: string, schema: string, ch
 }
 
 /**
- * A dump contains transaction numbers of the server on which it was made. Numbers that this server has not given out yet would count as log
- * lines still to come, and these lines would be returned again at each look.
+ * Removes transaction numbers that were issued by another server, from which a dump was made. Log lines with numbers that this server has
+ * not issued yet would count as lines that are still to be written, and would be returned again at each read.
  */
 async function forgetForeignTransactions(client: SqlClient, s: string): Promise<void> {
   const { rows } = await client.query(
     "select 1 from pg_attribute where attrelid = to_regclass($1) and attname = 'xid' and not attisdropped",
     [`${s}.run_log`],
   );
-  // If the schema is older than the column, the first process that starts migrates it.
+  // If the schema does not have the column yet, the first process that starts adds it.
   if (rows.length === 0) return;
   await client.query(`update ${s}.run_log set xid = null where xid >= pg_snapshot_xmax(pg_current_snapshot())`);
 }
@@ -100,7 +104,7 @@ interface OpenSession {
   timeoutMs: number;
 }
 
-/** @throws STORE_IN_USE */
+/** Watches the open sessions for some time. @throws STORE_IN_USE if a process uses the store */
 async function requireNobodyAtWork(database: Database): Promise<void> {
   const { clock, schema: s } = database;
   const open = () =>

@@ -10,7 +10,7 @@ import { queryIn } from "../query.ts";
 import { runRecall, runState, slotOutcome } from "../states.ts";
 import type { RememberedSession } from "./memory.ts";
 
-/** A claim as the store returned it, and the session that now has it. */
+/** A claim as the store returned it, and the number of the session that now holds it. */
 export interface RememberedClaim {
   readonly run: ClaimedRun;
   readonly sessionId: number;
@@ -24,9 +24,10 @@ export interface RememberedEnqueue {
 }
 
 /**
- * Restores the sessions of this process as they were, so that their runs go on. If the store shows an older process under the name, that
- * process had ended, and the name belongs to this one.
- * @returns by how many ms the store went back, and to which time; null: not known
+ * Restores the sessions of this process, so that their runs can continue. If the store has an open session of an older process with the
+ * same node name, that session had ended before, so it is ended again.
+ * @returns `backMs`, by how much the store went back, and `backToMs`, to which time; null if no live session of this process is in the
+ * store
  */
 export async function putSessions(
   client: SqlClient,
@@ -43,7 +44,8 @@ export async function putSessions(
       backMs = Math.max(backMs, seenMs - storeMs);
       backToMs = Math.min(backToMs, storeMs);
     }
-    // Watchers have seen a higher beat, and would count the session as silent until its beat reaches that number again.
+    // Other processes have already seen a higher beat. With a lower one they would treat the session as silent until it reaches that
+    // number.
     if (row)
       await client.query(
         `update ${s}.session set beat = greatest(beat, $2), seen_ms = greatest(seen_ms, $3) where id = $1`,
@@ -72,7 +74,7 @@ export async function putSessions(
   return backToMs === Infinity ? null : { backMs, backToMs };
 }
 
-/** Makes missing enqueues again. @returns the runs that were made */
+/** Inserts the runs of enqueues that the store lacks. @returns the numbers of the inserted runs */
 export async function putEnqueues(
   client: SqlClient,
   s: string,
@@ -86,7 +88,7 @@ export async function putEnqueues(
   for (const { id } of parked.rows) known.add(Number(id));
   const missing = enqueues.filter(({ runId }) => !known.has(runId));
   if (missing.length === 0) return [];
-  // An insert makes all runs or none, so a missing task, whose creation was lost, would block the others.
+  // The statement inserts all runs or none, so a task that the store has lost would prevent the insertion of all other runs.
   const { rows } = await client.query(`select id from ${s}.task where id = any($1) and deleted_ms is null`, [
     [...new Set(missing.map(({ write }) => write.taskId))],
   ]);
@@ -105,9 +107,9 @@ export async function putEnqueues(
 }
 
 /*
- * Restores this process's claims. They are valid: if the store has a higher fence, that fence belongs to a later claim. A run that is
- * missing altogether is made again, and its slot is entered in the ledger, so that the slot is not planned once more. The run counts as
- * started, because a process that takes it back from a lost worker must not assume that it never began.
+ * SQL: restores this process's claims. Each claim is valid unless the store has a higher fence for the run, which belongs to a later claim.
+ * A run that is missing is inserted again, and its slot is added to the slot table, so that the slot is not planned a second time. The run
+ * counts as started, because a process that reclaims it from a lost worker must not assume that it never started.
  */
 const claimsSql = (s: string) => `
   with i as (
@@ -155,7 +157,7 @@ const claimsSql = (s: string) => `
   )
   select id from back union all select id from made`;
 
-/** @returns the runs whose claims were restored */
+/** Restores claims that the store lacks. @returns the numbers of the runs whose claims were restored */
 export async function putClaims(client: SqlClient, s: string, claims: readonly RememberedClaim[]): Promise<number[]> {
   const [oldest] = claims;
   if (!oldest) return [];
@@ -196,8 +198,9 @@ export async function putClaims(client: SqlClient, s: string, claims: readonly R
 }
 
 /**
- * The key under which each of these runs can be made again. In the store, another run whose end was lost may still have the key; in that
- * case the run is made without a key, because an accepted run must run. If several missing runs share a key, the last one gets it.
+ * Returns the key with which each of these runs can be inserted again. Another run whose end the store has lost may still have the key.
+ * Then the run is inserted without a key, because an accepted run must be executed. If several missing runs share a key, the last one gets
+ * it.
  */
 async function keysOf(
   client: SqlClient,

@@ -1,19 +1,19 @@
 import type { SqlClient } from "../../../base/change.ts";
 
 export interface Skips {
-  /** For the sequences of runs, fences and other eight-byte numbers. */
+  /** The amount for the sequences of runs, fences and other eight-byte numbers. */
   numbers: number;
-  /** For the sequences of tasks, groups and other four-byte numbers, and for versions. */
+  /** The amount for the sequences of tasks, groups and other four-byte numbers, and for versions. */
   smallNumbers: number;
   terms: number;
-  /** For bases; a base is the upper half of a lock's fence. */
+  /** The amount for the sequence of bases; a base is the upper half of a lock's fence. */
   bases: number;
 }
 
 /**
- * Skips numbers that may have been given out in the lost time. Other systems use run numbers as idempotency keys, and protected resources
- * store fences and terms; a number given out twice would be mistaken for an old one, or for another run's. Other processes cache a task's
- * version, and edits are based on it. After a restore there is no leader; the next leader's term is above any term ever used.
+ * Skips numbers that may have been issued and lost. Other systems use run numbers as idempotency keys, and protected resources store fences
+ * and terms: they would mistake a number issued twice for an old one, or for another run. Other processes cache a task's version, and edits
+ * are based on it. The leadership becomes vacant; the next leader's term is above any term ever used.
  * @returns the last term that may have been used
  */
 export async function skipAhead(client: SqlClient, s: string, schema: string, skips: Skips): Promise<number> {
@@ -42,7 +42,7 @@ export async function skipAhead(client: SqlClient, s: string, schema: string, sk
   return Number(terms[0]?.term);
 }
 
-/** @param sequence the quoted name */
+/** Moves one sequence forward by `skipped`. @param sequence the quoted name */
 async function forward(client: SqlClient, sequence: string, skipped: number): Promise<void> {
   await client.query(`select setval($1::regclass, last_value + $2::bigint) from ${sequence}`, [sequence, skipped]);
 }

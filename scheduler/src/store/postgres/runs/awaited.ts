@@ -1,11 +1,12 @@
 import { notifySql } from "../cluster/signals.ts";
 
-/** The most run numbers in one signal, which can have 8,000 bytes. */
+/** The most run numbers in one signal. The text of a signal is limited to 8,000 bytes. */
 const numbersPerSignal = 400;
 
 /**
- * The CTE `heard` signals the ends of those runs in `gone` that a caller awaits. PostgreSQL skips a SELECT in a CTE that the statement does
- * not read, so the statement must read it, by `heardSql`. While the table `awaited` is empty, `gone` is not read for it.
+ * SQL: the CTE `heard`, which signals the ends of those runs in `gone` that a caller waits for. PostgreSQL does not execute a SELECT in a
+ * CTE that the statement does not read, so the statement must select `heardSql`. While the table `awaited` is empty, `gone` is not read for
+ * it.
  */
 export const hearSql = (s: string) => `heard as (
     select count(${notifySql(s, "w.said")}) as heard from (

@@ -14,7 +14,9 @@ import { ensureLedger } from "../tasks/history.ts";
 import type { OpenOperation, OperationContext, Progress } from "./operation-rows.ts";
 
 const slotsPerStep = 200;
-/** A step makes the runs for this much time ahead, at the rate, so that a stop leaves only a few planned runs. */
+/**
+ * The span of time, in ms, whose runs one step creates at the given rate. It is short, so that a stopped backfill leaves few planned runs.
+ */
 const aheadMs = 2_000;
 
 export async function previewBackfill(
@@ -30,14 +32,14 @@ export async function previewBackfill(
   let looks = 0;
   const first: string[] = [];
   for (const { slotMs, fires } of slotsIn(schedule, fromMs, toMs, reverse)) {
-    // Slots that a calendar excludes count too, because a calendar that never lets the task run can exclude any number of them.
+    // Slots that a calendar excludes count too: a calendar may exclude every slot, and the loop would otherwise not be limited.
     looks += 1;
     if (looks > limits.backfillSlots) {
       throw new CarillonError("OPTION_INVALID", `backfill: the range has more than ${limits.backfillSlots} slots`, {
         hint: "Take it in parts.",
       });
     }
-    // Slots are computed in this process, and all of them together would block its event loop for too long.
+    // This process computes the slots. Without pauses, a large range would block the event loop for too long.
     if (looks % limits.backfillSlotsAtOnce === 0) await pause(database.clock, 0);
     if (!fires) continue;
     if (total < show) first.push(`${task.name} at ${new Date(slotMs).toISOString()}`);
@@ -55,7 +57,7 @@ export async function stepBackfill(
   const range = clamped(open.range as BackfillRange, open.created_ms);
   const task = await tasks.byName(open.filter.task as string);
   const { reverse, perSecond, missed } = range;
-  // Continues at the slot after the last one looked at, in the direction of the backfill.
+  // Continues after the last slot of the previous step, in the direction of the backfill.
   const { at } = open.cursor;
   const fromMs = reverse || at === undefined ? range.fromMs : at + 1;
   const toMs = reverse && at !== undefined ? at - 1 : range.toMs;
@@ -87,7 +89,8 @@ export async function stepBackfill(
   }
   await link(client, s, task, made);
   await noteMoved(client, s, task, made, lacked);
-  // Slots are given out only here, so that a run skipped for lack of a free slot of concurrency is recorded as skipped in its slot's row.
+  // Slots of concurrency are given out only here, after the slots are written: a run that is skipped now is then recorded in its slot's
+  // row.
   if (made.length > 0) await settleGates(client, s, [task.taskId], now, false);
   const nextPaceMs = perSecond === null ? now : Math.round(paceMs + (made.length * 1_000) / perSecond);
   return {
@@ -101,14 +104,14 @@ export async function stepBackfill(
   };
 }
 
-/** The nominal times of the task's own schedule that a slot stands for. */
+/** Returns the nominal times of the task's own schedule that a slot represents. */
 const nominalOf = (schedule: Schedule, slotMs: number): readonly number[] =>
   schedule.nominalTimes?.(slotMs) ?? [slotMs];
 
 /**
- * Selects the slots that are not accepted, not given up and not about to be planned. A slot is left out if all its nominal times are
- * accounted for at other slots, because it ran before an edit moved it.
- * @returns for each slot, its nominal times that are not accounted for
+ * Selects the slots that have no run, that no range covers, and that are not about to be planned. With `missed`, slots that were skipped or
+ * missed are selected too. A slot is left out if all its nominal times are covered by other slots, because it ran before an edit moved it.
+ * @returns each slot with those of its nominal times that no other slot covers
  */
 async function lacking(
   client: SqlClient,
@@ -134,14 +137,14 @@ async function lacking(
     const outcome = outcomes.get(atMs);
     return outcome === undefined || (missed && outcome !== slotOutcome.run);
   };
-  // If a task's calendar moves slots, the task's ranges consist of nominal times.
+  // If a calendar moves the task's slots, the recorded ranges consist of nominal times, so they cannot be compared with slots.
   const isFree = (slotMs: number) =>
     !known.has(slotMs) && (schedule.nominalTimes !== undefined || !given(slotMs)) && (next === null || slotMs < next);
   const lacked = slots.filter(isFree).map((slotMs) => [slotMs, nominalOf(schedule, slotMs).filter(isOpen)] as const);
   return new Map(lacked.filter(([, open]) => open.length > 0).map(([slotMs, open]) => [slotMs, open]));
 }
 
-/** Records the nominal times of slots that were moved, so that a later edit finds that they are accounted for. */
+/** Records the nominal times of slots that were moved, so that a later edit finds that these times are covered. */
 async function noteMoved(
   client: SqlClient,
   s: string,
@@ -170,7 +173,7 @@ interface LedgerEntry {
   now: number;
 }
 
-/** @returns the slots that this backfill must run */
+/** Writes the rows of the slot table. @returns the slots that this backfill must run */
 async function enterLedger(
   client: SqlClient,
   s: string,
@@ -211,7 +214,7 @@ async function link(client: SqlClient, s: string, { taskId }: TaskRecord, made: 
   );
 }
 
-/** @throws OPTION_INVALID for a schedule whose slots cannot be computed in advance */
+/** Returns the task's compiled schedule. @throws OPTION_INVALID if its slots cannot be computed in advance */
 function scheduleOf({ name, definition, calendar, zones }: TaskRecord): Schedule {
   const { schedule } = definition;
   if (schedule.type === "manual" || (schedule.type === "every" && schedule.mode === "delay")) {
@@ -219,19 +222,19 @@ function scheduleOf({ name, definition, calendar, zones }: TaskRecord): Schedule
       hint: "A schedule that is manual, and a fixed delay, have no slots in the past.",
     });
   }
-  // A blackout affects when a run starts, and these runs start now, so blackouts do not apply; the ledger shows the slots that they
-  // excluded.
+  // A blackout prevents starts at certain times, and these runs start now, so slots in past blackouts are not excluded. The slot table
+  // shows which slots blackouts excluded.
   const ruled = { schedule, ...(definition.calendar ? { calendar: definition.calendar } : {}) };
   return plannedSchedule(ruled, calendar, [], zones);
 }
 
-/** Limits the range to the past: future slots need no backfill. */
+/** Limits the range to the past, because future slots need no backfill. */
 const clamped = (range: BackfillRange, nowMs: number): BackfillRange => ({
   ...range,
   toMs: Math.min(range.toMs, Math.floor(nowMs)),
 });
 
-/** Yields the slots in [fromMs, toMs], and whether their calendar allows them. */
+/** Yields the slots in [fromMs, toMs], each with whether its calendar allows it. */
 function* slotsIn(
   schedule: Schedule,
   fromMs: number,

@@ -3,13 +3,13 @@ import type { LogLook, LogPlace, LogRead, PlacedLine } from "../../browse-store.
 import type { Database } from "../database.ts";
 
 const levels = ["debug", "info", "warn", "error"] as const;
-/** Positions before and after all lines of a log. */
+/** The positions before the first and after the last line of any log. */
 const firstPlace = { atMs: 0, lies: "(0,0)" };
 const lastPlace = { atMs: Number.MAX_SAFE_INTEGER, lies: "(4294967295,65535)" };
 
 type LineRow = Omit<LogLine, "level"> & { level: number; lies: string };
 
-/** A line together with its snapshot; if there are no lines, only the snapshot. */
+/** A line together with the snapshot of the read; if there are no lines, one row has only the snapshot. */
 type Snapped = { snapshot: string } & (LineRow | { runId: null });
 
 const lineFields = `run_id as "runId", attempt, at_ms as "atMs", level, message, fields, ctid as "liesAt"`;
@@ -23,8 +23,8 @@ export async function browseLogs(
   { newest = false, level, find }: LogLook = {},
 ): Promise<{ lines: PlacedLine[]; seen: string }> {
   const s = database.schema;
-  // Lines are only ever added, and lines of one moment are in one partition, so a line's location (ctid) identifies it permanently. Upper
-  // and lower case are compared by the collation "C", because with the database's own collation a million lines took seconds.
+  // Lines are only inserted, and all lines of one time are in one partition, so time and location (ctid) identify a line permanently. Texts
+  // are lower-cased by the collation "C", because with the database's own collation a search of a million lines took seconds.
   const [ahead, order, none] = newest ? ["<", "desc", lastPlace] : [">", "asc", firstPlace];
   const has = (text: string) => `strpos(lower(${text} collate "C"), lower($6 collate "C")) > 0`;
   const { atMs, lies } = beside ?? none;
@@ -44,8 +44,8 @@ export async function browseLogs(
 }
 
 /**
- * Selects lines by the transactions that wrote them: a line that a snapshot does not contain was committed after it, however early its time
- * or low its number. The new lines are few and are found first; by the index of times the whole log would be searched for them.
+ * Returns lines by the transactions that wrote them: a line that a snapshot does not contain was committed later, even if its time or
+ * number is lower. The few new lines are selected first, because the index of times would lead through the whole log.
  */
 export async function arrivedLogs(
   database: Database,

@@ -20,10 +20,10 @@ import {
 } from "./run-pieces.ts";
 
 /**
- * Returns a page of runs. The list consists of pieces, each of which is read from an index with the same order, at most a page from each;
- * then they are merged. So the cost of a page depends on the number of pieces, not on the number of runs. No index contains a run's source,
- * and history has no index of keys: a page filtered by these reads a limited number of runs, and may return fewer runs than requested, or
- * none, together with a `next`.
+ * Returns a page of runs. The list consists of pieces, each read from an index that has the order of the list, at most one page from each;
+ * the pieces are then merged. So the cost of a page depends on the number of pieces, not on the number of runs. No index contains a run's
+ * source, and the history has no index of keys: with these filters a page reads a limited number of runs, and may return fewer runs than
+ * requested, or none, together with a `next`.
  * @throws OPTION_INVALID for a key without a task
  */
 export async function browseRuns(database: Database, browse: RunBrowse): Promise<RunPage> {
@@ -45,8 +45,9 @@ export async function browseRuns(database: Database, browse: RunBrowse): Promise
 }
 
 /**
- * The same pieces for callers in this process, with all fields of a run: first the live states, each by due time, claimed runs first; then
- * the ended runs, latest first. One SQL text for all filters would have one plan for all, which sorted every ended run to show fifty.
+ * Returns runs from the same pieces with all their fields, for callers in this process: first the live runs by state, claimed ones first,
+ * each state by due time; then the ended runs, latest first. A single SQL text for all filters would have a single plan, which sorted all
+ * ended runs to return fifty.
  * @throws TASK_UNKNOWN, OPTION_INVALID for a key without a task
  */
 export async function listRuns(database: Database, filter: RunFilter): Promise<RunRecord[]> {
@@ -57,7 +58,7 @@ export async function listRuns(database: Database, filter: RunFilter): Promise<R
   const [live, ended] = [liveNumbers(states), endedNumbers(states)];
   const any = { states: [], taskId, match, among, readyBeforeMs: null, sinceMs, untilMs: null, after: null };
   const browse: Asked = { ...any, limit, brief: false };
-  // A window continues by due time, so each state needs windows of its own.
+  // A window continues by due time only, so each state needs its own windows.
   const phases = among.tested.length > 0 ? live.reverse().map((state) => [state]) : live.length > 0 ? [live] : [];
   const runs: RunRecord[] = [];
   for (const states of phases)
@@ -70,7 +71,7 @@ export async function listRuns(database: Database, filter: RunFilter): Promise<R
   if (ended.length === 0) return runs;
   const read = readerOf(among, "ended");
   const since = await readAll((part) => read(database, { ...browse, ...part }, ended), limit - runs.length);
-  // A run that ended between the two statements is in the results of both.
+  // A run that ended between the two reads is in both results.
   const shown = new Set(runs.map(({ runId }) => runId));
   return [...runs, ...since.filter(({ runId }) => !shown.has(runId))];
 }
@@ -83,7 +84,7 @@ function readerOf({ tested }: Among, phase: Phase): Reader {
 }
 
 /**
- * Returns a page of runs by labels. If many runs have the labels, the first window of the list's own order contains enough of them. If that
+ * Returns a page of runs by labels. If many runs have the labels, the first window in the list's order contains enough of them. If this
  * window does not fill the page, the labels are rare, and the rest is read through the index of labels: all runs with the labels, sorted.
  */
 async function labelledRuns(database: Database, browse: Asked, phase: Phase, numbers: number[]): Promise<RunPage> {
@@ -100,8 +101,9 @@ async function labelledRuns(database: Database, browse: Asked, phase: Phase, num
 }
 
 /**
- * Planned anew each time, because a plan for arbitrary labels assumes frequent ones, and would read all runs of a time span instead. The
- * CTE keeps the planner from scanning the list's order until enough runs are found.
+ * Reads a page through the index of labels. The statement is planned each time, because a plan for arbitrary labels assumes that they are
+ * frequent, and would read all runs of a time span instead. The CTE prevents the planner from scanning the list's order until enough runs
+ * are found.
  */
 async function indexedRuns(database: Database, browse: Asked, phase: Phase, numbers: number[]): Promise<RunPage> {
   const s = database.schema;
@@ -120,7 +122,7 @@ async function indexedRuns(database: Database, browse: Asked, phase: Phase, numb
   if (after !== null) {
     const [at, id] = [given(after.atMs), given(after.runId)];
     const [least, beyond] = isLive ? [">=", ">"] : ["<=", "<"];
-    // The first of the two conditions excludes partitions, which the row comparison alone does not.
+    // The first comparison excludes partitions, which the row comparison alone does not.
     where.push(`r.${time} ${least} ${at} and (r.${time}, r.id) ${beyond} (${at}, ${id})`);
   }
   const table = isLive ? "run" : "run_history";
@@ -135,7 +137,7 @@ async function indexedRuns(database: Database, browse: Asked, phase: Phase, numb
   return exactPage(rows, limit);
 }
 
-/** Reads on until there are enough runs, or no more. */
+/** Reads parts until there are `limit` runs or no more parts. */
 async function readAll(
   read: (part: { after: RunPlace | null; limit: number }) => Promise<RunPage>,
   limit: number,
@@ -151,9 +153,10 @@ async function readAll(
 }
 
 /**
- * How the runs that match are read. A group and namespaces stand for sets of tasks; a few tasks are read by the index of tasks. For many
- * tasks, probing each one would take longer than reading the runs in order and testing them.
- * @returns null: there is no such task @throws OPTION_INVALID for a key without a task
+ * Decides how the matching runs are read. A group and namespaces stand for sets of tasks. The runs of a few tasks are read by the index of
+ * tasks. For many tasks, one probe per task would take longer than reading the runs in order and testing each.
+ * @returns null if no task matches
+ * @throws OPTION_INVALID for a key without a task
  */
 async function amongOf(database: Database, taskId: number | null, match: RunMatch = {}): Promise<Among | null> {
   const { group, namespaces, key, source, labels } = match;

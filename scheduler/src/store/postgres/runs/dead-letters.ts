@@ -12,16 +12,16 @@ import { andLabelsSql, taskIdsSql, taskValues } from "../tasks/task-filter.ts";
 type Ended = Settlement & { verdict: Extract<Settlement["verdict"], { kind: "ended" }> };
 
 /**
- * True if the end leaves no row, because its task keeps no history of successes. A run that another run continues is kept, because that run
- * reads it.
+ * True if the end leaves no row in the history, because the task stores no history of successes. A run with a follow-up run is stored in
+ * any case, because the follow-up run reads it.
  */
 export const isUnkept = ({ unkept, verdict }: Ended): boolean =>
   unkept === true && verdict.outcome === "succeeded" && verdict.onward === undefined;
 
 /**
- * Returns the statement that ends runs, which must all satisfy `isUnkept`, or none of them. If one of the runs failed, the statement also
- * writes its dead letter, so that every failure has one. Ends without a failure have no overhead. @param answer the result columns for the
- * ended runs, if not all are in one row
+ * Returns the statement that ends these runs, of which all or none must satisfy `isUnkept`. If one of them failed, the statement also
+ * inserts its dead letter, so that every failure has one. Ends without a failure have no overhead.
+ * @param answer the result columns for the ended runs; by default one row for all
  */
 export function finishing(
   s: string,
@@ -43,7 +43,7 @@ export function finishing(
   return { name: "settle-finish-failed", text: finishSql(s, letters, answer), values: [...values, ended.map(of)] };
 }
 
-/** For runs that all satisfy `isUnkept`: this statement ends most of them, and `finishing` ends the rest. */
+/** Returns a faster statement for runs that all satisfy `isUnkept`. The runs that it does not end are left to `finishing`. */
 export const leaving = (s: string, ended: Ended[]) => ({
   name: "settle-leave",
   text: leaveSql(s),
@@ -57,7 +57,7 @@ const ofLabels = (s: string, filter: OperationFilter) =>
     ? ` and exists (select from ${s}.run_history h where h.id = d.run_id and h.ended_ms = d.ended_ms${andLabelsSql("h", filter)})`
     : "";
 
-/** The filter as a condition on letters `d`, with the parameters $1 to $6, and one more for the run's number if there is one. */
+/** SQL: the filter as a condition on dead letters `d`, with the parameters $1 to $6. */
 export const openLettersSql = (
   s: string,
   filter: OperationFilter,
@@ -79,7 +79,7 @@ export function deadLetterStore(database: Database): DeadLetterStore {
   const asLetter = (row: Row): DeadLetter => ({ ...row, state: letterStates[row.state] ?? "open" });
   return {
     async groups(filter) {
-      // The counts come only from the index of open letters; for each group, one row of history is read, by its partition's key.
+      // The counts come only from the index of open letters. For each group, one row of the history is read by its partition's key.
       type Counted = Omit<DeadGroup, "reason"> & { error: Json; kept: boolean; ofGroups: number; ofLetters: number };
       const rows = await database.query<Counted>(
         "",

@@ -30,7 +30,7 @@ export function endStore(database: Database): EndStore {
         [runIds],
       );
       const unkept = rows.filter(({ outcome }) => outcome === null).map(({ runId }) => runId);
-      // Successes of a task with `history: "failures"` leave only a trace.
+      // A success of a task with `history: "failures"` leaves only a trace.
       const traced =
         unkept.length === 0 ? new Set<number>() : await existing(queryOf(database), s, unkept, sinceMs, false);
       return rows.map(({ runId, outcome, ...row }): RunEnd => {

@@ -5,14 +5,14 @@ import { letterState, runOutcome } from "../states.ts";
 import type { Tasks } from "../tasks/read.ts";
 import { pause } from "../tasks/stop.ts";
 
-/** How far back failures are looked at, ms. The former leader checked older failures, or the next failure causes another check. */
+/** How far back failures are read, in ms. Earlier failures were checked by the former leader, or the next failure causes a check. */
 const lookedBackMs = 3_600_000;
 
-/** Sends the leader a signal for those of these tasks ($1) that are paused after failures in a row. */
+/** SQL: signals to the leader those of the tasks $1 that have `pauseAfter` and are not paused. */
 export const failingToldSql = (s: string) =>
   `select count(${notifySql(s, "'failing ' || id")}) from ${s}.task where id = any($1::int[]) and definition ? 'pauseAfter' and paused_ms is null`;
 
-/** Counts the runs of the task $1 that failed since its last success and since its last resume, up to $2. */
+/** SQL: counts the runs of the task $1 that failed since its last success and its last resume, up to $2. */
 const inRowSql = (s: string) => `
   select count(*)::int as failed from (
     select from ${s}.run_history h
@@ -22,10 +22,10 @@ const inRowSql = (s: string) => `
     order by h.ended_ms desc, h.id desc limit $2) x`;
 
 /**
- * Pauses those of these tasks that have had as many failed runs in a row as their `pauseAfter` says. The condition is checked again in the
- * transaction that pauses.
- * @param taskIds null: all tasks with a failure in the last hour
- * @returns their names
+ * Pauses those of these tasks that have had as many failed runs in a row as their `pauseAfter` says. The transaction that pauses a task
+ * checks the condition again.
+ * @param taskIds null for all tasks with a failure in the last hour
+ * @returns the names of the paused tasks
  */
 export async function pauseFailing(tasks: Tasks, taskIds: number[] | null, change: Change): Promise<string[]> {
   const { database, s } = tasks;
@@ -46,7 +46,7 @@ export async function pauseFailing(tasks: Tasks, taskIds: number[] | null, chang
       return (row?.failed ?? 0) >= most;
     };
     if (!(await isFailing(queryOf(database)))) continue;
-    // Stays false if another process or an operator has paused the task meanwhile, because the check is then not called.
+    // This stays false if another process or an operator has paused the task meanwhile, because `tasks.pause` then does not call the check.
     let isStill = false;
     const asked = async (client: SqlClient) => {
       isStill = await isFailing(queryIn(client));

@@ -1,6 +1,6 @@
 /**
- * Facts from which an operator can judge whether a store is healthy. This module only reads and does not migrate: the database may be older
- * or newer than this code, or have no Carillon schema.
+ * Reads facts that show an operator whether a store is healthy. This module changes nothing and does not migrate: the schema may be older
+ * or newer than this code, or have no Carillon tables.
  */
 
 import { type Clock, systemClock } from "../../../base/clock.ts";
@@ -29,30 +29,30 @@ import { KnownZones } from "../zones/known-zones.ts";
 export interface ServerFacts {
   /** The server's version, such as "15.14". */
   version: string;
-  /** The same as a number, such as 150014. */
+  /** The server's version as a number, such as 150014. */
   versionNumber: number;
-  /** True for a replica, or a server that is set to accept no writes. */
+  /** True for a standby, or for a server that is set to refuse writes. */
   readOnly: boolean;
-  /** The round trip to the server in ms: the shortest of a few samples. */
+  /** The round trip to the server in ms, the shortest of a few samples. */
   roundTripMs: number;
-  /** By how many ms this machine's wall clock is behind the store's; negative when ahead. Accurate to half the round trip. */
+  /** How far this machine's wall clock is behind the store's clock, in ms; negative if it is ahead. Accurate to half the round trip. */
   clockOffsetMs: number;
-  /** The shift that the cluster adds to the store's clock: not 0 while that clock is wrong. */
+  /** The shift that the cluster adds to the store's clock, in ms; not 0 while that clock is wrong. */
   clockShiftMs: number;
-  /** Since when the shift is not 0, in cluster time; null: it is 0. */
+  /** Since when the shift is not 0, in cluster time; null if it is 0. */
   clockSinceMs: number | null;
-  /** 0: the schema contains no Carillon tables. */
+  /** The number of the schema's newest migration; 0 if the schema contains no Carillon tables. */
   migration: number;
   migrationKnown: number;
-  /** False: the schema is newer than this code, which must not work on it. */
+  /** False if the schema is newer than this code, so that this code must not work on it. */
   serves: boolean;
-  /** The pooler before the server, if there is one, and its mode. */
+  /** The mode of the pooler in front of the server, or "none". */
   pooling: Pooling;
-  /** True if the server's JIT compiler is on for costly statements; through a pooler, Carillon cannot turn it off. */
+  /** True if the server's JIT compiler is on for this session. That is so only through a pooler, where session settings do not work. */
   compiles: boolean;
-  /** The oldest holder of each kind that keeps dead rows from being removed. */
+  /** For each kind, the oldest holder that prevents vacuum from removing dead rows. */
   snapshots: HeldSnapshot[];
-  /** The result of a test write of 16 MB to the server's disk; null: the role may not make it. */
+  /** The result of a test write of 16 MB to the server's disk; null if the role is not allowed to make it. */
   disk: "room" | "full" | null;
 }
 
@@ -63,7 +63,7 @@ export interface OverdueRuns {
   oldestDueMs: number;
 }
 
-/** A group that is at its limit while runs of its tasks are overdue. */
+/** A group at its limit of concurrent runs that has overdue runs. */
 export interface FullGroup {
   group: string;
   limit: number;
@@ -79,19 +79,19 @@ export interface StuckRun {
   why: string;
 }
 
-/** The last time that the store was found to have been promoted or restored, or to lack acknowledged writes. */
+/** The last recovery, after the store was promoted or restored, or lacked acknowledged writes. */
 export interface RecoveryFacts {
   beganMs: number;
-  /** null: it is under way, or another recovery began before it ended. */
+  /** When the recovery ended; null if it is in progress, or if another recovery began before it ended. */
   endedMs: number | null;
-  /** By how many ms the store went back; null: no process could determine it. */
+  /** By how many ms the store went back; null if no process could determine it. */
   backMs: number | null;
   /** Number of runs that were restored. */
   runs: number;
   verdicts: number;
-  /** Nodes that were at work before the recovery and did not come back. */
+  /** Names of nodes that were active before the recovery and did not report in it. */
   missing: string[];
-  /** The most runs that these nodes may have started and that then started a second time. */
+  /** The most runs that the missing nodes may have started and that may have been started a second time. */
   inDoubt: number;
 }
 
@@ -100,56 +100,56 @@ export interface ClusterFacts {
   members: Member[];
   leadership: Leadership;
   tasks: TaskRecord[];
-  /** For each partitioned table, the end of its last partition in epoch milliseconds. */
+  /** For each partitioned table, the end of its last partition, in epoch milliseconds. */
   partitions: { table: string; untilMs: number }[];
-  /** The role that may make partitions, and this connection's role. */
+  /** The role that owns the partitioned tables, and whether this connection's role may create partitions. */
   maker: Maker;
   /** Tables and sequences on which this connection's role lacks a right that a node needs. */
   rightsLacking: string[];
-  /** Excludes runs that wait for their group's limit. */
+  /** Ready runs that are late, by task. Runs whose group is at its limit are left out. */
   overdue: OverdueRuns[];
   fullGroups: FullGroup[];
   stuck: StuckRun[];
   unplanned: { task: string; slotMs: number }[];
-  /** Zones whose rules are in the store, and the newest version of their time zone database; null: unknown, or there are none. */
+  /** The number of zones whose rules are in the store, and the newest version of their time zone database (null if unknown or no zones). */
   zones: { count: number; newest: string | null };
-  /** Tasks that are still planned by the rules from before a change of their zone. */
+  /** Names of tasks that are still planned by the rules from before a change of their zone. */
   zonesBehind: string[];
-  /** undefined: there has been no recovery. */
+  /** The last recovery; undefined if there has been none. */
   recovery: RecoveryFacts | undefined;
-  /** Set if cluster time is behind a time it had reached. */
+  /** Set if cluster time is now before a time that it had reached. */
   timeBack: TimeBack | undefined;
   clusterId: string;
-  /** The coordination in use: a service's id, `store`, or null before the first node. */
+  /** The coordination in use: the id of a service, "store", or null before the first node has started. */
   coordination: string | null;
-  /** Names that moved from one process to another and back within the last hour, so two processes use them. */
+  /** Node names that moved from one process to another and back within the last hour, so that two processes must be using them. */
   sharedNames: { node: string; processes: string[] }[];
-  /** Addresses that moved in the same way. */
+  /** Addresses that moved from one process to another and back within the last hour. */
   sharedAddresses: { address: string; processes: string[] }[];
 }
 
 export interface Inspection {
   server: ServerFacts;
-  /** undefined if this code cannot read the schema. */
+  /** The facts about the cluster; undefined if this code cannot read the schema. */
   cluster: ClusterFacts | undefined;
 }
 
 const clockSamples = 5;
 /**
- * The numbers that the test query collects. With the least work memory, a set of this many is written to disk: 16 MB, as much as a segment
+ * How many numbers the test query collects. With the least work memory, a set of this size is written to disk: 16 MB, as much as a segment
  * of the write-ahead log.
  */
 const spilledNumbers = 1_000_000;
 const most = 20;
-/** A run that is late by this much and not claimed is not just waiting for the next poll. */
+/** A ready run that is late by more than this, in ms, has been missed by more than one poll. */
 const overdueMs = 5_000;
-/** Longer than any reclaim or stopping handler takes. */
+/** Longer than it takes to reclaim a run or to stop a handler, in ms. */
 const stuckMs = 60_000;
 const sharedNameMs = 3_600_000;
-/** The leader plans ahead, and every follower rescues after 250 ms, so a slot that is late by this much is planned by neither. */
+/** A slot that is late by more than this, in ms, was planned neither by the leader, which plans ahead, nor by followers, after 250 ms. */
 const unplannedMs = 2_000;
 
-/** @throws STORE_UNREACHABLE, STORE_REFUSED */
+/** Reads the facts about the server and, if this code can read the schema, about the cluster. @throws STORE_UNREACHABLE, STORE_REFUSED */
 export const inspectPostgres = (url: string, schema: string, clock: Clock = systemClock): Promise<Inspection> =>
   withDatabase({ url, schema, clock }, async (database) => {
     const server = await serverFacts(database, clock);
@@ -157,17 +157,17 @@ export const inspectPostgres = (url: string, schema: string, clock: Clock = syst
     return { server, cluster: readable ? await clusterFacts(database, clock, server) : undefined };
   });
 
-/** Returns whether the schema contains Carillon's tables; checked before a read-only command would create a schema. */
+/** Returns true if the schema contains Carillon's tables. Read-only commands check this, so that they do not create a schema. */
 export const hasCluster = (url: string, schema: string): Promise<boolean> =>
   withDatabase({ url, schema }, async (database) => (await schemaVersion(database)).number > 0);
 
 export interface SchemaFacts {
   version: SchemaVersion;
-  /** Partitions of history that are missing up to `daysAhead`; none if the schema is older than this code. */
+  /** Partitions of the history that are missing up to `daysAhead`; empty if the schema is older than this code. */
   missing: MissingPartitions;
 }
 
-/** Compares a schema with the one that this code needs. Changes nothing. @throws STORE_UNREACHABLE, STORE_REFUSED */
+/** Compares a schema with the schema that this code needs, without changing anything. @throws STORE_UNREACHABLE, STORE_REFUSED */
 export const inspectSchema = (url: string, schema: string, daysAhead?: number): Promise<SchemaFacts> =>
   withDatabase({ url, schema }, async (database) => {
     const version = await schemaVersion(database);
@@ -216,7 +216,7 @@ async function serverFacts(database: Database, clock: Clock): Promise<ServerFact
   };
 }
 
-/** Makes the server write a temporary file, which a replica may do too and which no transaction leaves behind. */
+/** Makes the server write a temporary file, which a standby may do too, and which the server deletes at the end of the transaction. */
 async function diskOf(database: Database): Promise<ServerFacts["disk"]> {
   try {
     await database.transaction(async (client) => {
@@ -226,13 +226,13 @@ async function diskOf(database: Database): Promise<ServerFacts["disk"]> {
     return "room";
   } catch (error) {
     if (isCarillonError(error, "STORE_FULL")) return "full";
-    // 53400: the role may not have temporary files of this size (temp_file_limit).
+    // SQL state 53400: the server's temp_file_limit does not allow this role temporary files of this size.
     if (isCarillonError(error) && (error.cause as { code?: string } | undefined)?.code === "53400") return null;
     throw error;
   }
 }
 
-/** An older schema has no shift. */
+/** Reads the shift of the store's clock. A schema from before the migration "store-clock" has none. */
 async function clockState(database: Database, migration: number): Promise<Pick<ClusterClock, "shiftMs" | "sinceMs">> {
   const none = { shiftMs: 0, sinceMs: null };
   const since = migrations.find(({ name }) => name === "store-clock")?.number ?? Number.POSITIVE_INFINITY;
@@ -305,7 +305,7 @@ async function clusterFacts(database: Database, clock: Clock, server: ServerFact
     `select began_ms as "beganMs", ended_ms as "endedMs", back_ms as "backMs", runs, verdicts, missing, ${inDoubtSql(s, "r")} as "inDoubt"
      from ${s}.recovery r order by number desc limit 1`,
   );
-  /** Selects names or addresses that moved from one process to another and back; a restart only moves a name forward. */
+  /** SQL: selects names or addresses that moved from one process to another and back. A restart only moves a name to a new process. */
   const takingTurns = (what: string, of: string) => `
     with recent as (select id, ${of} as what, node, host, pid from ${s}.session where started_ms > $1 and ${of} is not null)
     select a.what as ${what}, array_agg(distinct format(${what === "node" ? "'pid %s on %s', p.pid, p.host" : "'%s (pid %s on %s)', p.node, p.pid, p.host"})) as processes

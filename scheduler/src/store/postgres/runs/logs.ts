@@ -5,7 +5,9 @@ import type { Database } from "../database.ts";
 
 const levels = ["debug", "info", "warn", "error"] as const;
 
-/** Selects from `i` the lines whose run and fence are or were a claim of this session, or of an earlier session of its worker. */
+/**
+ * SQL: selects the lines in `i` whose run and fence belong or belonged to a claim of this session, or of an earlier session of its worker.
+ */
 const claimedBySql = (s: string, session: string) => `
   where exists (
     select from (

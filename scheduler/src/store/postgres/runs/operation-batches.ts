@@ -12,7 +12,7 @@ const tasksPerBatch = 10;
 const runsPerBatch = 50;
 const cancelledAtOnce = 4;
 
-/* Operations that pause, resume or cancel: each item has a transaction of its own, and items are processed in batches. */
+/* Operations that pause, resume or cancel. They process items in batches, and each item has its own transaction. */
 
 const tasksSql = (
   s: string,
@@ -67,12 +67,12 @@ export async function pickBatch(
 
 const soonestLookMs = 100;
 const latestLookMs = 10_000;
-/** The greatest assumed difference between the clocks of the nodes that write the two times, ms. */
+/** The greatest difference that is assumed between the clocks of two nodes, in ms. */
 const clocksApartMs = 60_000;
 
 /**
- * For runs whose workers were told to stop them, counts how they ended: a handler may finish its run instead. Runs that still go on are
- * looked at again, at increasing intervals.
+ * Counts how runs ended whose workers were asked to stop them, because a handler may complete its run instead. Runs that have not ended are
+ * checked again, at increasing intervals.
  */
 export async function countAsked(client: SqlClient, s: string, open: OpenOperation, now: number): Promise<Progress> {
   const { cursor, created_ms } = open;
@@ -104,9 +104,9 @@ export async function countAsked(client: SqlClient, s: string, open: OpenOperati
 }
 
 /**
- * Carries out a batch. An earlier try whose process died may already have processed an item: then the item counts as done. A process that
- * stood still and was presumed dead pauses and resumes nothing more once the batch was counted, because the effect may have been undone
- * meanwhile.
+ * Processes a batch. If an earlier process has already handled an item before it crashed, the item counts as done. A process may be stalled
+ * so long that another process repeats and counts the batch. When it continues, it pauses and resumes no more tasks, because an operator
+ * may have undone the operation meanwhile.
  */
 export async function carryOut(
   { s, tasks, runs }: OperationContext,
@@ -133,7 +133,7 @@ export async function carryOut(
   };
   const pauseOne = async (name: string) => {
     const untilMs = open.pause_until_ms === null ? null : Number(open.pause_until_ms);
-    // The pause would already be over.
+    // The pause would end before it began.
     if (untilMs !== null && untilMs <= nowMs) return "passed";
     await tasks.pause(name, { author, reason, nowMs, untilMs }, isWanted);
     return "done";
@@ -154,7 +154,7 @@ export async function carryOut(
       else progress[end] += 1;
     } catch (error) {
       if (!isCarillonError(error) || error.code.startsWith("STORE_")) throw error;
-      // The task was removed, or retention dropped the run: there is nothing left to act on.
+      // The task was removed, or retention deleted the run, so there is nothing to do.
       if (error.code === "TASK_UNKNOWN" || error.code === "RUN_UNKNOWN") progress.passed += 1;
       else {
         progress.failed += 1;

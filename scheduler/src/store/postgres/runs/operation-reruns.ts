@@ -14,10 +14,10 @@ import { letterValues, openLettersSql } from "./dead-letters.ts";
 import type { BatchItem, OpenOperation, OperationContext, Preview, Progress } from "./operation-rows.ts";
 
 const runsPerStep = 200;
-/* Operations that rerun, redrive or dismiss: they act on rows of the past, in the transaction that moves the cursor. */
+/* Operations that rerun, redrive or dismiss. They act on ended runs, in the transaction that moves the cursor. */
 
 interface Mark {
-  /** The new runs, keyed by the old ones' numbers. */
+  /** The numbers of the new runs, keyed by the numbers of the ended ones. */
   made: Map<number, number>;
   operationId: number | null;
   state: number;
@@ -31,20 +31,20 @@ interface Past {
   priority: number | null;
   key: string | null;
   slotMs: number | null;
-  /** The runs that this run followed or continued, in the store's format. */
+  /** The numbers of the runs that this run followed or continued, as a PostgreSQL array in text. */
   inputs: string | null;
-  /** The run whose children this run joined. */
+  /** The number of the run whose children this run joined. */
   joined: number | null;
   limitKey: string | null;
   overrides: Overrides | null;
   labels: RunLabels | null;
-  /** The part of a split run that this run is, in the store's format. */
+  /** The part that this run is of a split run, as a PostgreSQL array in text. */
   shard: string | null;
-  /** The origin of the run, for runs that no slot began. */
+  /** The first cause of the run, for runs that were not caused by a slot. */
   origin: number | null;
-  /** True if its task exists. */
+  /** True if the run's task exists. */
   exists: boolean;
-  /** True if its history exists. */
+  /** True if the run's row in the history exists. */
   kept: boolean;
 }
 
@@ -82,7 +82,11 @@ export async function previewReruns(database: Database, request: OperationReques
   return { total: counted?.total ?? 0, first: first.map(({ id, name }) => `run ${id} of ${name}`) };
 }
 
-/** Reruns one ended run, by its number. @param made the number drawn for the new run @throws RUN_UNKNOWN, RUN_STATE, TASK_UNKNOWN */
+/**
+ * Reruns one ended run.
+ * @param made the number drawn for the new run
+ * @throws RUN_UNKNOWN, RUN_STATE, TASK_UNKNOWN
+ */
 export async function rerunOne(
   { s, runs }: OperationContext,
   client: SqlClient,
@@ -121,7 +125,7 @@ export async function stepReruns(
   now: number,
 ): Promise<Progress> {
   const { s } = context;
-  // Runs that ended after the operation began are not counted in its total, so they are not rerun.
+  // Runs that ended after the operation began are not in its total, so they are not rerun.
   const untilMs = Math.min(open.filter.untilMs ?? open.created_ms, open.created_ms);
   const bound = { ...open, filter: { ...open.filter, untilMs } };
   const picked = open.kind === "rerun" ? await pickEnded(client, s, bound) : await pickLetters(client, s, bound);
@@ -160,8 +164,8 @@ async function pickEnded(client: SqlClient, s: string, open: OpenOperation): Pro
 }
 
 /**
- * Selects failed runs that a redrive or a rerun has already run again. Their letters are locked in the order in which a redrive locks them:
- * if two operations act on the same failures at once, the second waits and then sees the result of the first.
+ * Returns those of the failed runs that a redrive or a rerun has already run again. It locks their dead letters in the same order as a
+ * redrive: if two operations act on the same failures at the same time, the second waits and then sees the result of the first.
  */
 async function runAgainAlready(client: SqlClient, s: string, past: Past[]): Promise<Set<number>> {
   const { rows } = await client.query(
@@ -172,7 +176,9 @@ async function runAgainAlready(client: SqlClient, s: string, past: Past[]): Prom
   return new Set(rows.filter(({ state }) => state === letterState.redriven).map(({ id }) => Number(id)));
 }
 
-/** Letters are locked in order: if two operations redrive the same letters, the second waits, and then finds them no longer open. */
+/**
+ * Selects and locks dead letters in order. If two operations redrive the same ones, the second waits, and then finds them no longer open.
+ */
 async function pickLetters(client: SqlClient, s: string, open: OpenOperation): Promise<Past[]> {
   const { values } = pastStatement(s, open);
   const { endedMs = 0, id = 0 } = open.cursor;
@@ -190,7 +196,7 @@ async function pickLetters(client: SqlClient, s: string, open: OpenOperation): P
   return rows as unknown as Past[];
 }
 
-/** Makes a new run for each ended run, with the same properties, task by task in the order in which gates are locked. */
+/** Enqueues a new run with the same properties for each ended run, by task number, because gates are locked in this order. */
 async function runAgain({ s, runs }: OperationContext, client: SqlClient, past: Past[], now: number) {
   const made = new Map<number, number>();
   let error: string | null = null;
@@ -206,22 +212,22 @@ async function runAgain({ s, runs }: OperationContext, client: SqlClient, past: 
       if (run.created) made.set(id, run.runId);
       else error = `run ${id}: run ${run.runId} lives and has its key ${key}`;
     } catch (failure) {
-      // A committed transaction removed the task after it was read; this transaction is not affected.
+      // Another transaction removed the task after this one had read it. The error does not abort this transaction.
       if (!isCarillonError(failure, "TASK_UNKNOWN")) throw failure;
       error = `run ${id}: its task was removed`;
     }
   }
   await inherit(client, s, past, made);
-  // Gates are settled after the slots are written, so that a run skipped for lack of a free slot of concurrency is recorded with its slot.
+  // Slots of concurrency are given out after the slots are copied, so that a run that is skipped now is recorded together with its slot.
   const taskIds = past.filter(({ id }) => made.has(id)).map(({ taskId }) => taskId);
   if (taskIds.length > 0) await settleGates(client, s, taskIds, now, false);
   return { made, error };
 }
 
 /**
- * Copies slots, inputs and origins of the old runs to the new ones; for a part of a split run also its part, because the new run would
- * otherwise be split into all parts again. The new runs are made by hand and have no parent, except joining runs, which find the runs that
- * they join by the parent. A rerun of a child has no parent, because an open join would otherwise wait for it.
+ * Copies slots, inputs and origins of the ended runs to the new ones. A part of a split run also keeps its part number, because the new run
+ * would otherwise be split into all parts again. The new runs have no parent, except joining runs, which find the runs that they join by
+ * the parent. In particular a rerun of a child has no parent, because an open join would otherwise wait for it.
  */
 async function inherit(client: SqlClient, s: string, past: Past[], made: Map<number, number>) {
   const heirs = past.filter(
@@ -245,7 +251,7 @@ async function inherit(client: SqlClient, s: string, past: Past[], made: Map<num
   );
 }
 
-/** Closes the dead letters of runs that were run again, whichever request did so. */
+/** Closes the open dead letters of the runs: sets their state, and records the new run and the operation, if any. */
 async function mark(client: SqlClient, s: string, past: Past[], { made, operationId, state }: Mark) {
   if (past.length === 0) return;
   await client.query(
@@ -262,7 +268,7 @@ async function mark(client: SqlClient, s: string, past: Past[], { made, operatio
   );
 }
 
-/** The write for a run like the ended one, due now. */
+/** Returns the enqueue for a new run with the properties of the ended one, due now. */
 const writeOf = ({ taskId, payload, key, limitKey, priority, overrides, labels }: Past, now: number): EnqueueWrite => ({
   taskId,
   payload,

@@ -10,17 +10,17 @@ import type { TaskStore } from "../../../task/task-store.ts";
 import type { Database } from "../database.ts";
 import type { RunIds } from "../enqueue/run-ids.ts";
 
-/** What the statements of an operation depend on. */
+/** The stores and helpers that the statements of operations use. */
 export interface OperationContext {
   database: Database;
   s: string;
   tasks: TaskStore;
   runs: RunStore;
-  /** Draws the numbers of the runs that are made here. */
+  /** Draws the numbers of the runs that a single rerun creates. */
   runIds: RunIds;
 }
 
-/** The row of an open operation. */
+/** The row of an operation that has not ended. */
 export interface OpenOperation {
   id: number;
   kind: OperationKind;
@@ -30,7 +30,7 @@ export interface OpenOperation {
   state: OperationState;
   reason: string;
   author: string;
-  /** The highest run number when the operation began, so that runs made by the operation itself are not its targets. */
+  /** The highest run number when the operation began, so that runs that the operation itself creates are not its targets. */
   last_run_id: number;
   cursor: Cursor;
   batch: BatchItem[] | null;
@@ -38,18 +38,18 @@ export interface OpenOperation {
   created_ms: number;
 }
 
-/** The progress of an operation; each kind uses its own fields. */
+/** The position that an operation has reached. Each kind of operation uses its own fields. */
 export interface Cursor {
   id?: number;
   taskId?: number;
   endedMs?: number;
   at?: number;
   paceMs?: number;
-  /** For a cancel: runs whose workers were asked to stop them and that may not have ended yet. */
+  /** For a cancel operation: runs whose workers were asked to stop them and that may not have ended yet. */
   asked?: number[];
-  /** How many times in a row a look found none of them ended. */
+  /** The number of checks of the runs in `asked` since the last batch. The pause before the next check grows with it. */
   looks?: number;
-  /** Number of runs whose workers were told to stop them and that ended otherwise. */
+  /** The number of runs that ended in another way although their workers were asked to stop them. */
   late?: number;
 }
 

@@ -7,13 +7,10 @@ import { carryOut, countAsked, pickBatch } from "./operation-batches.ts";
 import { stepReruns } from "./operation-reruns.ts";
 import type { Batch, OpenOperation, OperationContext, Progress } from "./operation-rows.ts";
 
-/** How long a process that takes a batch may be silent before another process may presume it dead and repeat the batch, ms. */
+/** How long a process may take for a batch, in ms, before another process may presume it dead and repeat the batch. */
 const batchTurnMs = 5_000;
 
-/**
- * The server ends a step's transaction after this idle time, so that a process that stops in the middle of a step does not hold the
- * operation longer.
- */
+/** The server ends a step's transaction if it is idle for this long, so that a stalled process does not keep the operation locked. */
 const stepIdle = "30s";
 
 export const isBatched = (kind: OperationKind) => kind === "pause" || kind === "resume" || kind === "cancel";
@@ -46,7 +43,7 @@ export async function step(
   return { stepped: null, nextMs: next?.nextMs ?? null };
 }
 
-/** Takes the operation that has waited longest for its turn; skips an operation that another process is stepping. */
+/** Locks the due operation whose last step is the longest ago. Skips operations that another process has locked for a step. */
 async function take(
   client: SqlClient,
   s: string,
@@ -61,7 +58,7 @@ async function take(
   return rows[0] as unknown as OpenOperation | undefined;
 }
 
-/** @returns the batch to carry out after the commit, if the step needs one */
+/** Makes one step in the transaction. @returns the batch to process after the commit, if the kind of operation needs one */
 async function stepIn(
   context: OperationContext,
   client: SqlClient,
@@ -81,7 +78,7 @@ async function stepIn(
     await advance(client, s, open, await countAsked(client, s, open, now), now);
     return undefined;
   }
-  // A repeated batch keeps its number: if two processes carry it out, the first to finish counts it, and neither waits.
+  // A repeated batch keeps the number in `steps`: if two processes handle it, only the first to finish counts it, and neither waits.
   const steps = open.batch === null ? open.steps + 1 : open.steps;
   await client.query(
     `update ${s}.operation set batch = $2, steps = $3, next_ms = $4, stepped_ms = $5, started_ms = coalesce(started_ms, $5)
@@ -121,12 +118,12 @@ async function advance(
   );
 }
 
-/** The number of runs that only the cursor counts, not the columns. */
+/** Returns the number of runs that are counted only in the cursor, not in the columns. */
 const apart = ({ cursor: { asked = [], late = 0 } }: Progress): number => asked.length + late;
 
 /**
- * Counts a batch once: if another process repeated the batch because it presumed this one dead, the later of the two finds that `steps` has
- * moved on.
+ * Counts a batch once: if another process repeated the batch because it presumed this one dead, the second of the two changes nothing,
+ * because `steps` has changed.
  */
 async function settle(database: Database, id: number, batch: Batch, progress: Progress, now: number): Promise<void> {
   const s = database.schema;
@@ -162,10 +159,7 @@ async function breakOff(database: Database, id: number, error: unknown, now: num
   );
 }
 
-/**
- * Returns whether another try can succeed after the error: a store that is away, a conflict of two transactions, a task that was removed
- * between a read and a write. Any other error would recur for ever.
- */
+/** Returns true if another try can succeed after the error, as when the store is unavailable or two transactions conflict. */
 function isPassing(error: unknown): boolean {
   if (isCarillonError(error)) return error.code.startsWith("STORE_");
   return /^(?:40|55|57)/.test((error as { code?: string }).code ?? "");

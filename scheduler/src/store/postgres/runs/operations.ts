@@ -27,9 +27,9 @@ import { isBatched, step } from "./operation-steps.ts";
 const previewMax = 20;
 
 /**
- * A step is one transaction that holds the operation's row: its work, its new position and its counts commit together, so that the next
- * process to step continues exactly there. Actions with transactions of their own (a pause, a cancellation) are first recorded as a batch;
- * they can be done twice without harm, and are counted once, by the row's `steps`.
+ * Operations are processed in steps. A step is one transaction that locks the operation's row: its work, its new position and its counts
+ * commit together, so that the next process continues exactly there. Actions with their own transactions (pausing a task, cancelling a run)
+ * are first recorded as a batch. They can be repeated without harm, and the column `steps` ensures that they are counted once.
  */
 export function operationStore(database: Database, tasks: TaskStore, runs: RunStore): OperationStore {
   const s = database.schema;
@@ -92,7 +92,7 @@ async function begin(
       ],
     );
     if (row) return row.id;
-    // Another process inserted this operation between this statement's snapshot and its insert.
+    // Another process inserted this operation after the snapshot of the statement above was taken.
     const [other] = await database.query<{ id: number }>(
       "operation-begun",
       `select id from ${s}.operation where token = $1`,
@@ -109,7 +109,7 @@ async function rerun(context: OperationContext, runId: number, change: Change, d
   const number = drawn ?? ((await runIds.take(1))[0] as number);
   return database.persist((repeats) =>
     database.transaction(async (client) => {
-      // An earlier try may have made the run, or may be committed at any moment during this one.
+      // An earlier try may have created the run, or may still be committed during this one.
       const known = repeats || drawn !== undefined;
       const query = queryIn(client);
       if (known && (await existing(query, s, [number], now)).size > 0) return { runId: number, created: true };
@@ -158,7 +158,7 @@ async function stop(
           hint: `See what it did: carillon operations show ${operationId}.`,
         });
       }
-      // A stop that had to wait for the store was requested before the last steps were made.
+      // If the stop had to wait for the store, it was requested before the last steps, so the operation must not end before them.
       await client.query(
         `update ${s}.operation set state = $2, ended_ms = case when $2 = 'stopped' then greatest($3::bigint, stepped_ms) end, next_ms = $3 where id = $1`,
         [operationId, state, now],
@@ -204,7 +204,7 @@ async function check({ tasks }: OperationContext, request: OperationRequest, now
   checkRequest(request, nowMs);
   const { task } = request.filter;
   if (task === undefined) return;
-  // Letters outlive their task, so a dismissal does not need it.
+  // Dead letters remain when their task is removed, so a dismissal does not need the task.
   if (request.kind !== "dismiss") await tasks.byName(task);
 }
 

@@ -12,19 +12,22 @@ import { endUnclaimedSql } from "./unclaimed-ends.ts";
 
 const withdrawnPerStep = 1_000;
 /**
- * The most late runs of one priority that are taken back from one worker in a step: if all workers are busy, runs that are taken back would
- * only return.
+ * The most late runs of one priority that one step withdraws from one worker. If all workers are busy, runs that are withdrawn would only
+ * be addressed to the same workers again.
  */
 const latePerStep = 50;
-/** The load of a worker is counted up to this number; a worker with this many runs counts as fully loaded. */
+/** The load of a worker is counted only up to this number of claimed runs, and up to this number of addressed runs. */
 const loadMost = 1_000;
-/** SQL condition: a run may go to another worker when its addressee has no free slot. Runs of other routes belong to their worker. */
+/**
+ * SQL condition: a run may be addressed to another worker if its addressee has no free slot. With other routes it must stay with its
+ * worker.
+ */
 const movable = `coalesce(t.definition->'route'->>'by', 'least-loaded') in
   ('least-loaded', 'random', 'round-robin', 'least-recently-used', 'shards')`;
 
 /**
- * The release that a run is pinned to, if its task has `pin`: the release of its last try's worker; else that of the worker that ran the
- * pinned run of which it is a child, a next link or a join. No row: none.
+ * SQL: the release to which a run is pinned, if its task has `pin`: the release of the worker of its last attempt; otherwise of the worker
+ * of the pinned run that spawned it, that it continues, or whose children it joins. Returns no row if there is no such release.
  */
 const releaseSql = (s: string, run: string) => `
       select o.settings->>'release' as release from (
@@ -40,7 +43,7 @@ const releaseSql = (s: string, run: string) => `
       where (select t.definition ? 'pin' from ${s}.task t where t.id = ${run}."taskId")
       order by had.rank limit 1`;
 
-/** One statement, so that runs, turns and loads are read at one moment: see `addressSql`. If there is no run, nothing else is read. */
+/** SQL: one statement, so that runs, turns and loads are read from one snapshot: see `addressSql`. Without a run, nothing else is read. */
 const viewSql = (s: string) => `
   with found as materialized (
     select r.id as "runId", r.task_id as "taskId", coalesce(r.limit_key, r.key) as key, r.shard, r.due_ms as "dueMs", r.attempt,
@@ -78,10 +81,11 @@ const viewSql = (s: string) => `
             order by due_ms limit 1) r) as "nextDueMs"`;
 
 /*
- * If two routers saw the same turns, only one writes: the other's turns are then no longer the next ones, so all its choices for that task
- * are refused, and it looks again. Tasks are locked first, so that this statement sees every turn written so far. The gates of tasks
- * limited by worker are locked too, so that the counts stay true until this commits, and so are the sessions' rows: otherwise a session
- * might end or drain in between, and the withdrawal that follows its end would miss the run addressed just now.
+ * SQL: addresses runs to sessions. If two routers read the same turns, only the first writes: the second one's turns are then not the next
+ * ones, so all its choices for that task are refused, and it reads again. The tasks are locked by an earlier statement, so that this one
+ * sees every turn written before. The gates of the tasks are locked too, so that the counts of a limit per worker stay true until the
+ * commit. Sessions' rows are locked here: otherwise a session could end or drain at the same time, and the withdrawal of its runs would
+ * miss a run addressed now.
  */
 const addressSql = (s: string) => `
   with given as (
@@ -129,9 +133,9 @@ const told = (s: string, rows: string) => `
   from (select min(due_ms) as due_ms from ${rows}) x where due_ms is not null`;
 
 /**
- * A directed run is a ready run in a group of its own: 0 until it has an addressee, then the negative number of the addressee's session. So
- * claims need no code for addressees. A claim and a withdrawal are two writes of one row, and each of them requires that the other has not
- * happened.
+ * A directed run is a ready run whose group is 0 until it is addressed to a worker, and then the negative number of the addressee's
+ * session. So claims need no extra code for addressed runs. A claim and a withdrawal both update this one row, and each requires that the
+ * other has not been made.
  */
 export function routeStore(database: Database): RouteStore {
   return {
@@ -174,7 +178,7 @@ async function address(
     Math.round(nowMs),
   ];
   return database.transaction(async (client) => {
-    // Tasks are locked in the order in which an edit locks them.
+    // Tasks are locked in the same order as in an edit.
     await client.query(`select from ${s}.task where id = any($1) order by id for no key update`, [taskIds]);
     await client.query(`select from ${s}.gate where task_id = any($1) order by task_id for update`, [taskIds]);
     const { rows } = await client.query(addressSql(s), values);
@@ -183,7 +187,7 @@ async function address(
   });
 }
 
-// Each part has the parent, the inputs and the origin of the whole run; only the first has its key.
+// Splits a run into its parts. Each part has the parent, the inputs and the origin of the run; only the first part has its key.
 async function split(
   database: Database,
   runId: number,
@@ -317,9 +321,9 @@ async function spread(database: Database): Promise<number> {
   return row?.count ?? 0;
 }
 
-/** The same in the caller's transaction. */
+/** Drains a session in the caller's transaction: marks it and withdraws the runs that are addressed to it. */
 export async function drainSession(client: SqlClient, s: string, sessionId: number): Promise<void> {
-  // A separate statement that comes first: it waits for routers that are addressing runs to this session, and the next statement sees their
+  // This must be a separate statement: it waits for routers that are addressing runs to this session, so that the next statement sees their
   // writes.
   await client.query(`update ${s}.session set draining = true where id = $1`, [sessionId]);
   await client.query(

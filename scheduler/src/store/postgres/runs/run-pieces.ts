@@ -8,23 +8,23 @@ import { sourceNumber } from "../enqueue/sources.ts";
 import { runState } from "../states.ts";
 import { inNamespacesSql } from "../tasks/task-filter.ts";
 
-/** Row limits of the statements. There are few sizes, so that there are few SQL texts; a page is then cut from the rows. */
+/** The row limits that statements use. There are few, so that there are few SQL texts; a page is then cut from the rows. */
 const sizes = [51, 201];
 
 /**
- * Returns the row limit for a page. With dozens of partitions, planning a statement takes ten times as long as running it, so each
- * statement is prepared. Its size is a literal, because a plan for any number of rows would be a plan for many.
+ * Returns the row limit for a page. With dozens of partitions, planning a statement takes ten times as long as executing it, so the
+ * statements are prepared. The limit is a literal, because a plan with a parameter in its place would assume many rows.
  */
 const sizeOf = (limit: number): number => sizes.find((size) => size >= limit) ?? limit;
 
 const priorities = "generate_series(0, 9) as q (priority)";
 
-/** `brief`, the default: the fields that lists show, without the others. */
+/** The request of a page. `brief` (default true) returns only the fields that lists show. */
 export type Asked = RunBrowse & { brief?: boolean; among: Among };
 
 /**
- * The index order in which a list is read: that of all runs, or that of these tasks. `tested` lists the properties that no index has: each
- * run that is read is compared with them, so a statement reads only a limited number of runs, its window.
+ * How a list is read: in the index order of all runs (`taskIds` null), or in that of these tasks. `tested` lists the filters that no index
+ * covers: the statement tests them on each run that it reads, so it reads only a limited number of runs, its window.
  */
 export interface Among {
   taskIds: readonly number[] | null;
@@ -33,10 +33,7 @@ export interface Among {
 
 export type Phase = "live" | "ended";
 
-/**
- * Returns the name of a prepared statement. Statements of other sizes are not prepared, because there would be one for each size ever
- * requested.
- */
+/** Returns the name of a prepared statement. Unusual sizes are not prepared, because there could be any number of them. */
 function nameOf(phase: string, numbers: number[], { among, brief = true }: Asked, size: number): string {
   if (!sizes.includes(size)) return "";
   const { taskIds, tested } = among;
@@ -44,7 +41,7 @@ function nameOf(phase: string, numbers: number[], { among, brief = true }: Asked
   return [brief ? "browse" : "list", phase, numbers.join(""), stream, size, ...tested].join("-");
 }
 
-/** Conditions on a row `r` of a run, with their values. @param first the number of the first parameter */
+/** Returns conditions on a row `r` of a run, with their values. @param first the number of the first SQL parameter */
 export function testsOf(s: string, { match, among }: Asked, first: number): { sql: string; values: unknown[] } {
   const values: unknown[] = [];
   const next = (value: unknown) => `$${first - 1 + values.push(value)}`;
@@ -57,7 +54,7 @@ export function testsOf(s: string, { match, among }: Asked, first: number): { sq
   return { sql: sql.join(" and "), values };
 }
 
-/** The numbers of the tasks of a group (null: any group) and in namespaces (null: any), including removed tasks. */
+/** SQL: the numbers of the tasks in a group (null for any) and in namespaces (null for any), including removed tasks. */
 export const tasksSql = (s: string, group: string, namespaces: string): string =>
   `select f.id from ${s}.task f where (${group}::text is null or f.group_id = (select id from ${s}.worker_group where name = ${group}))
    and ${inNamespacesSql("f.name", `${namespaces}::text[]`)}`;
@@ -69,20 +66,20 @@ interface LookedRow extends RunRow {
 }
 
 interface Window {
-  /** Each selects id, time and `hit` of runs in the list's order. */
+  /** SQL texts, each of which selects id, time and `hit` of runs in the list's order. */
   pieces: string[];
   time: "due_ms" | "ended_ms";
-  /** The number of runs that are read. */
+  /** The most runs that are read. */
   most: number;
-  /** The number of runs that are returned. */
+  /** The most runs that are returned. */
   size: number;
-  /** Selects the records of the runs in `found`. */
+  /** SQL that selects the records of the runs in `found`. */
   records: string;
 }
 
 /**
- * The statement that reads a window of runs and returns those that pass the tests. Each row also has the number of runs that were read and
- * the position of the last one, where the next window begins; if no run matches, there is one row with only these.
+ * Returns the statement that reads a window of runs and returns those that pass the tests. Each row also has the number of runs that were
+ * read and the position of the last of them, after which the next window begins. If no run passes, one row has only these columns.
  */
 function windowSql({ pieces, time, most, size, records }: Window): string {
   const down = time === "ended_ms" ? " desc" : "";
@@ -114,9 +111,8 @@ export const exactPage = (rows: RunRow[], limit: number): RunPage => {
 };
 
 /**
- * Reads live runs ordered by due time; full lists (not `brief`) by state first. The index orders begin with a task, a group or a priority;
- * there are few of these, and each is probed. One statement covers all states, so that a run that changes its state meanwhile is found in
- * one of them.
+ * Reads live runs ordered by due time, or by state first if not `brief`. The indexes begin with a task, a group or a priority; there are
+ * few of these, and each is probed. One statement reads all states, so that a run whose state changes meanwhile is found in one of them.
  */
 export async function liveRuns(database: Database, browse: Asked, states: number[]): Promise<RunPage> {
   const s = database.schema;
@@ -124,7 +120,7 @@ export async function liveRuns(database: Database, browse: Asked, states: number
   const size = sizeOf(limit);
   const { taskIds } = among;
   const several = taskIds !== null && taskIds.length > 1;
-  // At most one unfinished run of a task has a key, so the index of keys finds it directly.
+  // At most one unfinished run of a task has a given key, so the index of keys finds it directly.
   const isKeyed = taskIds?.length === 1 && among.tested.includes("key");
   const tests = testsOf(s, browse, 7);
   const isWindow = tests.sql !== "" && !isKeyed;
@@ -147,7 +143,7 @@ export async function liveRuns(database: Database, browse: Asked, states: number
     }
     if (state === runState.claimed) return `(${of(`r.state = ${runState.claimed}`, "")})`;
     if (state === runState.ready) {
-      // The groups that have ready runs; each is found by one probe after the previous group.
+      // The query steps through the groups that have ready runs, with one probe each.
       const one = of(
         `r.state = ${runState.ready} and r.group_id = g.id and r.priority = q.priority`,
         String(runState.ready),
@@ -183,9 +179,9 @@ export async function liveRuns(database: Database, browse: Asked, states: number
 }
 
 /**
- * Reads ended runs, latest first: within a partition by the index of outcomes or of tasks, over the partitions in their order. Unused
- * bounds are left out of the SQL text. The plan cached for all bounds estimated that two of them together leave next to no rows; so,
- * because of tomorrow's empty partitions, which are cheapest without an index, it read all 10,000 runs of a task and sorted them (80 ms).
+ * Reads ended runs, latest first, from partition to partition, in each by the index of outcomes or of tasks. Bounds that are not used are
+ * left out of the SQL text. The plan cached for a text with all bounds estimated that two of them together match almost no rows. Because
+ * tomorrow's empty partitions are cheapest to read without an index, that plan read all 10,000 runs of a task and sorted them (80 ms).
  */
 export async function endedRuns(database: Database, browse: Asked, ends: number[]): Promise<RunPage> {
   const s = database.schema;
@@ -198,7 +194,7 @@ export async function endedRuns(database: Database, browse: Asked, ends: number[
   const bounds = [
     ...(sinceMs === null ? [] : [["since", "r.ended_ms >= $1"]]),
     ...(untilMs === null ? [] : [["until", "r.ended_ms < $2"]]),
-    // The first of the two conditions excludes partitions, which the row comparison alone does not.
+    // The first comparison excludes partitions, which the row comparison alone does not.
     ...(after === null ? [] : [["after", "r.ended_ms <= $3 and (r.ended_ms, r.id) < ($3, $4)"]]),
   ];
   const of = (
@@ -238,7 +234,7 @@ export async function endedRuns(database: Database, browse: Asked, ends: number[
   return exactPage(await database.query<RunRow>(name, sql, values), limit);
 }
 
-/** The numbers of live states and of outcomes, by name. */
+/** Returns the numbers of the live states with these names. */
 export const liveNumbers = (states: readonly string[]): number[] =>
   liveStates.flatMap((state, number) => (states.includes(state) ? [number] : []));
 export const endedNumbers = (states: readonly string[]): number[] =>

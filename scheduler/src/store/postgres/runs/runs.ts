@@ -48,7 +48,7 @@ export function runStore(database: Database, announcer: Announcer, requireTransa
           s,
           tasks.map((row) => row.task_id as number),
         );
-        // The run is locked first, because a claim could be made between two statements that only read its state.
+        // Locks the run first, because another transaction could claim it between two statements that only read its state.
         const live = await client.query(`select state from ${s}.run where id = $1 for update`, [runId]);
         if (live.rows[0]?.state === runState.claimed) {
           await client.query(`update ${s}.run set recall = ${runRecall.cancel}, recall_why = $2 where id = $1`, [

@@ -8,26 +8,26 @@ import { heardSql, hearSql } from "./awaited.ts";
 
 const child = sourceNumber("child");
 
-/** SQL expressions over the live run `r` that ends, unless noted otherwise. */
+/** The parts of the statement, as SQL expressions over the live run `r` that ends, unless noted otherwise. */
 interface UnclaimedEnd {
-  /** CTEs to put first, each followed by a comma. */
+  /** CTEs that come first in the statement, each followed by a comma. */
   before?: string;
-  /** The text after `delete from run r`: which runs end. */
+  /** The SQL after `delete from run r`, which selects the runs that end. */
   which: string;
   /** The value for `run_history.outcome`. */
   outcome: string | number;
-  /** The outcome of the run's slot in the ledger from now on; null: unchanged. */
+  /** The new outcome of the run's slot in the slot table, as SQL. The default, SQL null, leaves it unchanged. */
   slot?: string | number;
   why: string;
   now: string;
-  /** The result columns of the statement, over the ended runs `gone`. */
+  /** The result columns of the statement, from the ended runs `gone`. */
   answer: string;
 }
 
 /**
- * The statement by which every run without a worker ends: it writes history, the counters and the ledger, and plans the next slot of a task
- * that is planned from a run's end. The end of a child is signalled at the commit, because it may have been the last child that a join
- * waits for. This transaction cannot check that itself, because it does not see another child's end that is not committed yet.
+ * SQL: ends runs that no worker has claimed: deletes them, writes history, counters and the slot table, and plans the next slot of a task
+ * that plans from a run's end. The end of a child is signalled at the commit, because it may be the last child that a join waits for. This
+ * transaction cannot check that itself, because it does not see another child's end that is not committed yet.
  */
 export const endUnclaimedSql = (
   s: string,

@@ -10,17 +10,17 @@ import { letterStates, runOutcome } from "../states.ts";
 const arrayLeast = 16;
 
 /**
- * Pads the list with repeated numbers. The planner assumes ten elements for an array of unknown length, so a plan made for a shorter array
- * looks cheaper than the cached plan, and PostgreSQL would plan each time, which with one partition per day costs more than the read.
- * Duplicate numbers are looked up once.
+ * Pads the list by repeating a number. The planner assumes ten elements for an array of unknown length. With a shorter array a new plan
+ * would look cheaper than the cached one, and PostgreSQL would plan each time, which takes longer than the read if there is one partition
+ * per day. Repeated numbers are looked up only once.
  */
 const padded = (ids: number[]): number[] =>
   ids.length >= arrayLeast ? ids : [...ids, ...new Array<number>(arrayLeast - ids.length).fill(ids[0] as number)];
 
 /**
- * Reads everything about runs, with as many statements for many runs as for one, because with one partition per day a statement costs the
- * same however many runs it reads. Rows of history are looked up by numbers in an array, never by a join, for which the planner would read
- * all of history.
+ * Reads everything about runs, with as many statements for many runs as for one, because with one partition per day the cost of a statement
+ * hardly depends on the number of runs. Rows of the history are looked up by numbers in an array and not by a join, for which the planner
+ * would read the whole history.
  */
 export function wholeRuns(database: Database) {
   const s = database.schema;
@@ -43,7 +43,9 @@ export function wholeRuns(database: Database) {
     from (select *, row_number() over (partition by asked order by id) as place from kin) k join ${s}.task t on t.id = k.task_id
     where k.place <= $2 order by k.id`;
 
-  /** Reads live runs first, then the rest among ended runs, so that a run that ends between the two statements is found by the second. */
+  /**
+   * Reads live runs first and then the others among ended runs, so that a run that ends between the two statements is found by the second.
+   */
   async function records(runIds: number[]): Promise<Map<number, RunRow>> {
     const found = new Map<number, RunRow>();
     for (const table of ["run", "run_history"] as const) {

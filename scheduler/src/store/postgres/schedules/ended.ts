@@ -6,12 +6,15 @@ import { remove } from "../tasks/stop.ts";
 
 const readTogether = 500;
 
-/** SQL condition: the task t, with its plan p, has an `atEnd`, its schedule has no slot left, and no run of it is waiting or running. */
+/** SQL condition: the task `t` with its plan `p` has `atEnd`, its schedule has no slot left, and it has no live run. */
 export const endedSql = (s: string): string =>
   `p.at_end and p.next_slot_ms is null and not p.paused and t.deleted_ms is null and t.definition->'schedule'->>'type' <> 'manual'
    and not exists (select from ${s}.run r where r.task_id = t.id)`;
 
-/** Tasks with open dead letters stay: a failed run can be run again only while its task exists. */
+/**
+ * SQL condition: the task is to be removed. Tasks with open dead letters stay, because a failed run can be rerun only while its task
+ * exists.
+ */
 const removableSql = (s: string): string =>
   `${endedSql(s)} and t.definition->>'atEnd' = 'remove'
    and not exists (select from ${s}.dead_letter d where d.task_id = t.id and d.state = ${letterState.open})`;
@@ -40,7 +43,7 @@ export async function removeEnded(tasks: Tasks, change: Change): Promise<string[
       try {
         await remove(tasks, name, { ...change, reason: "its schedule is over" }, { isWanted });
       } catch (error) {
-        // Another process has removed the task.
+        // Another process has already removed the task.
         if (!isCarillonError(error, "TASK_UNKNOWN")) throw error;
       }
       if (isStill) removed.push(name);

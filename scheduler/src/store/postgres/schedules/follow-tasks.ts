@@ -9,7 +9,7 @@ import { write } from "../tasks/define.ts";
 import { type Tasks, unknownTask } from "../tasks/read.ts";
 import { remove } from "../tasks/stop.ts";
 
-/** Removes a task and its schedules. If the process ends on the way, the leader removes the schedules that are left over. */
+/** Removes a task and its schedules. If the process ends before all schedules are removed, the leader removes the others. */
 export async function removeWhole(
   tasks: Tasks,
   name: string,
@@ -22,7 +22,7 @@ export async function removeWhole(
 }
 
 const readTogether = 500;
-/** Each write is a transaction of its own; this many run in parallel. */
+/** How many schedules are written in parallel, each in its own transaction. */
 const writesAtOnce = 4;
 
 interface Behind {
@@ -68,7 +68,7 @@ export async function followTasks(
   }
 }
 
-/** Marks as up to date the schedules that the change of their task does not affect. */
+/** Marks schedules as up to date that the change of their task does not affect. */
 async function markSame({ database, s }: Tasks, same: readonly Behind[]): Promise<void> {
   if (same.length === 0) return;
   await database.query(
@@ -91,7 +91,7 @@ async function followOne(tasks: Tasks, one: Behind, change: Change, followed: Sc
       return;
     }
     const reason = `task ${task.name} was changed`;
-    // The schedule's own settings stay; the other settings are taken from its task when it is stored.
+    // The schedule's own settings stay. `write` takes the other settings from the task.
     const make = async (present: TaskDefinition | undefined) => {
       if (!present) throw unknownTask(name);
       return present;
@@ -99,9 +99,9 @@ async function followOne(tasks: Tasks, one: Behind, change: Change, followed: Sc
     const { changed } = await write(tasks, { name, make, expectedVersion: null, change: { ...change, reason } });
     if (changed) followed.changed++;
   } catch (error) {
-    // The schedule or its task was removed meanwhile; the next look handles that.
+    // The schedule or its task was removed meanwhile, which the next call handles.
     if (isCarillonError(error, "TASK_UNKNOWN")) return;
-    // A schedule that cannot be made from its changed task stays as it was, and must not stop the others.
+    // If a schedule cannot be made from its changed task, it stays as it was, and the other schedules are still updated.
     if (!isCarillonError(error) || error.code.startsWith("STORE_")) throw error;
     followed.left.push({ task: name, error: messageOf(error) });
   }

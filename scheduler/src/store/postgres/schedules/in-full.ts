@@ -7,14 +7,14 @@ import type { Tasks } from "../tasks/read.ts";
 
 interface InFull {
   definition: TaskDefinition;
-  /** For a schedule: the version of its task from which the definition is made. */
+  /** For a schedule, the version of its task from which the definition is made; otherwise null. */
   ofVersion: number | null;
 }
 
 /**
- * Returns a schedule with all settings of its task; any other task unchanged. In a transaction the task is locked, so that its change or
- * removal comes either before or after.
- * @param present undefined: the schedule is created
+ * Returns the definition with all settings of its task if it is a schedule; otherwise unchanged. In a transaction the task is locked, so
+ * that it is changed or removed only before or after this transaction.
+ * @param present the stored definition; undefined if it is new
  * @throws TASK_INVALID, TASK_UNKNOWN
  */
 export async function inFull(
@@ -32,7 +32,7 @@ export async function inFull(
   return { definition: madeInFull(given, task.definition), ofVersion: task.version };
 }
 
-/** The task that this definition is a schedule of. @throws TASK_INVALID, TASK_UNKNOWN */
+/** Returns the task of which this definition is a schedule. @throws TASK_INVALID, TASK_UNKNOWN */
 export async function taskOf(
   query: Query,
   s: string,
@@ -61,7 +61,7 @@ export async function taskOf(
   return task;
 }
 
-/** @throws TASK_INVALID where the task cannot have such a schedule */
+/** Returns a schedule's definition with the settings of its task. @throws TASK_INVALID if the task cannot have such a schedule */
 export function madeInFull(given: TaskDefinition, task: TaskDefinition): TaskDefinition {
   const definition = madeOf(given, task);
   checkParts(definition, given.name);
@@ -77,7 +77,7 @@ const otherKind = ({ name, of }: TaskDefinition, present: TaskDefinition) => {
   });
 };
 
-/** Called in the transaction that stores a definition. */
+/** Records, in the transaction that stores a schedule's definition, its task and the version of that task. */
 export async function markSchedule(
   client: SqlClient,
   s: string,

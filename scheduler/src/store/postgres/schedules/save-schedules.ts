@@ -9,7 +9,7 @@ import { createTasks } from "../tasks/new-tasks.ts";
 import type { Tasks } from "../tasks/read.ts";
 import { madeInFull, taskOf } from "./in-full.ts";
 
-/** Each write is a transaction of its own; this many run in parallel. */
+/** How many schedules are written in parallel, each in its own transaction. */
 const writesAtOnce = 4;
 
 interface Present {
@@ -40,7 +40,7 @@ export async function saveSchedules(
     );
     const present = new Map(rows.map((row) => [row.name, row]));
     const made = given.map((definition) => madeInFull(definition, task.definition));
-    // A schedule with a calendar is stored separately, in a transaction that keeps the calendar from being removed.
+    // A schedule with a calendar is stored separately, in a transaction that prevents the removal of the calendar.
     const absent = made.filter(({ name, calendar }) => !present.has(name) && !calendar);
     const groupId = await groupNumberIn(tasks, inside, task.definition.group);
     const records =

@@ -1,11 +1,11 @@
-/** Determines which of a task's nominal times are accounted for, and which an edit must account for. See docs/calendars.md. */
+/** Determines which nominal times of a task's schedule are covered by recorded slots or ranges. See docs/calendars.md. */
 import type { SqlClient } from "../../../base/change.ts";
 import { compileSchedule, type Schedule, type ScheduleSpec } from "../../../schedule/schedule.ts";
 import { placesOf, type Ruled, slotsPutOff } from "../../../schedule/slot-rules.ts";
 import { inZones, ownZones, type ZonesInForce } from "../../../schedule/zone-rules.ts";
 import { runState } from "../states.ts";
 
-/** The most times that are looked at in the future part of a range; ranges of other versions are few. */
+/** The most times that are computed for the future part of one range. Ranges of earlier versions are few. */
 const rangeTimesMax = 10_000;
 
 interface Range {
@@ -35,7 +35,7 @@ async function rangesOver(
   }));
 }
 
-/** Returns those of the given nominal times that a row of the ledger or a range accounts for. */
+/** Returns those of the given nominal times that a row of the slot table or a range covers. */
 export async function accountedOf(
   client: SqlClient,
   s: string,
@@ -47,17 +47,17 @@ export async function accountedOf(
 }
 
 /**
- * SQL: rows of the ledger that an edit at $3 leaves unchanged; runs that are planned and not claimed by then are replanned, and so are
- * skips.
+ * SQL condition: an edit at the time $3 leaves the row `l` of the slot table unchanged. Future runs that are not claimed by then are
+ * planned again, and so are future skips.
  */
 const staysSql = (s: string) => `(l.slot_ms <= $3 or exists (
   select from ${s}.run r where r.task_id = $1 and r.slot_ms = l.slot_ms and (r.state = ${runState.claimed} or r.attempt > 0))
   or (l.run_id is not null and not exists (select from ${s}.run r where r.task_id = $1 and r.slot_ms = l.slot_ms)))`;
 
 /**
- * The outcomes, as `slotOutcome`, of nominal times that are accounted for.
- * @param editedMs leaves out rows that an edit at this time would replan; absent: all rows
- * @param zones the zone rules from which the times of ranges are computed; absent: this process's own
+ * Returns the outcomes, as `slotOutcome`, of the covered ones among these nominal times.
+ * @param editedMs leaves out rows that an edit at this time would plan again; by default no row is left out
+ * @param zones the zone rules by which the times of ranges are computed; by default this process's own
  */
 export async function outcomesOf(
   client: SqlClient,
@@ -93,8 +93,8 @@ export async function outcomesOf(
 }
 
 /**
- * Nominal times whose slots are still to come, and that are accounted for at a time other than their slot's.
- * @param rangesCount false: the future part of a range does not account for its times
+ * Returns the nominal times with future slots that a recorded slot or range already covers, at another time than that of their own slot.
+ * @param rangesCount false to ignore the future parts of ranges
  */
 export async function accountedAhead(
   client: SqlClient,
@@ -127,15 +127,15 @@ export async function accountedAhead(
   }
   const liesElsewhere = (atMs: number) => {
     const slotMs = placeOf(atMs);
-    // A claimed slot that takes the place of this one is still shown, and its row keeps it from being planned twice.
+    // If a claimed slot covers this time at the same instant, it need not be listed: the slot's own row prevents a second planning.
     return slotMs !== null && slotMs > nowMs && slotMs !== accountedAt.get(atMs);
   };
   return [...ahead].filter(liesElsewhere).sort((a, b) => a - b);
 }
 
 /**
- * Slots that move to the same instant become one slot. If that slot is already claimed, and so is not planned again, the nominal times that
- * an edit moves to it are added to its row.
+ * Slots that are moved to the same instant become one slot. If a slot at this instant is already claimed, it is not planned again. This
+ * function records that the slot also covers the nominal times that an edit moves to it.
  */
 export async function joinClaimed(
   client: SqlClient,

@@ -26,13 +26,13 @@ export function appliedStore(database: Database): AppliedStore {
   };
 }
 
-/** Returns whether the row already has the values that a change by a bundle would write. */
+/** Returns true if the task's row already has the values that a change by a bundle would write; also if the change is not by a bundle. */
 export const isApplied = (
   { bundle, applied_version, version }: { bundle: string | null; applied_version: number | null; version: number },
   change: Change,
 ): boolean => change.bundle === undefined || (bundle === change.bundle && applied_version === version);
 
-/** Called in the transaction that stores the version, so that ownership and definition always change together. */
+/** Records the bundle of a task in the transaction that stores its version, so that both always change together. */
 export async function markApplied(
   client: SqlClient,
   s: string,
@@ -44,7 +44,7 @@ export async function markApplied(
   await client.query(`update ${s}.task set bundle = $2, applied_version = $3 where id = $1`, [taskId, bundle, version]);
 }
 
-/** A removed task has no owner; its next definition sets the owner again. */
+/** Marks a task as removed, without a bundle. The next definition of the task sets its bundle again. */
 export async function markRemoved(client: SqlClient, s: string, taskId: number, change: Change): Promise<void> {
   await client.query(
     `update ${s}.task set deleted_ms = $2, changed_ms = $2, deleted_by = $3, deleted_why = $4, bundle = null,

@@ -9,17 +9,17 @@ import type { TaskDefinition } from "../../../task/task.ts";
 import { audited } from "../access/audit.ts";
 import type { Database } from "../database.ts";
 
-/** The effects of a calendar's change on tasks. */
+/** What a change of a calendar does to tasks. */
 export interface CalendarUsers {
-  /** Replans a task in the caller's transaction, like an edit. */
+  /** Plans a task again in the caller's transaction, like an edit. */
   replan(client: SqlClient, what: { name: string; former: Calendar | undefined; change: Change }): Promise<void>;
   /** Stores the rules of a zone if the store has none. */
   enterZone(zone: string, nowMs: number): Promise<void>;
 }
 
 /**
- * Caches the calendar versions that were read. A version never changes, so a task's calendar is requested by name and version, and read
- * once; all tasks that use it share the compiled calendar.
+ * Caches the calendar versions that were read. A version never changes, so it is read once, and all tasks that use the calendar share the
+ * compiled version.
  */
 export class KnownCalendars {
   readonly #database: Database;
@@ -29,12 +29,12 @@ export class KnownCalendars {
     this.#database = database;
   }
 
-  /** Empties the cache: the store was restored to an earlier state, and may have lost cached versions. */
+  /** Empties the cache, because the store went back to an earlier state and may have lost cached versions. */
   forget(): void {
     this.#known.clear();
   }
 
-  /** The present calendars of these definitions, by name. */
+  /** Returns the present versions of the calendars that these definitions use, by name. */
   async of(definitions: TaskDefinition[]): Promise<Map<string, Calendar>> {
     const names = [...new Set(definitions.flatMap(({ calendar }) => (calendar ? [calendar.name] : [])))];
     if (names.length === 0) return new Map();
@@ -43,7 +43,9 @@ export class KnownCalendars {
   }
 
   /**
-   * The same inside a transaction. @param lock keeps the calendar from being removed until the transaction ends @throws CALENDAR_UNKNOWN
+   * Returns the present version of the definition's calendar, read in a transaction; undefined if it has no calendar.
+   * @param lock true to prevent the removal of the calendar until the transaction ends
+   * @throws CALENDAR_UNKNOWN
    */
   async in(client: SqlClient, definition: TaskDefinition, lock: boolean): Promise<Calendar | undefined> {
     const name = definition.calendar?.name;
@@ -72,7 +74,7 @@ export class KnownCalendars {
         if (!row) throw new Error(`calendar ${name} lacks its version ${version}`);
         calendar = { name, version, ...(row.content as CalendarContent) };
         this.#known.set(key, calendar);
-        // No task requests the older version again.
+        // The previous version is removed from the cache, because no task requests it again.
         this.#known.delete(`${id} ${version - 1}`);
       }
       found.set(name, calendar);
@@ -108,8 +110,8 @@ export function calendarStore(database: Database, { replan, enterZone }: Calenda
       await enterZone(content.zone, now);
       return database.persist(() =>
         database.transaction(async (client) => {
-          // The row is inserted first and locked afterwards: of two callers that create the calendar at once, the second waits and then
-          // sees the version of the first.
+          // The row is inserted first and locked afterwards: if two callers create the calendar at the same time, the second waits and then
+          // reads the version of the first.
           await client.query(`insert into ${s}.calendar (name, version) values ($1, 0) on conflict (name) do nothing`, [
             name,
           ]);
@@ -118,7 +120,7 @@ export function calendarStore(database: Database, { replan, enterZone }: Calenda
             [name],
           );
           const row = rows[0] as unknown as StoredCalendar;
-          // A separate statement, because the statement that waited for the lock has a snapshot from before the wait.
+          // This must be a separate statement, because the snapshot of the statement that waited for the lock is from before the wait.
           const { rows: present } = await client.query(
             `select content from ${s}.calendar_version where calendar_id = $1 and version = $2`,
             [row.id, row.version],

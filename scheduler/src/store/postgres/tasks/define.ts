@@ -20,7 +20,7 @@ import { bring, enterRelease, leftTasks, standings } from "./releases.ts";
 import { asRecord, type TaskRow, taskFields, withRules } from "./task-rows.ts";
 import { lockUpstream } from "./upstream.ts";
 
-/** An edit is a transaction of its own; this many run in parallel. */
+/** How many edits run in parallel, each in its own transaction. */
 const savesAtOnce = 4;
 
 interface Saved {
@@ -57,14 +57,14 @@ export async function saveAll(
   );
   const live = present.filter((row) => row.deleted_ms === null);
   const { replacing, others } = await replacements(database, live, byName, change, by);
-  // A task that a bundle's files define keeps that definition, even if code defines it too: see docs/as-code.md.
+  // A task that a bundle's files define keeps that definition, even if application code also defines the task: see docs/as-code.md.
   const asIs = live.filter((row) => !replacing.has(row.name));
   const records: BroughtTask[] = await asRecords(tasks, asIs);
   const brought = new Set(present.filter((row) => row.is_brought).map(({ name }) => name));
   const there = new Set(present.map(({ name }) => name));
-  // These tasks are not created together but in transactions of their own: a task with a calendar, to keep the calendar from being removed;
-  // a task that follows others, to be created after them and under a lock;
-  // a schedule of another task, because it is made from that task.
+  // `createTasks` creates all absent tasks in one statement, except the following, which are created later in their own transactions:
+  // tasks with a calendar, to prevent its removal meanwhile; tasks that follow others, after these and under a lock; and schedules of other
+  // tasks, because they are made from those tasks.
   const absent = definitions.filter(({ name, calendar, after, of }) => !there.has(name) && !calendar && !after && !of);
   if (absent.length > 0) {
     const ids = await groupNumbers(
@@ -110,7 +110,7 @@ export async function saveAll(
   return records.map((record) => (others.has(record.name) ? { ...record, isOthers: true } : record));
 }
 
-/** Splits the existing tasks that have another definition: `replacing` get this release's definition, `others` keep another release's. */
+/** Finds the tasks whose stored definition differs: `replacing` get this release's definition, `others` keep another release's. */
 async function replacements(
   database: Database,
   rows: readonly TaskRow[],
@@ -133,7 +133,7 @@ async function replacements(
   };
 }
 
-/** Returns whether the task, as it is now, keeps the definition of another release. */
+/** Returns true if the task must keep its present definition, which belongs to another release. */
 async function isOthers(
   database: Database,
   present: TaskDefinition,
@@ -165,11 +165,11 @@ export async function adoptLeft(tasks: Tasks, graceMs: number, change: Change): 
 interface TaskWrite {
   name: string;
   /**
-   * Makes the definition from the present one; undefined: there is none, or the task was removed. @param client in the transaction that
-   * stores the definition, with the task locked
+   * Makes the definition from the present one, which is undefined if the task does not exist or is removed.
+   * @param client the transaction that stores the definition, with the task locked
    */
   make: (present: TaskDefinition | undefined, client?: SqlClient) => Promise<TaskDefinition>;
-  /** Stores further data in the same transaction. */
+  /** Stores further data in the transaction that stores the definition. */
   stored?: (client: SqlClient, taskId: number) => Promise<void>;
   expectedVersion: number | null;
   change: Change;
@@ -196,12 +196,12 @@ export async function write(tasks: Tasks, given: TaskWrite): Promise<Saved> {
   await tasks.zones.enter([wanted], [], change.nowMs);
   const flows = wanted.after !== undefined || live(present)?.definition.after !== undefined;
   const written = await database.within(given.client, async (client) => {
-    // The calendar is locked before the task's own row, because a change of a calendar locks the two in this order.
+    // The calendar is locked before the task, because a change of a calendar locks the two in this order.
     let calendar = await calendars.in(client, wanted, true);
     if (flows) await lockUpstream(client, s);
     const groupId = await groupNumberIn(tasks, client, wanted.group);
-    // The row is inserted first and locked afterwards: of two nodes that start at once, the second waits and then sees the version of the
-    // first.
+    // The row is inserted first and locked afterwards: if two nodes start at the same time, the second waits and then reads the version of
+    // the first.
     await create(client, s, { definition: wanted, text: wantedText, groupId, nowMs: change.nowMs });
     const row = await lockTask(client, s, name);
     if (expectedVersion !== null && expectedVersion !== row.version)
@@ -222,7 +222,7 @@ export async function write(tasks: Tasks, given: TaskWrite): Promise<Saved> {
         changed: false,
       };
     }
-    // The group was edited since it was read: start again, because a group's number is read before the task is locked.
+    // The task's group changed after it was read, and a group's number must be read before the task is locked. The caller starts again.
     if (definition.group !== wanted.group) return undefined;
     if (!flows && (definition.after ?? live(row)?.definition.after)) return undefined;
     await stored?.(client, row.id);
@@ -236,7 +236,7 @@ export async function write(tasks: Tasks, given: TaskWrite): Promise<Saved> {
   return written;
 }
 
-/** Inserts a row of version 0, which `edit` fills in the same transaction. */
+/** Inserts a row with version 0, which `edit` completes in the same transaction. */
 async function create(
   client: SqlClient,
   s: string,

@@ -19,21 +19,21 @@ import { asRecord, type TaskRow, withRules } from "./task-rows.ts";
 import { saveUpstream } from "./upstream.ts";
 
 interface Edit {
-  /** The task's present row, which is locked. */
+  /** The task's present row, which this transaction has locked. */
   row: TaskRow;
   definition: TaskDefinition;
-  /** The definition's text, by which two definitions are compared. */
+  /** The definition as text. Two definitions are compared by their texts. */
   text: string;
   groupId: number;
   calendar: Calendar | undefined;
-  /** The task's calendar before the change, if the calendar has changed. */
+  /** The previous version of the task's calendar, if the calendar has changed. */
   former?: Calendar | undefined;
-  /** Set if cluster time went back: future slots that are only part of a range are planned. */
+  /** Set after cluster time went back: future slots that are only part of a recorded range are then planned. */
   rangesAhead?: "planned";
   change: Change;
 }
 
-/** Stores a new version of a task and replans it, in the caller's transaction. @returns its record, with its calendar and zones */
+/** Stores a new version of a task and plans it again, in the caller's transaction. @returns its record, with its calendar and zones */
 export async function edit(
   tasks: Tasks,
   client: SqlClient,
@@ -99,7 +99,10 @@ export async function edit(
   return withRules(record, calendar, tasks.zones.of(definition, calendar, zonesVersion));
 }
 
-/** Replans a task that itself did not change, for example after a change of its calendar. @param former the calendar before the change */
+/**
+ * Plans a task again that did not change itself, for example after a change of its calendar.
+ * @param former the calendar before the change
+ */
 export async function replan(
   tasks: Tasks,
   client: SqlClient,

@@ -9,7 +9,7 @@ import { runState } from "../states.ts";
 import type { Tasks } from "./read.ts";
 import { inNamespacesSql } from "./task-filter.ts";
 
-/** The most runs whose wait for a removed limit is recorded; the others count as late. */
+/** After a limit is removed, the most runs for which the time of the removal is recorded. Alarms may treat further runs as late. */
 const setReadyMost = 10_000;
 
 interface Row extends Omit<GroupRecord, "changed"> {
@@ -55,12 +55,13 @@ export function groupStore(database: Database): GroupStore {
           );
           const [group] = rows;
           if (!group) throw unknown(name);
-          // Read under the lock that serialises changes of limits; the lock of the limit's own row is used by claims.
+          // The limit is read under the lock of the group's row, which serialises changes of limits. Claims lock the row of the limit
+          // instead.
           if ((group.most ?? null) === most) return { changed: false };
           if (most === null) {
             for (const table of ["group_freed", "group_limit"])
               await client.query(`delete from ${s}.${table} where group_id = $1`, [group.id]);
-            // They waited for the limit until now, and their lateness counts from now on.
+            // These runs waited for the limit until now, so they count as late only if they still wait for a worker from now on.
             await client.query(
               `update ${s}.run r set ready_ms = $2 from (
                  select id from ${s}.run where state = ${runState.ready} and group_id = $1 and due_ms < $2
@@ -70,7 +71,7 @@ export function groupStore(database: Database): GroupStore {
             );
           } else
             await client.query(
-              // Runs that waited for the old limit wait for a worker from now on.
+              // From now on the runs that waited for the old limit count as waiting for a worker.
               `insert into ${s}.group_limit as l (group_id, most) values ($1, $2)
                on conflict (group_id) do update set most = excluded.most, full_ms = case when l.full_ms > 0 then $3::bigint end`,
               [group.id, most, Math.round(change.nowMs)],
@@ -104,16 +105,16 @@ const groupsSql = (s: string) => `
            on conflict do nothing returning id, name)
   select id, name from made union all select w.id, w.name from ${s}.worker_group w join given using (name)`;
 
-/** Returns the group's number; creates the group if there is none with this name. */
+/** Returns the number of the group, which is created if it does not exist. */
 export async function groupNumber(tasks: Tasks, name: string): Promise<number> {
   return (await groupNumbers(tasks, [name])).get(name) as number;
 }
 
-/** The same for many groups at once. New ones are written in the order of their names, so that nodes wait for each other without a deadlock. */
+/** Does the same for many groups. New groups are inserted in the order of their names, so that concurrent nodes cannot deadlock. */
 export async function groupNumbers(tasks: Tasks, names: readonly string[]): Promise<Map<string, number>> {
   const { database, s, groups } = tasks;
   const unknown = () => [...new Set(names)].filter((name) => !groups.has(name)).sort();
-  // A second look finds a group that another node created between the statement's snapshot and its insert.
+  // The loop reads again: another node may have created a group after the statement's snapshot was taken.
   for (let asked = unknown(); asked.length > 0; asked = unknown()) {
     const rows = await database.query<{ id: number; name: string }>("task-groups", groupsSql(s), [asked]);
     for (const { id, name } of rows) groups.set(name, id);
@@ -122,8 +123,8 @@ export async function groupNumbers(tasks: Tasks, names: readonly string[]): Prom
 }
 
 /**
- * The same in the caller's transaction; if that is rolled back, a group created by it disappears again. It waits while another transaction
- * creates a group of this name, so it must be called before tasks are locked.
+ * Does the same in the caller's transaction; if it is rolled back, a group created in it does not exist either. The statement waits while
+ * another transaction creates a group with this name, so it must be executed before tasks are locked.
  */
 export async function groupNumberIn({ s, groups }: Tasks, client: SqlClient, name: string): Promise<number> {
   const known = groups.get(name);

@@ -8,16 +8,18 @@ import { slotOutcome } from "../states.ts";
 import { outcomesOf } from "./accounted.ts";
 
 const dayMs = 86_400_000;
-/** If nodes are away for up to this many days, the first one that starts again still finds a partition for its writes. */
+/**
+ * How many days ahead partitions exist. If all nodes are stopped for no longer than this, the first one that starts finds its partitions.
+ */
 const defaultDaysAhead = 7;
-/** If another role drops old days, it does so daily; a partition that is older than this was forgotten. */
+/**
+ * Another role that drops old days should do so daily. If a partition is older than the retention by more than this, a warning is logged.
+ */
 const dropLateDays = 2;
-/** Slots that are caught up after an outage are in the past; partitions of still earlier days are made when a slot needs one. */
+/** Slots planned after an outage are in the past. Partitions for still earlier days are created when a slot needs them. */
 const ledgerDaysBack = 3;
 
-/**
- * The partitioned tables: the time column, and how many days before today need partitions, because the ledger also gets slots of the past.
- */
+/** The partitioned tables: their time column, and how many days before today need partitions. The slot table also gets past slots. */
 const partitioned = {
   slot: { by: "slot_ms", daysBack: ledgerDaysBack },
   run_history: { by: "ended_ms", daysBack: 1 },
@@ -30,24 +32,24 @@ const partitioned = {
 } as const;
 const tables = Object.keys(partitioned) as (keyof typeof partitioned)[];
 
-/** The name of the table's single partition for every day, if the store was opened with `partitions: "one"`. */
+/** Returns the name of a table's single partition for all days, in a store opened with `partitions: "one"`. */
 const wholeOf = (table: string) => `${table}_all`;
 
-/** The longest wait, in ms, for an open transaction that has read the table, because other work queues behind this wait. */
+/** The longest wait, in ms, for open transactions that have read the table. Other statements queue behind this wait. */
 const defaultDetachMostMs = 30_000;
-/** If a node vanishes during its turn, the server gives the turn to another node after this time, which is longer than a turn takes. */
+/** If the node that drops partitions vanishes, the server ends its lock after this time, which is longer than the work takes. */
 const turnMost = "1h";
 const cancelled = "57014";
 const dependedOn = "2BP01";
 
-/** Origins are read only when a run is claimed, so they need not be kept longer. */
+/** How long the origins of traces are stored, in ms. They are read only when a run is claimed. */
 const originsKeptMs = 7 * dayMs;
-/** How long requests are kept; a process that waits for a run's end renews its request each minute. */
+/** How long requests for the ends of runs are stored, in ms. A process that waits for a run's end renews its request each minute. */
 const awaitedKeptMs = 3_600_000;
 
 /**
- * Retention by partitions, one per day. A partition is created as a plain table and then attached, and detached before it is dropped, each
- * under the weakest lock that suffices, so that running nodes are not blocked.
+ * Retention by daily partitions. A partition is created as a plain table and then attached, and it is detached before it is dropped. Each
+ * step uses the weakest lock that suffices, so that running nodes are not blocked.
  */
 export function historyStore(database: Database, detachMostMs = defaultDetachMostMs): HistoryStore {
   const history = { database, detachMostMs };
@@ -112,13 +114,13 @@ const missingDays = (present: Set<string>, today: number, daysAhead: number): Da
 
 export interface MissingPartitions {
   all: number;
-  /** Number of missing partitions of today. While any is missing, a process whose role may not create partitions cannot start. */
+  /** The number of partitions missing for today. While one is missing, a process whose role may not create partitions cannot start. */
   today: number;
-  /** True if this connection's role may create them. */
+  /** True if this connection's role may create the missing partitions. */
   mayMake: boolean;
 }
 
-/** Only reads. @param daysAhead default: the number of days for which a node creates partitions */
+/** Counts the missing partitions without creating them. @param daysAhead default: the number of days for which nodes create partitions */
 export async function missingPartitions(database: Database, daysAhead = defaultDaysAhead): Promise<MissingPartitions> {
   const today = Math.floor((await readClock(database)).ms / dayMs);
   const present = await database.query<Partition>("history-partitions", partitionsSql, [database.schema]);
@@ -128,7 +130,7 @@ export async function missingPartitions(database: Database, daysAhead = defaultD
   return { all: missing.length, today: missing.filter(({ day }) => day === today).length, mayMake };
 }
 
-/** Deletes old rows of tables that are not partitioned. */
+/** Deletes old rows from tables that are not partitioned. */
 async function deleteUnpartitioned(database: Database, nowMs: number, keepMs: number): Promise<void> {
   const s = database.schema;
   await database.query("history-arrivals-drop", `delete from ${s}.arrival where at_ms < $1`, [
@@ -158,8 +160,8 @@ async function deleteUnpartitioned(database: Database, nowMs: number, keepMs: nu
 const inOnePiece = (partitions: Set<string>): boolean => partitions.has(wholeOf("slot"));
 
 /**
- * Gives each history table a single partition. Only for a store that no other process uses, so that no other process creates partitions
- * meanwhile.
+ * Gives each history table a single partition. This is only for a store that no other process uses, because other processes would create
+ * daily partitions.
  */
 export async function makeWhole(database: Database): Promise<void> {
   const s = database.schema;
@@ -169,7 +171,7 @@ export async function makeWhole(database: Database): Promise<void> {
   await database.transaction((client) => client.query(texts.join("\n")));
 }
 
-/** For a history with a single partition: retention deletes rows instead of dropping days. */
+/** Applies the retention to a history with a single partition, by deleting rows instead of dropping days. */
 async function deleteOld(database: Database, nowMs: number, keepMs: number): Promise<void> {
   const s = database.schema;
   const floorMs = Math.floor((nowMs - keepMs) / dayMs) * dayMs;
@@ -180,7 +182,7 @@ async function deleteOld(database: Database, nowMs: number, keepMs: number): Pro
   await deleteUnpartitioned(database, nowMs, keepMs);
 }
 
-/** Reports missing partitions. @throws STORE_PARTITIONS if today's are missing; if only later ones are missing, it logs them */
+/** Logs missing partitions of later days. @throws STORE_PARTITIONS if a partition for today is missing */
 function reportMissing(database: Database, missing: DayOfTable[], today: number, maker: Maker): void {
   const ahead = missing.filter(({ day }) => day >= today);
   if (ahead.length === 0) return;
@@ -205,7 +207,7 @@ function partitionsMissing(missing: DayOfTable[], { role, owner }: Maker): Caril
   );
 }
 
-/** A row `l` of the ledger as a SlotRecord. */
+/** SQL: the columns of a row `l` of the slot table, as a SlotRecord. */
 export const slotFields = (s: string) => `
   l.slot_ms as "slotMs", case l.outcome when ${slotOutcome.run} then 'run' when ${slotOutcome.skipped} then 'skipped' else 'missed' end as outcome,
   l.run_id as "runId", l.reason, l.term, l.accepted_ms as "acceptedMs",
@@ -236,15 +238,16 @@ async function slotsOf(
 }
 
 /**
- * Drops old partitions, one node at a time, because two nodes that detach the same partition would make each other fail. The lock belongs
- * to a transaction, which a pooler keeps on one connection; the lock does not block a detachment.
+ * Drops old partitions, on one node at a time, because two nodes that detach the same partition would make each other fail. The lock
+ * belongs to a transaction, because a pooler keeps a transaction on one connection. The transaction does not block the detaching of
+ * partitions.
  */
 async function dropOld(history: History, isOld: (partition: Partition) => boolean): Promise<string[]> {
   const holder = await history.database.connect();
   try {
     await holder.query(`begin; set local idle_in_transaction_session_timeout = '${turnMost}'`);
-    // Sent without parameters, because a statement with parameters would keep its snapshot until the next statement, and a detachment would
-    // wait for that.
+    // The statement is sent without parameters: one with parameters would keep its snapshot until the next statement, and detaching would
+    // wait for this snapshot.
     const name = holder.escapeLiteral(`${history.database.schema} retention`);
     const { rows: turn } = await holder.query(`select pg_try_advisory_xact_lock(hashtext(${name})) as mine`);
     const dropped = turn[0]?.mine ? await dropAll(history, isOld) : [];
@@ -256,9 +259,9 @@ async function dropOld(history: History, isOld: (partition: Partition) => boolea
 }
 
 /**
- * Detaches outside a transaction, as PostgreSQL requires; readers and writers of other days are not blocked. A detachment that a crash or a
- * long reader left incomplete is finished first, because it blocks every later detachment of its table. A day whose process died between
- * the two steps is found by its name.
+ * Detaches partitions outside a transaction, as PostgreSQL requires for detaching without blocking readers and writers of other days. A
+ * detachment that a crash or a long-running reader left incomplete is completed first, because it blocks every later one of its table. A
+ * partition that was detached and not dropped, because the process crashed in between, is found by its name.
  */
 async function dropAll(history: History, isOld: (partition: Partition) => boolean): Promise<string[]> {
   const { database, detachMostMs } = history;
@@ -285,8 +288,9 @@ async function dropAll(history: History, isOld: (partition: Partition) => boolea
 }
 
 /**
- * Drops a detached table, unless another process has attached it again; it takes the lock that such a process takes. A table that cannot be
- * dropped, for example because a user's view reads it, does not block the others.
+ * Drops a detached table, unless another process has attached it again; the lock is the one that `attach` takes. If a table cannot be
+ * dropped, for example because a user's view depends on it, the others are still dropped.
+ * @returns true if the table was dropped
  */
 async function drop({ database, detachMostMs }: History, name: string): Promise<boolean> {
   const table = `${database.schema}.${name}`;
@@ -318,7 +322,7 @@ const codeOf = (error: unknown) => (error as { code?: unknown }).code;
 interface Partition {
   table: string;
   name: string;
-  /** True if its detachment began and did not finish. */
+  /** True if the detaching of this partition began and was not completed. */
   pending: boolean;
 }
 
@@ -328,13 +332,13 @@ const partitionsSql = `
   where p.relnamespace = to_regnamespace($1)
   order by i.inhdetachpending desc, c.relname`;
 
-/** Tables whose names are those of daily partitions, but that are not attached. */
+/** SQL: selects tables that are named like daily partitions but are not attached. */
 const detachedSql = `
   select substring(c.relname from '^(.*)_\\d{8}$') as table, c.relname as name, false as pending from pg_class c
   where c.relnamespace = to_regnamespace($1) and c.relkind = 'r' and not c.relispartition and c.relname ~ '_\\d{8}$'
   order by c.relname`;
 
-/** Creates the ledger's missing partitions for the days of these slots. @param slotsMs times of the slots */
+/** Creates the missing partitions of the slot table for the days of these slots. @param slotsMs the times of the slots */
 export async function ensureLedger(database: Database, slotsMs: number[], nowMs: number): Promise<void> {
   const today = Math.floor(nowMs / dayMs);
   const days = new Set(slotsMs.map((slotMs) => Math.floor(slotMs / dayMs)));
@@ -347,8 +351,8 @@ export async function ensureLedger(database: Database, slotsMs: number[], nowMs:
 }
 
 /**
- * Creates the partitions that a dumped store had. @param names such as slot_20261128; if one of them is a single partition, all tables get
- * a single partition
+ * Creates the partitions that a dumped store had.
+ * @param names for example slot_20261128; if one of them is a single partition, every table gets a single partition
  */
 export async function attachNamed(database: Database, names: string[]): Promise<void> {
   if (inOnePiece(new Set(names))) return makeWhole(database);
@@ -359,12 +363,13 @@ export async function attachNamed(database: Database, names: string[]): Promise<
   await attach(database, days);
 }
 
-/** The most partitions created in one transaction: each takes some five locks, and the server has only some thousands in total. */
+/** The most partitions created in one transaction. Each takes about five locks, and the server has only some thousands in total. */
 const madeAtOnce = 100;
 
 /**
- * Attaches partitions under locks that block no reader or writer. @returns the names of the partitions that were created @throws
- * STORE_PARTITIONS
+ * Creates and attaches partitions under locks that block no reader or writer.
+ * @returns the names of the created partitions
+ * @throws STORE_PARTITIONS
  */
 async function attach(database: Database, missing: DayOfTable[]): Promise<string[]> {
   const s = database.schema;
@@ -372,7 +377,8 @@ async function attach(database: Database, missing: DayOfTable[]): Promise<string
   for (let at = 0; at < missing.length; at += madeAtOnce) {
     const wanted = missing.slice(at, at + madeAtOnce);
     const names = await database.transaction(async (client) => {
-      // Two nodes may start at once; because both take the locks in the same order, the second one finds the result of the first.
+      // If two nodes start at the same time, the second waits for the first and then finds its partitions. Both take the locks in the same
+      // order.
       await client.query("select pg_advisory_xact_lock(hashtext(name)) from unnest($1::text[]) as name", [
         wanted.map(({ name }) => `${s}.${name}`),
       ]);

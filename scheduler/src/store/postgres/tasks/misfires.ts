@@ -3,22 +3,22 @@ import { sourceNumber } from "../enqueue/sources.ts";
 import { endUnclaimedSql } from "../runs/unclaimed-ends.ts";
 import { runOutcome, slotOutcome } from "../states.ts";
 
-/** A task's misfire policy as `m`, to be joined to its row `t`. */
+/** SQL: a task's misfire policy as the row `m`, to be joined to the task's row `t`. */
 export const misfireSql = `(
   select t.definition->'misfire'->>'policy' as policy, (t.definition->'misfire'->>'afterMs')::bigint as after_ms,
          (t.definition->'misfire'->>'withinMs')::bigint as within_ms,
          coalesce((t.definition->'misfire'->>'waiting')::boolean, t.definition->'misfire'->>'policy' = 'skip') as waiting) m`;
 
 /**
- * Ends runs `r` that their task's misfire policy gives up: the run as skipped, the slot as missed, with the reason. `skip` gives up runs
- * later than the misfire time; `fire_once` gives up such runs if a newer slot of the task has come due, so that one of them runs; `within`
- * gives up each run later than its limit. A run of a task planned from a run's end, or a run made after its time (a catch-up, a backfill),
- * is only late and not given up.
- * @param runs a FROM list, with `r`
+ * SQL: ends runs `r` that are too late by their task's misfire policy: the run is skipped, the slot missed, and the reason names the
+ * policy. With `skip` a run is too late after the misfire time; with `fire_once` after this time, if a newer slot of the task has come due,
+ * so that only one of them runs; with `within` after its limit. The run of a task that plans from a run's end, and a run that was created
+ * after its due time (a catch-up, a backfill), never ends as too late.
+ * @param runs a FROM list that contains `r`
  * @param where a condition on `r` and on the policy `m`
- * @param now a parameter
- * @param skipLocked leaves out runs that other transactions have locked
- * @param answer the result columns of the statement, over the ended runs `gone`
+ * @param now an SQL parameter with the time
+ * @param skipLocked true to leave out runs that other transactions have locked
+ * @param answer the result columns of the statement, from the ended runs `gone`
  */
 export const endGivenUpSql = (s: string, { runs, where, now, skipLocked = false, answer }: GivenUp): string =>
   endUnclaimedSql(s, {

@@ -10,7 +10,7 @@ import { notifySql } from "../cluster/signals.ts";
 import type { Query } from "../query.ts";
 import type { KnownZones } from "../zones/known-zones.ts";
 
-/** The values of `task.gate` and `task.gate_limit`. `allow` with a limit is stored as `queue` with more slots. */
+/** Returns the values of `task.gate` and `task.gate_limit`. The policy `allow` with a limit is stored as `queue` with that many slots. */
 export function gateOf({ overlap: { policy, limit, waiting }, ...parts }: TaskDefinition): {
   gate: number;
   limit: number | null;
@@ -20,16 +20,16 @@ export function gateOf({ overlap: { policy, limit, waiting }, ...parts }: TaskDe
   return { gate: limit === null ? gates.allow : gates[policy], limit };
 }
 
-/** For tasks planned from a run's end: how long after the end the next slot comes, ms. */
+/** Returns, for a task that plans from a run's end, the time from that end to the next slot in ms; null for other tasks. */
 export function afterEndOf({ schedule }: Pick<TaskDefinition, "schedule">): number | null {
   return schedule.type === "every" && schedule.mode === "delay" ? schedule.everyMs : null;
 }
 
 /**
- * Creates, in one statement, those tasks whose names the store has never had: the first version with everything that belongs to it. Such
- * tasks have no planned runs to withdraw, and no runs that need a free slot. Rows are written in the order of their names, so that nodes
- * that start at once with the same definitions wait for each other without a deadlock.
- * @returns the tasks that were created; the other names were taken, by a removed task or another node, perhaps just now
+ * Creates, in one statement, those tasks whose names the store has never had: their first version with everything that belongs to it. New
+ * tasks have no planned runs to withdraw, and no runs that wait for a slot. Rows are inserted in the order of their names, so that nodes
+ * that start at the same time with the same definitions cannot deadlock.
+ * @returns the tasks that were created; other names belong to removed tasks, or another node has created them
  */
 export async function createTasks(
   { query, s }: { query: Query; s: string },
@@ -43,11 +43,11 @@ export async function createTasks(
   }: {
     groupIdOf: (definition: TaskDefinition) => number;
     change: Change;
-    /** null: no release brings them. */
+    /** The number of the release that contains the definitions; null if they do not come from a release. */
     releaseId: number | null;
-    /** Set if the tasks are schedules of this task, made from this version of it. */
+    /** Set if the tasks are schedules: the name of their task, and the version of it from which they are made. */
     schedulesOf?: { name: string; version: number };
-    /** The zones, as `enter` has just read them. */
+    /** The cache of zones, after a call of its `enter` for these tasks. */
     zones: KnownZones;
   },
 ): Promise<TaskRecord[]> {

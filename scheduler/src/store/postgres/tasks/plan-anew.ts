@@ -16,18 +16,18 @@ interface NewPlan {
   row: TaskRow;
   /** The definition, calendar and zone rules by which the task was planned. */
   was: Ruled;
-  /** The definition and calendar by which the task is planned from now on, with the zone rules of `zonesVersion`. */
+  /** The definition and calendar by which the task is now planned, with the zone rules of `zonesVersion`. */
   is: Ruled;
   zonesVersion: number;
   paused: boolean;
   nowMs: number;
-  /** Absent: times that are only part of a range are accounted for, so they are not planned. */
+  /** Set to plan future times that are only part of a recorded range. By default a range covers its times, so they are not planned. */
   rangesAhead?: "planned";
 }
 
 /**
- * Sets the plan's next slot: the first slot after now that the ledger does not have, or an earlier slot whose local time had not come by
- * the former zone rules.
+ * Sets the plan's next slot: the first slot after now that is not in the slot table; or an earlier slot, if its local time was still in the
+ * future by the former zone rules.
  */
 export async function planAnew(
   { database, s }: Tasks,
@@ -43,7 +43,7 @@ export async function planAnew(
   );
   const accepted = new Set(rows[0]?.accepted as number[]);
   const waits = paused || (afterEnd !== null && rows[0]?.running === true);
-  // A fixed delay's slots depend on its runs, so it has no earlier slots.
+  // The slots of a fixed delay depend on the ends of its runs, so a change of zone rules cannot move them.
   const asked = { ruled, nowMs, rangesCount: rangesAhead === undefined };
   const isPlanned = before > 0 && afterEnd === null;
   const moved = isPlanned ? await followMoved(client, s, taskId, { was, is: ruled, nowMs }) : nothingMoved;
@@ -55,11 +55,11 @@ export async function planAnew(
   const accountedMs = accounted.length > 0 ? accounted : null;
   const schedule = plannedSchedule(ruled.definition, ruled.calendar, accounted);
   await joinClaimed(client, s, taskId, { schedule, zones: ruled.zones }, [...accepted]);
-  // Only for a task that existed before: slots that came due before a task existed do not belong to it.
+  // Only if the task existed before, because slots that came due before a task existed do not belong to the task.
   if (before > 0 && !paused) await skipPassed(database, client, taskId, { ruled, lateMs: moved.lateMs, nowMs });
   let next = waits ? null : schedule.next(moved.fromMs ?? nowMs);
-  // The search does not start after the last accepted slot, because a slot withdrawn just now may come before a slot that a worker has
-  // claimed ahead.
+  // The loop checks each slot instead of starting after the last accepted one: a slot that was withdrawn just now may be earlier than a
+  // slot that a worker has claimed ahead of its time.
   while (next !== null && accepted.has(next)) next = schedule.next(next);
   await client.query(
     `update ${s}.plan set next_slot_ms = $2, after_end_ms = $3, paused = $4, zones_version = $5,
@@ -73,9 +73,9 @@ export async function planAnew(
 }
 
 /**
- * If an edit moves slots to before now, where the planner does not look, they are recorded as skipped at their nominal times, which are
- * still to come.
- * @param lateMs nominal times of slots that are planned late
+ * Records slots as skipped that an edit moves to a time before now, because the planner does not plan past slots. The records are at the
+ * slots' nominal times, which are still in the future.
+ * @param lateMs nominal times of slots that are planned although they are late
  */
 async function skipPassed(
   database: Database,
@@ -99,7 +99,10 @@ async function skipPassed(
   );
 }
 
-/** Accounts for slots that came due under the old definition and were not planned yet. @param ruled the old definition and its rules */
+/**
+ * Records slots as missed that came due under the old definition and were not planned yet.
+ * @param ruled the old definition and its rules
+ */
 export async function accountMissed(
   { s }: Tasks,
   client: SqlClient,
@@ -123,7 +126,7 @@ export async function accountMissed(
   await writeRanges(client, s, { row, outcome: "missed", ranges: missedRanges(schedule, first, last, reason), now });
 }
 
-/** The nominal times of the slots of a schedule that moves slots, in [fromMs, toMs], for the newest `slotsMax` slots. */
+/** Returns the nominal times of the newest `slotsMax` slots in [fromMs, toMs], for a schedule whose calendar moves slots. */
 function timesIn(schedule: Schedule, fromMs: number, toMs: number): number[] {
   const times: number[] = [];
   let slot = schedule.previous(toMs + 1);
@@ -147,7 +150,7 @@ interface Account {
   now: number;
 }
 
-/** Accounts for each of these nominal times that is not accounted for yet. */
+/** Records an outcome for each of these nominal times that no recorded slot or range covers yet. */
 async function accountNominal(
   client: SqlClient,
   s: string,
@@ -162,9 +165,9 @@ async function accountNominal(
 }
 
 /**
- * Some slots had been postponed to a later day, are no longer postponed, and their own time has passed: they are recorded as missed, each
- * at its own time. Slots that ran there before they were postponed, or are claimed at their later time, are already accounted for; times
- * before the task's first version do not belong to the task.
+ * Records slots as missed that the former calendar had postponed to a later day and the new one does not, if their own time has passed;
+ * each at its own time. Slots that ran at their own time before they were postponed, or that are claimed at their later time, are already
+ * recorded. Times before the task's first version are left out.
  */
 export async function accountPutBack(
   { s }: Tasks,
@@ -184,17 +187,17 @@ export async function accountPutBack(
 }
 
 /**
- * Records slots that came due while the task was paused as skipped: at a resume, at a removal, and, for slots of the former schedule, at an
- * edit. Slots that the ledger already has were planned before the pause.
+ * Records slots as skipped that came due while the task was paused. Called at a resume, at a removal and, for slots of the former schedule,
+ * at an edit. Slots that are already in the slot table were planned before the pause and are left out.
  */
 export async function accountPaused(
   { s }: Tasks,
   client: SqlClient,
   { row, ruled, now }: { row: TaskRow; ruled: Ruled; now: number },
 ): Promise<void> {
-  // A fixed delay gets no slots while no run ends.
+  // A task with a fixed delay gets a slot only when a run ends, so it has none during a pause.
   if (row.paused_ms === null || row.deleted_ms !== null || afterEndOf(row.definition) !== null) return;
-  // This is the time of the pause, or of the last edit during the pause, because nothing else changes a paused task.
+  // The time of the pause, or of the last edit during the pause; nothing else changes a paused task.
   const sinceMs = Number(row.changed_ms);
   const schedule = plannedSchedule(ruled.definition, ruled.calendar, row.accounted_ms ?? []);
   if (schedule.nominalTimes) {
@@ -218,7 +221,10 @@ export async function accountPaused(
   if (skipped.length > 0) await writeRanges(client, s, { row, outcome: "skipped", ranges: skipped, now });
 }
 
-/** Nominal times in (sinceMs, toMs], the newest `slotsMax`, whose slots were moved to before `sinceMs` and were not planned then. */
+/**
+ * Returns nominal times in (sinceMs, toMs] whose slots the calendar moved to `sinceMs` or earlier, where they were not planned; the newest
+ * `slotsMax`.
+ */
 function timesMovedBefore(ruled: Ruled, sinceMs: number, toMs: number): number[] {
   const plain = compileSchedule(ruled.definition.schedule);
   const placeOf = placesOf(ruled);

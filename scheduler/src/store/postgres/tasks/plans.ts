@@ -20,9 +20,10 @@ export function planStore(database: Database): PlanStore {
 }
 
 /*
- * The heart: compare-and-set of each task's next slot, then ledger, runs and ranges for those that moved, in one statement. A plan row that
- * another transaction is writing is skipped (SKIP LOCKED): that is a planner which does the same, or an edit after which the step would be
- * wrong. The share lock on leadership makes authority and write one: a later term cannot begin before this has committed.
+ * SQL: plans slots. In one statement it sets each task's next slot by compare-and-set, then inserts slots, runs and ranges for the tasks
+ * whose next slot it has set. A plan row that another transaction is writing is skipped (SKIP LOCKED): the other transaction is either a
+ * planner that does the same, or an edit after which this step would be wrong. The statement takes a share lock on the row of the
+ * leadership, so that no later term can begin between the check of the leader's authority and the commit.
  */
 const acceptSql = (s: string, { skips, moves }: Extras) => `
   with alive as materialized (
@@ -94,7 +95,7 @@ async function due(
       `select ${columns} from ${s}.plan where ${isDue} order by next_slot_ms limit $2`,
       [Math.round(untilMs), limit],
     );
-  // PostgreSQL hashes the list of `not in`, so thousands of tasks that are set aside cost only one probe per plan.
+  // PostgreSQL hashes the list of `not in`, so even thousands of excluded tasks cost only one probe per plan.
   return database.query<DuePlan>(
     "plan-due-others",
     `select ${columns} from ${s}.plan where ${isDue}
@@ -117,7 +118,7 @@ async function accept(
     nowMs,
   );
   const gated = writes.filter((write) => write.gated).map(({ taskId }) => taskId);
-  // Not prepared, because the cached plan would be the one for small batches, which takes seconds for ten thousand tasks.
+  // The statement has no name: a prepared one would use the plan cached for small batches, which takes seconds for ten thousand tasks.
   if (gated.length === 0) return take(queryOf(database), s, given);
   return database.transaction(async (client) => {
     const result = await take(queryIn(client), s, given);
@@ -132,7 +133,7 @@ async function accept(
   });
 }
 
-/** @throws FENCE_STALE */
+/** Runs the planning statement. @throws FENCE_STALE if the session or the term of this node is over */
 async function take(
   query: Query,
   s: string,
@@ -149,7 +150,7 @@ async function admitHeld(database: Database, untilMs: number, nowMs: number): Pr
   const s = database.schema;
   await fireJoins(database, null, nowMs);
   await fireArrivals(database, null, nowMs);
-  // One statement if no run waits. Its results are only candidates, which are judged under their gates.
+  // If no run waits, this one statement is all. The tasks that it returns are only candidates; `settleGates` checks them under their locks.
   const look = async () => {
     const [found] = await database.query<{ taskIds: number[]; nextMs: number | null }>(
       "plan-held",
@@ -167,7 +168,7 @@ async function admitHeld(database: Database, untilMs: number, nowMs: number): Pr
   return (await look()).nextMs;
 }
 
-/** Slots that a calendar or a blackout excludes get a ledger row with the reason, and no run. */
+/** SQL: slots that a calendar or a blackout excludes get a row in the slot table with the reason, and no run. */
 const skippedSql = (s: string) => `, skipped as (
       insert into ${s}.slot (task_id, slot_ms, outcome, reason, term, accepted_ms)
       select i.task_id, i.slot_ms, ${slotOutcome.skipped}, i.reason, $2, $7
@@ -177,7 +178,7 @@ const skippedSql = (s: string) => `, skipped as (
       insert into ${s}.tally_delta (task_id, skipped) select task_id, count(*) from skipped group by task_id
     )`;
 
-/** The nominal times of slots that a calendar has moved. @param first the number of the first of three parameters */
+/** SQL: records the nominal times of slots that a calendar has moved. @param first the number of the first of three SQL parameters */
 const movedSql = (s: string, first: number) => `, moved as (
       insert into ${s}.moved_slot (task_id, nominal_ms, slot_ms)
       select i.* from unnest($${first}::int[], $${first + 1}::bigint[], $${first + 2}::bigint[]) as i (task_id, nominal_ms, slot_ms)
@@ -185,10 +186,10 @@ const movedSql = (s: string, first: number) => `, moved as (
       on conflict (task_id, nominal_ms) do update set slot_ms = excluded.slot_ms
     )`;
 
-/** Parts of the statement that few tasks need. */
+/** Which optional parts of the statement are needed; few tasks need any. */
 interface Extras {
   skips: boolean;
-  /** The number of the first parameter for moved slots; 0: there are none. */
+  /** The number of the first SQL parameter for moved slots; 0 if there are none. */
   moves: number;
 }
 

@@ -17,9 +17,9 @@ export interface Tasks {
   s: string;
   calendars: KnownCalendars;
   zones: KnownZones;
-  /** Numbers of groups by name: a group keeps its number, unless the store loses the data of its creation. */
+  /** The numbers of groups, by name. A group keeps its number, unless the store loses the group's row. */
   groups: Map<string, number>;
-  /** Called with the number of tasks that were made. */
+  /** Called with the number of tasks that were created. */
   counted: (made: number) => Promise<void>;
 }
 
@@ -32,7 +32,7 @@ export async function asRecords({ calendars, zones }: Tasks, rows: TaskRow[]): P
   });
 }
 
-/** The task of this name, even if it was removed. */
+/** Reads the task with this name, even if it is removed; undefined if there never was one. */
 export async function readTask({ database, s }: Tasks, name: string): Promise<TaskRow | undefined> {
   const [row] = await database.query<TaskRow>(
     "task-by-name",
@@ -42,14 +42,14 @@ export async function readTask({ database, s }: Tasks, name: string): Promise<Ta
   return row;
 }
 
-/** The definition, calendar and zone rules by which a task is planned. */
+/** Returns the definition, the calendar and the zone rules by which a task is planned. */
 export async function ruledOf({ calendars, zones }: Tasks, client: SqlClient, row: TaskRow): Promise<Ruled> {
   const calendar = await calendars.in(client, row.definition, false);
   await zones.readFor([row], queryIn(client));
   return ruledIn(row.definition, calendar, zones.at(row.zones_version));
 }
 
-/** Locks the task and its plan. @throws TASK_UNKNOWN if there never was a task of this name */
+/** Locks the rows of the task and its plan. @throws TASK_UNKNOWN if there never was a task with this name */
 export async function lockTask(client: SqlClient, s: string, name: string): Promise<TaskRow> {
   const { rows } = await client.query(
     `select ${taskFields} from ${s}.task t join ${s}.plan p on p.task_id = t.id where t.name = $1 for update of t, p`,
@@ -65,7 +65,7 @@ export async function byName(tasks: Tasks, name: string): Promise<TaskRecord> {
   return (await asRecords(tasks, [row]))[0] as TaskRecord;
 }
 
-/** The number of the task with this name, even if the task was removed. @throws TASK_UNKNOWN */
+/** Returns the number of the task with this name, even if it is removed. @throws TASK_UNKNOWN */
 export async function idOf(database: Database, name: string): Promise<number> {
   const sql = `select id from ${database.schema}.task where name = $1`;
   const [row] = await database.query<{ id: number }>("task-id", sql, [name]);
@@ -141,7 +141,7 @@ export async function versions(tasks: Tasks, name: string): Promise<VersionRecor
   );
 }
 
-/** Makes the error with both versions, the author of the present version, and their differences. */
+/** Returns the error for an outdated version. Its message has both versions, the author of the present one, and the differences. */
 export async function stale(
   { database, s }: Tasks,
   name: string,
@@ -164,10 +164,10 @@ export function unknownTask(name: string, near = ""): CarillonError {
   });
 }
 
-/** The most names with which an unknown name is compared. */
+/** The most existing names with which an unknown name is compared to suggest one. */
 const nearMost = 2_000;
 
-/** @throws TASK_UNKNOWN with the nearest name of the same namespace, unless the task exists */
+/** @throws TASK_UNKNOWN if the task does not exist; the error suggests the most similar name in the same namespace */
 export async function checkTask(client: SqlClient, s: string, name: string): Promise<void> {
   const live = `from ${s}.task where deleted_ms is null and version > 0`;
   const { rows } = await client.query(`select ${live} and name = $1`, [name]);

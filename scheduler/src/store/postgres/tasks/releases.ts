@@ -4,18 +4,18 @@ import { definitionText, type TaskDefinition } from "../../../task/task.ts";
 import type { ReleaseOfTask } from "../../../task/task-record.ts";
 import type { Database } from "../database.ts";
 
-/** The releases that have a living process. */
+/** SQL: the names of the releases of living processes. */
 const liveSql = (s: string) =>
   `select settings ->> 'release' from ${s}.session where ended_ms is null and settings ? 'release'`;
 
 const newest = "number desc nulls last, first_ms desc, id desc";
-/** The most releases without a living process that are kept. */
+/** The most settled releases that are stored. A release is settled when it has no living process and its tasks have been adopted. */
 const keptReleases = 50;
 
-/** The digest of the task's present definition; null if it was stored by older code, which records no releases. */
+/** SQL: the digest of the task's present definition; null if a version of Carillon stored it that does not record releases. */
 const codeSql = "case when t.code_version = t.version then t.code end";
 
-/** Registers the release and records that it was seen. @returns its number in the store */
+/** Inserts the release if it is new, and updates the time at which it was last seen. @returns its number in the store */
 export async function enterRelease(database: Database, release: Release, nowMs: number): Promise<number> {
   const [row] = await database.query<{ id: number }>(
     "release-enter",
@@ -26,7 +26,11 @@ export async function enterRelease(database: Database, release: Release, nowMs: 
   return (row as { id: number }).id;
 }
 
-/** The state of each of these tasks, whose definitions differ from the given ones. @param client reads in its transaction */
+/**
+ * Returns, by task name, what decides whether the release may replace the task's present definition. The definitions are given because they
+ * differ from the present ones.
+ * @param client reads in this transaction
+ */
 export async function standings(
   database: Database,
   { release, definitions, sinceMs }: { release: Release; definitions: readonly TaskDefinition[]; sinceMs: number },
@@ -57,7 +61,7 @@ export interface Brought {
   definition: TaskDefinition;
 }
 
-/** Records that the release brings these definitions. */
+/** Records that the release contains these definitions. */
 export async function bring(
   database: Database,
   releaseId: number,
@@ -76,7 +80,7 @@ export async function bring(
   else await database.query("", text, values);
 }
 
-/** The releases that bring a definition of the task, the newest first. */
+/** Returns the releases that contain a definition of the task, the newest first. */
 export function releasesOf(database: Database, taskName: string): Promise<ReleaseOfTask[]> {
   const s = database.schema;
   return database.query<ReleaseOfTask>(
@@ -89,13 +93,13 @@ export function releasesOf(database: Database, taskName: string): Promise<Releas
   );
 }
 
-/** A task whose definition no living release backs any more, and the definition that it should get. */
+/** A task whose present definition is in no release with a living process, and the definition that it should get. */
 export interface LeftTask {
   name: string;
-  /** The digest of its present definition. */
+  /** The digest of the task's present definition. */
   code: string;
   definition: TaskDefinition;
-  /** The release that backed its definition, and the release that brings the other definition. */
+  /** `from`: the release that contained the present definition. `to`: the release that contains the new one. */
   from: string;
   to: string;
 }
@@ -103,8 +107,9 @@ export interface LeftTask {
 const leftAtOnce = 1_000;
 
 /**
- * Finds tasks of releases that have had no living process since then, if a release with a living process brings another definition.
- * @returns at most a thousand; the caller repeats until there are none
+ * Finds tasks whose definition is from a release without a living process that was last seen before `sinceMs`, if a release with a living
+ * process has another definition of the task.
+ * @returns at most `leftAtOnce` tasks; the caller repeats until there are none
  */
 export async function leftTasks(database: Database, sinceMs: number): Promise<LeftTask[]> {
   const s = database.schema;
@@ -138,7 +143,7 @@ export async function leftTasks(database: Database, sinceMs: number): Promise<Le
   return left;
 }
 
-/** Deletes releases without a living process that were last seen before then, and all but the latest `keptReleases` of such releases. */
+/** Deletes settled releases that were last seen before `beforeMs`, and all but the latest `keptReleases` of the settled releases. */
 export async function forgetReleases(database: Database, beforeMs: number): Promise<void> {
   const s = database.schema;
   await database.query(

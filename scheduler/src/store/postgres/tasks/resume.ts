@@ -23,7 +23,7 @@ export async function resume(tasks: Tasks, name: string, change: Change, isWante
   await lookAgain(database, taskId, change.nowMs);
 }
 
-/** Resumes tasks whose pause is over. @returns their names, and when the next pause ends */
+/** Resumes tasks whose pause has ended. @returns their names, and the time at which the next pause ends, or null */
 export async function endPauses(tasks: Tasks, change: Change): Promise<{ resumed: string[]; nextMs: number | null }> {
   const { database, s } = tasks;
   const rows = await database.query<{ id: number; name: string; untilMs: number }>(
@@ -39,14 +39,14 @@ export async function endPauses(tasks: Tasks, change: Change): Promise<{ resumed
     });
     await lookAgain(database, id, change.nowMs);
   }
-  // Rows that were not read have later ends.
+  // The rows are ordered by the end of the pause, so rows that were not read end later.
   const next = rows[over.length]?.untilMs ?? (over.length === endsAtOnce ? change.nowMs : null);
   return { resumed: over.map(({ name }) => name), nextMs: next };
 }
 
 /**
- * If the task's pause is over, resumes the task in the same transaction, before anything else is done with it.
- * @returns the row after that
+ * Resumes the task in the caller's transaction if its pause has ended. Called before anything else is done with the task.
+ * @returns the task's row afterwards
  */
 export async function pauseEnded(tasks: Tasks, client: SqlClient, row: TaskRow, change: Change): Promise<TaskRow> {
   if (row.paused_ms === null || row.paused_until_ms === null || row.paused_until_ms > change.nowMs) return row;
@@ -54,7 +54,7 @@ export async function pauseEnded(tasks: Tasks, client: SqlClient, row: TaskRow, 
   return lockTask(client, tasks.s, row.name);
 }
 
-/** Resumes as of the end of the pause, if that has passed: slots since then are planned, however late they are. */
+/** Resumes a task as of the end of its pause, if it had one that has passed. Slots since then are planned, however late they are. */
 async function goOn(tasks: Tasks, client: SqlClient, row: TaskRow, change: Change): Promise<void> {
   const { s, calendars, zones } = tasks;
   const { nowMs } = change;

@@ -13,7 +13,7 @@ import { pauseEnded } from "./resume.ts";
 
 const recallAgainMs = 10;
 
-/** @param failures the number of failures in a row for which the task is paused automatically */
+/** Pauses a task. @param change `failures`: the number of failures in a row because of which the task is paused automatically */
 export async function pause(
   tasks: Tasks,
   name: string,
@@ -50,8 +50,9 @@ export async function pause(
 }
 
 /**
- * @param given `of`: remove the task only if it is a schedule of that task, else TASK_UNKNOWN. `client`: the caller's own transaction; then
- * claimed runs are not recalled, because their rows would stay locked until that transaction ends
+ * Removes a task.
+ * @param given `of`: throw TASK_UNKNOWN unless the task is a schedule of that task. `client`: the caller's own transaction; then claimed
+ * runs are not recalled, because their rows would stay locked until that transaction ends
  */
 export async function remove(
   tasks: Tasks,
@@ -76,25 +77,25 @@ interface Stop {
   name: string;
   how: Extract<Withdrawal, "paused" | "removed">;
   change: Change;
-  /** Writes into the task's row that it is stopped. */
+  /** Writes to the task's row that it is paused or removed. */
   mark: (client: SqlClient, taskId: number) => Promise<unknown>;
   expectedVersion: number | null;
   isWanted?: IsWanted | undefined;
-  /** If set, the task must be a schedule of this task. */
+  /** If set, the task to be stopped must be a schedule of the task with this name. */
   of?: string | undefined;
   /** The caller's transaction, if this stop must be a part of it. */
   client?: SqlClient | undefined;
-  /** For a pause: when it ends by itself. */
+  /** For a pause, the time at which it ends automatically; null if it lasts until a resume. */
   untilMs?: number | null;
 }
 
 interface Stopped extends Withdrawn {
   taskId: number;
-  /** The stop was no longer wanted, and nothing was changed. */
+  /** Set if `isWanted` returned false, so that nothing was changed. */
   isUnwanted?: true;
 }
 
-/** The common part of pause and remove: no further slot of this task is planned, and planned runs are taken back. */
+/** The common part of `pause` and `remove`: stops the planning of the task's slots, and withdraws its planned runs. */
 async function stop(
   tasks: Tasks,
   { name, how, change, mark, expectedVersion, isWanted, of, client: within, untilMs = null }: Stop,
@@ -113,7 +114,7 @@ async function stop(
     const now = Math.round(change.nowMs);
     const ruled = await ruledOf(tasks, client, row);
     if (isPaused) {
-      // The task is paused already: only the end of its pause changes.
+      // The task is paused already, so only the end of its pause changes.
       await accountPaused(tasks, client, { row, ruled, now });
       await mark(client, row.id);
       await auditedTask(client, s, "pause", row, change);
@@ -131,7 +132,7 @@ async function stop(
   });
 }
 
-/** Recalls the claimed runs; skips rows that another transaction is writing, and repeats until no run is left. */
+/** Recalls the task's claimed runs. Skips rows that another transaction is writing, and repeats until all claimed runs are recalled. */
 async function recallClaimed({ database, s }: Tasks, taskId: number): Promise<number[]> {
   const recalled = new Set<number>();
   for (;;) {
@@ -148,10 +149,10 @@ async function recallClaimed({ database, s }: Tasks, taskId: number): Promise<nu
       `select id, recall > ${runRecall.none} as asked from ${s}.run where task_id = $1 and state = ${runState.claimed} and started_ms is null`,
       [taskId],
     );
-    // Includes runs that were recalled earlier, by a cancellation or a newer run, because they may start until their worker answers.
+    // This includes runs recalled earlier, by a cancellation or for a newer run, because they may still start until their worker answers.
     for (const { id, asked } of open) if (asked) recalled.add(id);
     if (open.every(({ asked }) => asked)) break;
-    // Another transaction, such as a caller's own, is ending the run, which may take time.
+    // Another transaction, for example a caller's own, is ending the run, and may stay open for some time.
     await wait(database.clock, recallAgainMs);
   }
   if (recalled.size > 0) await database.query("", `select ${notifySql(s, "'recall'")}`);

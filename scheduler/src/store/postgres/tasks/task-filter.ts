@@ -6,13 +6,13 @@ import { likeOf, type OperationFilter } from "../../../run/operations.ts";
 export const namespaceSql = (name: string): string =>
   `(case when strpos(${name}, '/') = 0 then '${defaultNamespace}' else split_part(${name}, '/', 1) end)`;
 
-/** SQL condition: a name is in one of these namespaces, an array of texts; null: in any namespace. */
+/** SQL condition: the name is in one of these namespaces (an array of texts), or the array is null. */
 export const inNamespacesSql = (name: string, namespaces: string): string =>
   `(${namespaces} is null or ${namespaceSql(name)} = any(${namespaces}))`;
 
 /**
- * Selects the numbers of the tasks that match a filter, with the parameters $1 to $3, as `taskValues` returns them. $2 is JSON: the pattern
- * of the name, and the namespaces that the name may be in.
+ * SQL: selects the numbers of the tasks that match a filter. The parameters $1 to $3 are the values from `taskValues`. $2 is JSON with the
+ * pattern of the name and the namespaces in which the name may be.
  */
 export const taskIdsSql = (s: string) => `select f.id from ${s}.task f
   where ($1::text is null or f.name = $1)
@@ -21,8 +21,8 @@ export const taskIdsSql = (s: string) => `select f.id from ${s}.task f
     and ($3::text is null or f.group_id = (select id from ${s}.worker_group where name = $3))`;
 
 /**
- * A further condition on a row of a run: it has the filter's labels. The labels are part of the statement's text, because most filters have
- * none.
+ * SQL: a further condition on a row of a run, which requires the filter's labels. The labels are a part of the statement's text and not a
+ * parameter, because most filters have none.
  */
 export const andLabelsSql = (run: string, { labels }: OperationFilter): string =>
   labels === undefined ? "" : ` and ${run}.labels @> ${pg.escapeLiteral(JSON.stringify(labels))}::jsonb`;

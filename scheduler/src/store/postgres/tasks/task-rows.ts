@@ -24,7 +24,7 @@ export interface TaskRow {
   zones_version: number;
 }
 
-/** The columns of a task `t` and its plan `p`, as a TaskRow. */
+/** SQL: the columns of a task `t` and its plan `p`, as a TaskRow. */
 export const taskFields = `t.id, t.name, t.version, t.group_id, t.definition, t.definition_text, t.paused_ms, t.paused_by,
                   t.paused_why, t.paused_until_ms::float8 as paused_until_ms, t.deleted_ms, t.changed_ms, p.next_slot_ms, t.bundle, t.applied_version, t.accounted_ms::float8[] as accounted_ms, p.zones_version`;
 
@@ -49,7 +49,7 @@ export const asRecord = (row: TaskRow): TaskRecord => ({
   ...(row.accounted_ms === null ? {} : { accountedMs: row.accounted_ms }),
 });
 
-/** The record with the calendar and zone rules by which the task is planned. */
+/** Returns the record with the calendar and the zone rules by which the task is planned. */
 export const withRules = (
   record: TaskRecord,
   calendar: Calendar | undefined,

@@ -5,20 +5,20 @@ import type { TaskDefinition } from "../../../task/task.ts";
 import { notifySql } from "../cluster/signals.ts";
 import { runOutcome } from "../states.ts";
 
-/** The values of `follow.ends`. The first two are the numbers of those outcomes, so that an outcome can be compared with them. */
+/** The values of `follow.ends`. Those for success and failure are the numbers of these outcomes, so that the two can be compared. */
 export const followEnds = { success: runOutcome.succeeded, failure: runOutcome.failed, any: 2 };
 
 /**
- * Serialises changes of the tasks that tasks follow, so that no two changes together make a circle. Taken before any row lock, so that a
- * transaction waits for it without holding one.
+ * Serialises changes of which tasks follow which, so that two concurrent changes cannot form a circle. The lock is taken before any row
+ * lock, so that a transaction that waits for it holds no row.
  */
 export async function lockUpstream(client: SqlClient, s: string): Promise<void> {
   await client.query("select pg_advisory_xact_lock(hashtext($1))", [`${s} upstream`]);
 }
 
 /**
- * Stores the tasks that a task follows, under that lock. These tasks must exist: if a task could be created later, this could happen at the
- * same moment, and neither transaction would see the other's change.
+ * Stores which tasks a task follows. The caller holds the lock of `lockUpstream`. The followed tasks must exist: if they could be created
+ * later, a concurrent creation and this transaction would not see each other.
  * @throws TASK_INVALID for an unknown task and for a circle
  */
 export async function saveUpstream(
@@ -62,15 +62,14 @@ export async function saveUpstream(
      where p.task_id = x.task_id and p.followed <> x.followed`,
     [touched],
   );
-  // Arrivals that waited for tasks that this task no longer follows may be complete now, so the dispatcher must look.
+  // Runs that waited for a predecessor that this task no longer follows may be complete now. The signal makes the dispatcher check.
   if (before.some((row) => !upstream.includes(row.upstream_id as number)))
     await client.query(`select ${notifySql(s, "'held 0'")}`);
 }
 
 /**
- * Reads all tasks that the task follows, directly or indirectly, each only once, because there may be more paths between two tasks than can
- * be counted.
- * @throws TASK_INVALID
+ * Reads all tasks that the task follows, directly or indirectly, each only once: the number of paths between two tasks can be enormous.
+ * @throws TASK_INVALID if the task is among them
  */
 async function refuseCircle(client: SqlClient, s: string, taskId: number): Promise<void> {
   const { rows } = await client.query(

@@ -20,7 +20,7 @@ export async function followZones(tasks: Tasks, change: Change): Promise<ZonesFo
       try {
         if (await database.persist(() => replanOne(tasks, name, change))) followed.replanned++;
       } catch (error) {
-        // A task that this process cannot read must not prevent the others from being replanned.
+        // If this process cannot plan one task, the others are still planned again.
         if (!isCarillonError(error) || error.code.startsWith("STORE_")) throw error;
         followed.left.push({ task: name, error: messageOf(error) });
       }
@@ -30,7 +30,7 @@ export async function followZones(tasks: Tasks, change: Change): Promise<ZonesFo
   return followed;
 }
 
-/** @returns false: the task was removed meanwhile, or an edit has already planned it by the rules in force */
+/** Plans one task again. @returns false if the task was removed meanwhile, or an edit has already planned it by the newest rules */
 const replanOne = (tasks: Tasks, name: string, change: Change): Promise<boolean> =>
   tasks.database.transaction(async (client) => {
     const row = await lockTask(client, tasks.s, name);

@@ -10,7 +10,7 @@ import { audited } from "../access/audit.ts";
 import type { Database } from "../database.ts";
 import { type Query, queryOf } from "../query.ts";
 
-/** The version of this process's time zone database, such as "2026a"; "": unknown, which counts as older than any other. */
+/** The version of this process's time zone database, such as "2026a"; "" if it is unknown, which counts as older than any other. */
 const ownData: string = process.versions.tz ?? "";
 
 interface RulesRow {
@@ -24,7 +24,7 @@ interface RulesRow {
 
 const rowFields = `name, version, data, starts_ms::float8[] as starts, offsets_ms::float8[] as offsets, to_ms::float8 as "to"`;
 
-/** A change of a zone's rules. */
+/** One version of a zone's rules. */
 interface StoredRules {
   version: number;
   data: string;
@@ -36,21 +36,21 @@ interface ZoneChange {
   version: number;
 }
 
-/** The store's zone rules, as far as they were read. A row never changes, so each is read once. */
+/** Caches the store's zone rules. The rules in a stored row never change, so each row is read once. */
 export class KnownZones {
   readonly #database: Database;
   #version = 0;
   #hasRead = false;
   readonly #changes = new Map<string, StoredRules[]>();
   readonly #inForce = new Map<number, ZonesInForce>();
-  /** The names under which zones are compiled, by zone and version of the row. */
+  /** The names under which zones are compiled, keyed by the zone's name and the version of its rules. */
   readonly #names = new Map<string, string>();
 
   constructor(database: Database) {
     this.#database = database;
   }
 
-  /** Empties the cache: the store was restored to an earlier state, and may have lost cached rules. */
+  /** Empties the cache, because the store went back to an earlier state and may have lost cached rules. */
   forget(): void {
     this.#version = 0;
     this.#hasRead = false;
@@ -59,12 +59,12 @@ export class KnownZones {
     this.#names.clear();
   }
 
-  /** The newest version that was read. */
+  /** The newest version of the rules that this process has read. */
   get version(): number {
     return this.#version;
   }
 
-  /** Returns the rules by which tasks are planned at the given version. `refresh` must have read this version before. */
+  /** Returns the rules that are in force at a version. `refresh` must have read this version before. */
   at(version: number): ZonesInForce {
     if (this.#changes.size === 0) return ownZones;
     const upTo = Math.min(version, this.#version);
@@ -76,15 +76,15 @@ export class KnownZones {
     return known;
   }
 
-  /** The rules of the zones that this definition and its calendar use; absent: this process's own rules. */
+  /** Returns the rules if this definition or its calendar uses a zone whose rules differ from this process's own; otherwise {}. */
   of(definition: TaskDefinition, calendar: Calendar | undefined, version: number): { zones?: ZonesInForce } {
     const zones = this.at(version);
     return zonesUsed(definition, calendar).some((zone) => zones.named(zone) !== zone) ? { zones } : {};
   }
 
   /**
-   * Returns the name under which the zone is compiled by the rules in force at this version: the rules of the zone's last change up to that
-   * version, else those of its first change.
+   * Returns the name under which the zone is compiled by the rules in force at this version. These are the newest rules of the zone up to
+   * that version; if there are none, its first ones.
    */
   #named(zone: string, version: number): string {
     const changes = this.#changes.get(zone);
@@ -95,7 +95,7 @@ export class KnownZones {
     if (name === undefined) {
       const { rules } = change;
       const own = readable(() => zoneOf(zone).rules(rules.startsMs[0] as number, rules.toMs));
-      // A zone that this process's database does not have fails when it is compiled.
+      // If this process's database lacks the zone, the compilation of the zone throws an error later.
       name = own === null || sameRules(own, rules) ? zone : ruledZone(zone, rules);
       this.#names.set(key, name);
     }
@@ -104,7 +104,7 @@ export class KnownZones {
 
   /**
    * Reads the rules that are newer than the cached ones.
-   * @returns the newest version: a planner must store this version and not `version`, because the cache may be extended meanwhile
+   * @returns the newest version. A planner must store this number and not `version`, because the cache may grow in the meantime
    */
   async refresh(query: Query = queryOf(this.#database)): Promise<number> {
     const s = this.#database.schema;
@@ -125,7 +125,7 @@ export class KnownZones {
     return this.#version;
   }
 
-  /** Reads the rules that these tasks need. */
+  /** Reads the rules that these tasks need, unless they are cached. */
   async readFor(rows: readonly { definition: TaskDefinition; zones_version: number }[], query?: Query): Promise<void> {
     const isNewer = rows.some((row) => row.zones_version > this.#version);
     const useZones = ({ definition }: { definition: TaskDefinition }) =>
@@ -134,8 +134,8 @@ export class KnownZones {
   }
 
   /**
-   * Stores the rules of zones for which the store has none, from this process's own database. Repeatable. Must be called before tasks that
-   * use the zones are stored.
+   * Stores the rules of zones for which the store has none, from this process's own database. It must be called before tasks that use the
+   * zones are stored, and can be repeated.
    */
   async enter(definitions: readonly TaskDefinition[], others: readonly string[], nowMs: number): Promise<void> {
     const names = new Set([...definitions.flatMap((definition) => zonesUsed(definition, undefined)), ...others]);
@@ -146,7 +146,7 @@ export class KnownZones {
     if (wanted.length > 0) await this.#write(wanted, nowMs, "missing");
   }
 
-  /** Done once per store: stores the rules of zones that tasks and calendars used before rules were stored. */
+  /** Stores the rules of zones that tasks and calendars used before rules were stored. This happens once per store. */
   async enterUsed(nowMs: number): Promise<void> {
     await this.refresh();
     if (this.#version > 0) return;
@@ -167,7 +167,7 @@ export class KnownZones {
     await this.refresh();
   }
 
-  /** If this process's database is newer, puts its rules in force for the zones whose rules differ. */
+  /** If this process's time zone database is newer, stores its rules for the zones whose rules differ. @returns the changed zones */
   async bring(change: Change): Promise<ChangedZone[]> {
     await this.refresh();
     const older: string[] = [];
@@ -175,7 +175,7 @@ export class KnownZones {
     return older.length === 0 ? [] : this.#write(older, change.nowMs, "older", change.author);
   }
 
-  /** Locks the cluster's row, so that processes decide one after the other, each by the present rows. */
+  /** Writes rules under a lock on the cluster's row, so that processes decide one after the other, each by the present rows. */
   async #write(
     names: readonly string[],
     nowMs: number,
@@ -199,7 +199,7 @@ export class KnownZones {
           if (rules === null) continue;
           const values = [name, ownData, rules.startsMs, rules.offsetsMs, rules.toMs];
           if (there && sameRules(there.rules, rules)) {
-            // Newer data with the same rules is not a change.
+            // A newer database with the same rules is not a change, so the row is only updated.
             await client.query(
               `update ${s}.zone_rules set data = $2, starts_ms = $3, offsets_ms = $4, to_ms = $5 where name = $1 and version = $6`,
               [...values, there.version],
@@ -232,7 +232,7 @@ export class KnownZones {
     return changed;
   }
 
-  /** Tasks that are planned by rules from before the newest change of a zone that they use, ordered by number, starting after `afterId`. */
+  /** Selects tasks planned by rules older than the newest rules of a zone that they use, ordered by number, starting after `afterId`. */
   plannedBefore(
     query: Query,
     changed: readonly ZoneChange[],
@@ -247,7 +247,7 @@ export class KnownZones {
     ]);
   }
 
-  /** The names of zones whose rules have changed, with the version of the newest change. */
+  /** Returns the zones whose rules have changed since they were first stored, with the version of the newest change. */
   changedZones(): ZoneChange[] {
     const changed = [...this.#changes].filter(([, changes]) => changes.length > 1);
     return changed.map(([name, changes]) => ({ name, version: (changes.at(-1) as StoredRules).version }));
@@ -260,7 +260,7 @@ const stored = ({ version, data, starts, offsets, to }: RulesRow): StoredRules =
   rules: { startsMs: starts, offsetsMs: offsets, toMs: to },
 });
 
-/** null: this process's database does not have the zone, so this process cannot compare its rules. */
+/** Returns null if this process's database lacks the zone, so that its rules cannot be compared. */
 function readable(read: () => ZoneRules): ZoneRules | null {
   try {
     return read();

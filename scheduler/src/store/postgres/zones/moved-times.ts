@@ -1,4 +1,4 @@
-/** Handles a task's slots when the rules of its zone differ from those by which it was planned: see docs/time-zones.md. */
+/** Handles a task's slots when its zone gets other rules than those by which the task was planned: see docs/time-zones.md. */
 import type { SqlClient } from "../../../base/change.ts";
 import { sortedJson } from "../../../base/json.ts";
 import { type ScheduleSpec, zoneNameOf } from "../../../schedule/schedule.ts";
@@ -8,27 +8,27 @@ import { type MovedTime, movedTimes } from "../../../schedule/zone-rules.ts";
 import { accountedOf } from "../tasks/accounted.ts";
 
 export interface Followed {
-  /** Nominal times of slots between `fromMs` and now that must not be planned: they are accounted for, or need no account. */
+  /** Nominal times of slots between `fromMs` and now that must not be planned: they are recorded already, or need no record. */
   accountedMs: number[];
-  /** Nominal times whose slots are before now, but had not come by the former rules. */
+  /** Nominal times whose slots are before now by the new rules, but were still in the future by the former ones. */
   lateMs: number[];
-  /** The time after which planning begins, if there are such times. */
+  /** The time after which planning begins; undefined if there are no such times. */
   fromMs: number | undefined;
-  /** Nominal times before now that had not come by the former rules, but that a calendar moved to an earlier time. */
+  /** Nominal times before now that were still in the future by the former rules, but that a calendar moved to an earlier time. */
   passedMs: number[];
 }
 
-/** The longest time, in ms, by which a calendar postpones a slot. */
+/** The longest time by which a calendar can postpone a slot, in ms. */
 const backMs = 400 * 86_400_000;
 export const nothingMoved: Followed = { accountedMs: [], lateMs: [], fromMs: undefined, passedMs: [] };
 
-/** The most slots that are looked at between now and the first slot that is late by the new rules. */
+/** The most slots that are checked between the first slot that is late by the new rules and now. */
 const slotsMax = 10_000;
 
 /**
- * Keeps each local time accounted for when its instant has moved: the ledger's row of a slot is moved to the new instant, so that the slot
- * does not run again. A local time that had not come, and is past by the new rules, is planned late. The caller has withdrawn the runs that
- * are planned and not claimed.
+ * Moves the records of slots whose local time has another instant by the new zone rules to that instant, so that the slots do not run
+ * again. A local time that was still in the future and is now past is planned late. The caller has already withdrawn the runs that are
+ * planned and not claimed.
  */
 export async function followMoved(
   client: SqlClient,
@@ -62,9 +62,9 @@ export async function followMoved(
 }
 
 /**
- * Local times that have different instants by the former and the new zone rules, from a year back to a day ahead; none if the schedule
- * itself differs. The range goes back so far because a later edit may need the account of a slot that a calendar postponed by up to that
- * long.
+ * Returns the local times that have different instants by the former and the new zone rules, from 400 days back to a day ahead; none if the
+ * schedule itself differs. The range goes back so far because a later edit may need the record of a slot that a calendar postponed by up to
+ * that long.
  * @param toMs extends the range up to this time
  */
 export function movedBetween(was: Ruled, is: Ruled, nowMs: number, toMs = nowMs): MovedTime[] {
@@ -74,8 +74,8 @@ export function movedBetween(was: Ruled, is: Ruled, nowMs: number, toMs = nowMs)
 }
 
 /**
- * The last future nominal time that is already accounted for because a calendar has moved its slot to an earlier time; now if there is
- * none.
+ * Returns the last future nominal time that is already covered because a calendar has moved its slot to an earlier time. Returns the
+ * present time if there is none.
  */
 async function putForwardMost(client: SqlClient, s: string, taskId: number, nowMs: number): Promise<number> {
   const { rows } = await client.query(
@@ -87,7 +87,7 @@ async function putForwardMost(client: SqlClient, s: string, taskId: number, nowM
   return (rows[0]?.last as number | null) ?? nowMs;
 }
 
-/** A schedule's text without its zone's rules. */
+/** Returns a schedule's text without the rules of its zone. */
 const plain = (spec: ScheduleSpec): string => {
   const zone = zoneNameOf(spec);
   return sortedJson({
@@ -98,7 +98,7 @@ const plain = (spec: ScheduleSpec): string => {
   } as never);
 };
 
-/** Nominal times of the slots in (fromMs, nowMs] that are not in `lateMs`. */
+/** Returns the nominal times of the slots in (fromMs, nowMs] that are not in `lateMs`. */
 function othersIn(ruled: Ruled, fromMs: number, nowMs: number, lateMs: readonly number[]): number[] {
   const planned = new Set(lateMs);
   const schedule = plannedSchedule(ruled.definition, ruled.calendar);
@@ -111,7 +111,7 @@ function othersIn(ruled: Ruled, fromMs: number, nowMs: number, lateMs: readonly 
   return others;
 }
 
-/** Moves the ledger's records of the former instants to the new ones: its rows, and the ends of its ranges. */
+/** Moves the records at the former instants to the new ones: rows of the slot table, and the ends of ranges. */
 async function handOn(client: SqlClient, s: string, taskId: number, moved: readonly MovedTime[]): Promise<void> {
   if (moved.length === 0) return;
   const values = [taskId, moved.map(({ wasMs }) => wasMs), moved.map(({ isMs }) => isMs)];
