@@ -1,8 +1,8 @@
 /**
- * `npm run bench -- QUESTION [ARGUMENT…]`: makes the clone ready, starts the servers of the question, with writes that reach the disk as in
- * production, and becomes bench/QUESTION.ts, which reads the arguments and CARILLON_BENCH_POSTGRES_URL, CARILLON_BENCH_ZOOKEEPER_URL or
- * CARILLON_BENCH_REDIS_URL. If such a variable is set by hand, it is used as it is. The variables of the tests give the places of Java and
- * ZooKeeper's jars, see servers/zookeeper.mjs.
+ * `npm run bench -- QUESTION [ARGUMENT…]`: prepares the clone, starts the servers that the question needs, with writes that reach the disk
+ * as in production, and runs bench/QUESTION.ts in this process. The bench reads the arguments and CARILLON_BENCH_POSTGRES_URL,
+ * CARILLON_BENCH_ZOOKEEPER_URL or CARILLON_BENCH_REDIS_URL; if such a variable is already set, its server is used. The variables of the
+ * tests name the places of Java and ZooKeeper's jars, see servers/zookeeper.mjs.
  */
 import { existsSync, readdirSync } from "node:fs";
 import { basename, join } from "node:path";
@@ -15,7 +15,7 @@ import { chromium } from "./servers/chromium.mjs";
 import { foreground, kinds, obtain, startServers } from "./servers.mjs";
 import { showsUsage, usageOf } from "./usage.mjs";
 
-/** The servers of the questions; a question without an entry needs PostgreSQL. */
+/** The servers that each question needs; a question without an entry needs PostgreSQL. */
 const servers = new Map([
   ["zookeeper", ["zookeeper"]],
   ["delay-queue", ["zookeeper"]],
@@ -30,8 +30,8 @@ const servers = new Map([
 ]);
 
 /**
- * Questions that peers answer as well, on PostgreSQL and Redis. Two of the peers need Node 22 or newer, so all of it, Carillon too, is
- * measured on the newer of our two lines of Node.
+ * Questions that other schedulers answer too, on PostgreSQL and Redis. Two of these peers need Node.js 22 or newer, so the whole question,
+ * including Carillon, is measured on the newer of the two supported lines of Node.js.
  */
 const contests = new Set([
   "burst",
@@ -52,21 +52,21 @@ const contests = new Set([
   "timers",
 ]);
 const peersNeedNode = 22;
-/** Questions without peers that need the newer line all the same: for Lighthouse, or because they run other questions. */
+/** All questions that need the newer Node.js: those with peers, one that uses Lighthouse, and one that runs other questions. */
 const newerNode = new Set([...contests, "console", "guard"]);
 
-/** Questions that start, kill and restart coordination services themselves, and receive the places of their programs. */
+/** Questions that start, kill and restart coordination services themselves. They receive the places of the programs. */
 const withServices = new Map([
   ["failover", ["zookeeper", "redis"]],
   ["outage", ["zookeeper", "redis"]],
 ]);
 
-/** Questions whose peers are npm packages: bench/package.json names them, and they are needed for nothing else. */
+/** Questions whose peers are npm packages. Only these questions need the packages, so bench/package.json lists them separately. */
 const withPackages = new Set(["zookeeper", "locks", "console", ...contests]);
 
 /**
- * Compiles the peers named here, which need compilation at their installation; all other packages are installed without running
- * scripts. Without a compiler, the bench continues without this peer and reports that.
+ * Installs the peers, and compiles the one that has to be compiled; install scripts of all other packages are not run. Without a compiler,
+ * the bench reports that it continues without this peer.
  * @param {string} question
  */
 function installPeers(question) {
@@ -137,7 +137,7 @@ async function main() {
     Object.assign(process.env, started.env);
     for (const { kind } of wanted) process.env[benchVariable(kind)] = started.env[kind.variable];
     say(`${started.titles.join(", ")}, fsync on`);
-    // If the bench calls process.exit or dies, the servers' keeper notices and stops the servers by itself.
+    // If the bench calls process.exit or is killed, the keeper process notices and stops the servers.
     process.once("beforeExit", () => void started.stop());
   }
   process.argv.splice(1, Number.POSITIVE_INFINITY, program, ...args);

@@ -1,6 +1,4 @@
-/**
- * Compiles everything, and bundles the library in its published form. `npm run build` runs it, and so do scripts that need compiled code.
- */
+/** Compiles all packages, and bundles the library in its published form. Used by `npm run build` and by scripts that need compiled code. */
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -8,24 +6,24 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { fail, installDependencies, requireNode, root, say, Trouble } from "./ready.mjs";
 
-/** Compiles and checks the changed files of all packages, and bundles the library. @returns {boolean} whether the types are right */
+/** Compiles and checks the changed files of all packages, and bundles the library. @returns {boolean} whether there were no type errors */
 export function compile() {
   const tsc = join(root, "node_modules/typescript/bin/tsc");
-  // More checkers for one project would each check the same types again: 50 % faster, for twice the work.
+  // More checkers for one project would be 50 % faster, but each would check the same types again, which is twice the work.
   const done = spawnSync(process.execPath, [tsc, "--build", "--checkers", "1"], { cwd: root, stdio: ["ignore", 2, 2] });
   if (done.error) throw new Trouble(`the compiler could not be started: ${done.error.message}`);
   bundle();
   return done.status === 0;
 }
 
-/** For scripts that run the compiled code. */
+/** Prepares the clone for scripts that run compiled code: installs the dependencies and compiles all packages. */
 export function ready() {
   requireNode();
   installDependencies();
   if (!compile()) throw new Trouble("the code does not compile, see above.");
 }
 
-/** @param {string} folder @returns {string[]} every file below it, in one order everywhere */
+/** @param {string} folder @returns {string[]} the paths of all files below it, in the same order on every machine */
 export const filesIn = (folder) =>
   readdirSync(folder, { withFileTypes: true, recursive: true })
     .filter((entry) => entry.isFile())
@@ -33,8 +31,8 @@ export const filesIn = (folder) =>
     .sort();
 
 /**
- * Runs a program that builds something, unless none of its inputs has changed. A stamp beside the output describes the inputs.
- * @param {{ what: string, out: string, of: string[], program: string, args: string[], cwd: string }} step of: paths of files
+ * Runs a program that builds something, unless none of its inputs has changed. A stamp file beside the output has a hash of the inputs.
+ * @param {{ what: string, out: string, of: string[], program: string, args: string[], cwd: string }} step of: paths of the input files
  */
 export function make({ what, out, of, program, args, cwd }) {
   const hash = createHash("sha256");
@@ -51,7 +49,7 @@ export function make({ what, out, of, program, args, cwd }) {
   writeFileSync(stamp, wanted);
 }
 
-/** Makes scheduler/lib from the compiler's output. */
+/** Bundles the compiler's output into scheduler/lib. */
 function bundle() {
   const scheduler = join(root, "scheduler");
   const isProgram = (/** @type {string} */ path) => path.endsWith(".js");

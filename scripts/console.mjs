@@ -1,6 +1,6 @@
 /**
- * Builds the console into its own package, console/dist/site, when one of its inputs has changed: its sources, the packages of the lock
- * file, or the compiled contract.
+ * Builds the console into its own package, console/dist/site, if one of its inputs has changed: its sources, the packages of the lock file,
+ * or the compiled API contract.
  */
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -10,7 +10,7 @@ import { fail, root } from "./ready.mjs";
 /** The folders of the scheduler with the API contract and the pure code that the console uses. */
 const pureRooms = ["base", "schedule", "task", "run", "slots", "access", "api"];
 
-/** Requires `compile()` before it. */
+/** Builds the console; `compile()` must have run before. */
 export function buildConsole() {
   const console = join(root, "console");
   const config = join(console, "vite.config.ts");

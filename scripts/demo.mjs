@@ -1,4 +1,4 @@
-/** `npm run demo`: makes the clone ready, then becomes the demo, which reads the arguments. */
+/** `npm run demo`: prepares the clone, and runs the demo in this process; the demo reads the arguments. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";

@@ -34,7 +34,7 @@ export function buildSite() {
   if (done.status !== 0) throw new Trouble("the site could not be built, see above.");
 }
 
-/** The file that a path of the site means, or undefined. @param {string} path begins with a slash */
+/** Returns the file that a path of the site refers to, or undefined. @param {string} path begins with a slash */
 function fileOf(path) {
   const file = join(site, normalize(path));
   const found = [file, `${file}.html`, join(file, "index.html")].find((one) =>
@@ -43,7 +43,7 @@ function fileOf(path) {
   return found?.startsWith(site) ? found : undefined;
 }
 
-/** @param {number} port 0: a free one @returns {Promise<import("node:http").Server>} once it listens */
+/** Serves the site. @param {number} port 0: any free port @returns {Promise<import("node:http").Server>} once the server listens */
 export function serveSite(port) {
   const server = createServer(({ url = "/" }, response) => {
     const file = fileOf(new URL(url, "http://127.0.0.1").pathname);

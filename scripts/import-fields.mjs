@@ -1,4 +1,4 @@
-/** Writes docs/importing-fields.md from the tables of the importers, as they are compiled: npm run build, this. */
+/** Writes docs/importing-fields.md from the tables of the compiled importers; run `npm run build` before. */
 import { writeFileSync } from "node:fs";
 import { fieldsPage } from "../scheduler/dist/importers/fields-page.js";
 

@@ -1,4 +1,4 @@
-/** The two lines of Node on which Carillon is tested, and the place of each. */
+/** The two lines of Node.js on which Carillon is tested, and where each is found. */
 import { spawnSync } from "node:child_process";
 import { chmodSync, constants, copyFileSync, existsSync, mkdirSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
@@ -6,10 +6,12 @@ import { npm, root, say, Trouble } from "./ready.mjs";
 
 export const lines = /** @type {const} */ (["20", "24"]);
 
-/** The line of this process: anything from 24 on counts as the newer one. */
+/** The line of the Node.js that runs this process; from 24 on, every version counts as the newer line. */
 export const ownLine = Number(process.versions.node.split(".")[0]) >= 24 ? "24" : "20";
 
-/** The npm package with a platform's binary. It is named after the platform, except one whose name was taken. */
+/**
+ * Returns the npm package with the Node.js binary for this platform. One package is not named like the others, because its name was taken.
+ */
 function packageName() {
   const platform = process.platform === "win32" ? "win" : process.platform;
   return platform === "darwin" && process.arch === "arm64"
@@ -17,7 +19,7 @@ function packageName() {
     : `node-${platform}-${process.arch}`;
 }
 
-/** @param {string} program @returns {string | undefined} its version, when it runs */
+/** @param {string} program @returns {string | undefined} the version that the program reports, if it runs */
 function versionOf(program) {
   if (!existsSync(program)) return undefined;
   const asked = spawnSync(program, ["--version"], { encoding: "utf8" });
@@ -25,8 +27,9 @@ function versionOf(program) {
 }
 
 /**
- * Returns this process's Node for its own line; for the other line a binary from npm, kept under node_modules/.cache. The binary is
- * not a dependency, because its `bin` would shadow `node` in every npm script, and because each platform has a separate package.
+ * Returns the Node.js for a line: this process's own, or for the other line a binary from npm, which is stored under node_modules/.cache.
+ * That binary is not a dependency, because its `bin` would hide the installed `node` in every npm script, and each platform has its own
+ * package.
  * @param {string} line @returns {{ path: string, version: string }}
  */
 export function nodeOfLine(line) {
@@ -52,8 +55,8 @@ export function nodeOfLine(line) {
 }
 
 /**
- * Under root some tests switch to an ordinary user and start Node again, which that user must be able to reach: a checkout in a private
- * folder gets a copy under `folder`.
+ * Returns a path of Node.js that every user can execute, because some tests that run as root start Node.js again as another user. If the
+ * given path is in a private folder, the binary is copied to `folder`.
  * @param {string} path @param {string} folder @returns {string}
  */
 export function nodeForEveryone(path, folder) {

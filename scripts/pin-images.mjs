@@ -1,6 +1,6 @@
 /**
- * `npm run pin-images`: writes the digest of each foreign image behind its tag, in deploy/, as its registry has it now (docker buildx). A
- * build then uses the image that was reviewed, even if the tag is moved later. Run it again to use a tag's new image.
+ * `npm run pin-images`: in deploy/, adds to the tag of each foreign image the digest that its registry has for the tag now (docker buildx).
+ * A build then uses the reviewed image even if the tag is moved. Run this again to use a tag's new image.
  */
 import { spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -11,12 +11,12 @@ import { showsUsage } from "./usage.mjs";
 const files = ["deploy/Dockerfile", "deploy/compose.yaml", "deploy/kubernetes/carillon.yaml"];
 const named = /^(FROM +|[ -]*image: *)([a-z\d./-]+:[\w.-]+)(?:@sha256:[\da-f]{64})?(?=\s|$)/gm;
 
-/** Images that are built here, or by users of deploy/. */
+/** Images that this repository or users of deploy/ build themselves. */
 const built = /^(?:carillon|my-tasks):/;
 
 /**
- * Pins each image of a file except those that are built.
- * @param {string} text @param {(image: string) => string} digestOf of an image with its tag: sha256:…
+ * Returns the text with a digest after each image, except those that are built from deploy/.
+ * @param {string} text @param {(image: string) => string} digestOf returns the digest (sha256:…) of an image with its tag
  */
 export const pinned = (text, digestOf) =>
   text.replace(named, (_, before, image) =>

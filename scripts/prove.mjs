@@ -1,6 +1,6 @@
 /**
- * `npm run prove -- HARNESS [ARGUMENT…]`: the harnesses that look for faults that tests do not find. Each makes the clone ready, starts the
- * servers that it needs, and lists its options with `--help`.
+ * `npm run prove -- HARNESS [ARGUMENT…]`: runs a harness that looks for faults which tests do not find. Each harness prepares the clone,
+ * starts the servers that it needs, and describes its options with `--help`.
  */
 import { fail, Trouble } from "./ready.mjs";
 import { usageOf } from "./usage.mjs";

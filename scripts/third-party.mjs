@@ -1,11 +1,11 @@
 /**
- * A plugin of Rolldown and Vite. Beside the output it writes `third-party.txt`: each package that was built in with its version and its
- * license, as the licenses require of everyone who distributes the code.
+ * A plugin for Rolldown and Vite that writes `third-party.txt` beside the output. The file lists each package that was built in, with its
+ * version and license, as the licenses require of everyone who distributes the code.
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** The folder of the package to which a module belongs; undefined for our own. @param {string} id */
+/** Returns the folder of the package that a module belongs to; undefined for our own modules. @param {string} id */
 export const packageOf = (id) => /^\0?(.*\/node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(id)?.[1];
 
 /** @param {string} folder */

@@ -1,4 +1,4 @@
-/** Makes the clone ready and turns this process into a compiled harness, which reads the arguments. */
+/** Prepares the clone, and runs a compiled harness in this process; the harness reads the arguments. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -9,8 +9,9 @@ import { startServers } from "../servers.mjs";
 import { showsUsage } from "../usage.mjs";
 
 /**
- * @param {string} source of the harness, from the root; its package compiles into `dist` beside `src`
- * @param {{ servers?: string[], before?: () => void }} [needs] servers: throw-away ones, unless the environment names them
+ * @param {string} source the harness's source file, from the root; its package is compiled into `dist` beside `src`
+ * @param {{ servers?: string[], before?: () => void }} [needs] servers: names of throw-away servers to start, unless the environment names
+ * some
  */
 export async function become(source, { servers = [], before } = {}) {
   try {
@@ -25,7 +26,7 @@ export async function become(source, { servers = [], before } = {}) {
     if (servers.length > 0) {
       const started = await startServers(servers);
       Object.assign(process.env, started.env);
-      // If the harness calls process.exit or dies, the servers' keeper notices and stops the servers by itself.
+      // If the harness calls process.exit or is killed, the keeper process notices and stops the servers.
       process.once("beforeExit", () => void started.stop());
     }
     process.argv[1] = program;

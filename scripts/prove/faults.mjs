@@ -1,7 +1,7 @@
 /**
- * `npm run prove -- faults [ARGUMENT…]`: makes the clone ready, makes sure that PostgreSQL, Redis and ZooKeeper are installed, and becomes
- * the harness, which reads the arguments and starts servers of its own. With --peers that is faults/src/peers/main.ts, for which the
- * benches' peers are installed: two of them need a newer Node, which then runs all of it.
+ * `npm run prove -- faults [ARGUMENT…]`: prepares the clone, checks that PostgreSQL, Redis and ZooKeeper are installed, and runs the
+ * harness in this process, which reads the arguments and starts its own servers. With --peers, the harness is faults/src/peers/main.ts, for
+ * which the peers of the benches are installed; two of them need a newer Node.js, which then runs the whole harness.
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -33,7 +33,7 @@ async function main() {
   linkPackages(join(compiled, "scheduler/node_modules"));
   if (peers) {
     installDependencies(join(root, "bench"));
-    // The peers' packages are visible from there only: everything else uses Carillon's own packages.
+    // Only the peers' folder can import the peers' packages; all other code uses Carillon's own packages.
     linkPackages(join(compiled, place, "node_modules"), join(root, "bench/node_modules"));
   }
   for (const name of peers ? ["postgres", "redis"] : ["postgres", "redis", "zookeeper"]) {

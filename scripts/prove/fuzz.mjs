@@ -1,4 +1,4 @@
-/** Feeds damaged versions of good inputs to every part that reads foreign data. */
+/** Sends damaged versions of valid inputs to every part that reads foreign data. */
 import { become } from "./become.mjs";
 
 await become("fuzz/src/main.ts", { servers: ["postgres"] });

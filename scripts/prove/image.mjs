@@ -1,7 +1,7 @@
 /**
- * `npm run prove -- image`: carries out deploy/Dockerfile step by step, in folders of its own and with this machine's Node, for machines
- * without a container runtime. Then, as a user without rights and with a PostgreSQL that it starts, it runs the image's programs:
- * `migrate`, and `server`, whose probes and console it requests. It does not test the base image, nor Docker itself.
+ * `npm run prove -- image`: executes deploy/Dockerfile step by step in separate folders with this machine's Node.js, for machines without a
+ * container runtime. Then it starts a PostgreSQL and, as an unprivileged user, runs the image's programs: `migrate`, and `server`, whose
+ * probes and console it requests. It tests neither the base image nor Docker.
  */
 import { spawn, spawnSync } from "node:child_process";
 import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -14,7 +14,7 @@ import { showsUsage } from "../usage.mjs";
 
 const withoutRights = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
 
-/** The steps of the file, one a line. @param {string} text */
+/** Returns the steps of a Dockerfile, each with its instruction (`word`) and its arguments (`rest`). @param {string} text */
 const stepsOf = (text) =>
   text
     .replace(/^\s*#.*\n/gm, "")
@@ -26,11 +26,11 @@ const stepsOf = (text) =>
       return { word, rest };
     });
 
-/** Whether a path is copied, by the rules of .dockerignore. @param {string} path */
+/** True if .dockerignore excludes the path. @param {string} path */
 const isLeftOut = (path) =>
   ["node_modules", "dist", ".carillon", ".git"].includes(basename(path)) || path.endsWith(".tsbuildinfo");
 
-/** @param {string} top @returns {{ folder: string, entry: string[] }} of the last stage */
+/** Builds all stages. @param {string} top @returns {{ folder: string, entry: string[] }} folder and entry point of the last stage */
 function build(top) {
   /** @type {Map<string, string>} */
   const stages = new Map();

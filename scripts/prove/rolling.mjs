@@ -1,7 +1,7 @@
 /**
- * `npm run prove -- rolling [--from REF] [ARGUMENT…]`: makes the clone ready, builds the version of an earlier commit beside it, and
- * becomes the harness (faults/src/rolling/main.ts), which puts processes of both on one store. Without REF it is the commit before the one
- * with the newest migration: the last version whose schema is older. It needs the clone's history.
+ * `npm run prove -- rolling [--from REF] [ARGUMENT…]`: prepares the clone, builds the version of an earlier commit beside it, and runs the
+ * harness (faults/src/rolling/main.ts) in this process, which starts processes of both versions on one store. Default for REF: the commit
+ * before the one that added the newest migration, which is the last version with an older schema. It needs the clone's history.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync } from "node:fs";
@@ -25,7 +25,7 @@ function git(args, cwd = root) {
   return done.stdout.trim();
 }
 
-/** @returns the commit before the newest migration's */
+/** @returns the commit before the one that added the newest migration */
 function before() {
   const files = readdirSync(join(root, migrations)).filter((name) => /^\d{4}-.*\.ts$/.test(name));
   const newest = files.sort().at(-1);
@@ -34,7 +34,7 @@ function before() {
   return git(["rev-parse", `${brought}~1`]);
 }
 
-/** The build of a commit, made once. @param {string} commit @returns {string} the folder of its compiled code */
+/** Returns the folder with the compiled code of a commit, which is built only once. @param {string} commit @returns {string} */
 function buildOf(commit) {
   const folder = join(root, "node_modules/.cache", `rolling-${commit}`);
   const compiled = join(folder, "scheduler/dist");
@@ -56,7 +56,10 @@ function buildOf(commit) {
   return compiled;
 }
 
-/** Links this clone's packages into the folder, if they are those of its lock file. @param {string} folder */
+/**
+ * Links this clone's installed packages into the folder if they match the folder's lock file; otherwise installs the packages there.
+ * @param {string} folder
+ */
 function linkDependencies(folder) {
   /** @param {string} path @returns {import("../ready.mjs").Lock} */
   const read = (path) => JSON.parse(readFileSync(path, "utf8"));
@@ -74,7 +77,7 @@ function linkDependencies(folder) {
     const target = join(folder, part, "node_modules");
     mkdirSync(target, { recursive: true });
     for (const name of readdirSync(packages)) {
-      // Carillon's own packages are those of its own version.
+      // Carillon's own packages are not linked, because the folder has its own version of them.
       if (name !== "carillon" && name !== "@carillon" && name !== ".cache")
         symlinkSync(join(packages, name), join(target, name));
     }

@@ -1,6 +1,7 @@
 /**
- * `npm run prove -- runtimes`: installs the packed packages in a separate folder, beside tsx, esbuild, Jest, Bun, TypeScript 5.0 and NestJS, and runs
- * one task with each on a PostgreSQL that it starts. The exit code is 1 if the output of one is not as expected. It also measures `import "carillon"`.
+ * `npm run prove -- runtimes`: installs the packed packages in a separate folder together with tsx, esbuild, Jest, Bun, TypeScript 5.0 and
+ * NestJS, and runs one task with each on a PostgreSQL that it starts. The exit code is 1 if an output is not as expected. It also measures
+ * how long `import "carillon"` takes.
  */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
@@ -13,7 +14,7 @@ import { fail, npm, root, say, Trouble } from "../ready.mjs";
 import { startServers } from "../servers.mjs";
 import { showsUsage } from "../usage.mjs";
 
-/** Exact versions, so that a run gives the same result tomorrow. Bun's own package only fetches these binaries. */
+/** Exact versions, so that a later run has the same result. Bun's own package would only download these binaries. */
 const tools = [
   "esbuild@0.28.2",
   "tsx@4.23.15",
@@ -29,12 +30,14 @@ const ran = /hello Ann, fence 1/;
 const passed = /Tests: +1 passed/;
 const withoutFile = /HANDLER_CRASHED.*not beside Carillon's code.*--packages=external/s;
 const bundle = "npx esbuild --bundle --platform=node --log-level=error";
-/** CommonJS code in a bundle for ESM needs a `require`, and `pg` calls it. */
+/** Defines `require` in a bundle of ES modules, because the CommonJS code of `pg` calls it. */
 const banner = `--banner:js='import { createRequire as of } from "node:module"; const require = of(import.meta.url);'`;
 const jest = "node_modules/.bin/jest --config";
-/** Checks the types of every entry point; errors within the types of other packages are ignored. */
+/** Command that checks the types of every entry point; errors in the types of other packages are ignored. */
 const types = "npx tsc --noEmit --strict --exactOptionalPropertyTypes --target es2022 --types node";
-/** Each line of NestJS that `carillon/nest` is for. @param {string} version @returns {[string, string, RegExp]} */
+/**
+ * Returns the trial for one version of NestJS that `carillon/nest` supports. @param {string} version @returns {[string, string, RegExp]}
+ */
 const nest = (version) => [
   `Nest ${version}`,
   `npm install --no-save --ignore-scripts --no-audit --no-fund --silent @nestjs/common@${version} @nestjs/core@${version} && npx tsc --strict --target es2022 --types node --module nodenext --experimentalDecorators --emitDecoratorMetadata --skipLibCheck nest.mts && node nest.mjs`,
@@ -42,7 +45,10 @@ const nest = (version) => [
 ];
 const ownErrors = `| grep -E "^(entries|main|app)\\.|^node_modules/@?carillon" || echo no errors`;
 
-/** The commands, and their expected output. @param {string} newest a Node of the newest line @returns {[string, string, RegExp][]} */
+/**
+ * Returns the trials: for each its name, its command and a pattern of the expected output.
+ * @param {string} newest path of a Node.js of the newest line @returns {[string, string, RegExp][]}
+ */
 const trials = (newest) => [
   ["tsx", "npx tsx main.ts", ran],
   ["Bun", `node_modules/@oven/bun-${process.platform}-${process.arch}/bin/bun main.ts`, ran],
@@ -157,7 +163,7 @@ function install(folder) {
     throw new Trouble("npm could not install the tools, see above");
 }
 
-/** In ms, the median of nine processes. @param {string} folder @param {string} name */
+/** Returns the time that importing the module takes, in ms: the median of nine processes. @param {string} folder @param {string} name */
 function importMs(folder, name) {
   const code = `const from = performance.now(); await import("${name}"); console.log(performance.now() - from);`;
   const took = Array.from({ length: 9 }, () =>

@@ -1,4 +1,4 @@
-/** Runs a whole cluster in one process, on simulated time, under faults that a seed chooses. */
+/** Runs a whole cluster in one process in virtual time, with faults that a seed chooses. */
 import { existsSync, statfsSync } from "node:fs";
 import { become } from "./become.mjs";
 
@@ -6,8 +6,8 @@ const memory = "/dev/shm";
 const roomBytes = 4e9;
 
 /**
- * Keeps the server's files in memory if there is room: half of a seed's cost at the server is writing files that the next seed
- * deletes.
+ * Puts temporary files, including those of the PostgreSQL server, into memory if there is room. Half of the server's work for a seed is
+ * writing files that the next seed deletes.
  */
 function stayInMemory() {
   if (!existsSync(memory) || process.env.TMPDIR !== undefined) return;

@@ -1,4 +1,4 @@
-/** Runs a cluster of real processes under a steady load and a fault a minute, for hours; it restarts a PostgreSQL of its own. */
+/** Runs a cluster of real processes under a steady load for hours, with one fault per minute. It starts and restarts its own PostgreSQL. */
 import { become } from "./become.mjs";
 
 await become("simulation/src/soak/main.ts");

@@ -1,7 +1,7 @@
 /**
- * `npm run prove -- steady [--runs N] [--busy]`: does the gate give the same result every time? Runs `npm test -- --gate` N times (default
- * 5) and prints each test that did not have the same outcome every time, with its outcomes. --busy keeps every core busy in the meantime
- * with a loop each. The exit code is 1 if a run was red or a test was unsteady. A run takes some 20 minutes.
+ * `npm run prove -- steady [--runs N] [--busy]`: checks whether the gate has the same result every time. Runs `npm test -- --gate` N times
+ * (default 5), and prints each test whose result was not always the same, with its results. --busy runs an endless loop on every core
+ * meanwhile. The exit code is 1 if a run failed or a test was unsteady. A run takes some 20 minutes.
  */
 import { spawn } from "node:child_process";
 import { mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
@@ -14,7 +14,7 @@ import { nameOf } from "../test/figures.mjs";
 import { reports } from "../test/vitest.mjs";
 import { showsUsage } from "../usage.mjs";
 
-/** Reports of the gate are labelled by Node's version; those of the runner's own test are not. */
+/** True for a report of the gate, which has the version of Node.js in its name; reports of the runner's own test do not. */
 const isReport = (/** @type {string} */ name) => /^test-report-\d.*\.ndjson$/.test(name);
 
 /**
@@ -22,7 +22,7 @@ const isReport = (/** @type {string} */ name) => /^test-report-\d.*\.ndjson$/.te
  * @typedef {Map<string, Seen[]>} Outcomes by the test's name
  */
 
-/** @param {number} run from 1 @param {Outcomes} outcomes what this run's reports say is added */
+/** Adds the results in a run's reports to `outcomes`. @param {number} run from 1 @param {Outcomes} outcomes */
 function readReports(run, outcomes) {
   for (const name of readdirSync(reports).filter(isReport)) {
     const look = name.endsWith("-second.ndjson") ? "second" : "first";
@@ -40,7 +40,7 @@ function readReports(run, outcomes) {
   }
 }
 
-/** @returns {Promise<number>} the gate's exit code */
+/** Runs the gate. @returns {Promise<number>} the gate's exit code */
 function gate() {
   mkdirSync(reports, { recursive: true });
   for (const name of readdirSync(reports).filter(isReport)) rmSync(join(reports, name));
@@ -57,7 +57,7 @@ async function main() {
   const runs = Number(values.runs);
   if (!Number.isInteger(runs) || runs < 1)
     throw new Trouble(`--runs is a whole number from 1 on, not ${JSON.stringify(values.runs)}.`);
-  // Threads of this process: they end with it, however it ends.
+  // The loops are threads, so they end with this process in any case.
   const loops = Array.from(
     { length: values.busy ? availableParallelism() : 0 },
     () => new Worker("for (;;) {}", { eval: true }),

@@ -1,9 +1,9 @@
 /**
- * `npm run prove -- timing [FILE…]`: measures the lateness that the tests do not judge. Real processes are killed, and the starts after the
- * kill are compared with the starts before it, in the same run: after a kill -9, after a leader's death while no node can be elected, at a
- * sign-in under a flood, beside 10,000 connections, beside a worker without a free slot, in the demo; and how long stops take while things
- * hang. It prints each figure with its control and its bound, and fails if one is above its bound. It needs a machine at rest, and is no
- * part of `npm test`. FILE: one of scheduler/test/timing.
+ * `npm run prove -- timing [FILE…]`: measures how late runs start, which the tests do not check. Real processes are killed, and the starts
+ * after a kill are compared with those before it in the same run. It measures: after a kill -9; after the death of a leader while no node
+ * can be elected; a sign-in during a flood; beside 10,000 connections; beside a worker without a free slot; the demo; and how long stops
+ * take while steps hang. It prints each figure with its control and its bound, and fails if a figure exceeds its bound. It needs an idle
+ * machine and is not part of `npm test`. FILE: one of the files in scheduler/test/timing.
  */
 import { compile } from "../build.mjs";
 import { fail, installDependencies, requireNode, Trouble } from "../ready.mjs";

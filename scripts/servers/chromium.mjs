@@ -1,4 +1,4 @@
-/** Chromium, Debian's or the one on PATH, which the console's tests drive. Each test starts one of its own. */
+/** Chromium, from Debian or PATH, which the tests of the console drive. Each test starts its own. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { ask, programFolders } from "./server.mjs";
@@ -16,7 +16,7 @@ export const chromium = {
     const own = process.env[variable];
     const programs = [
       ...(own ? [own] : []),
-      // The program itself and not Debian's wrapper around it, which adds an administrator's configuration.
+      // Debian's wrapper is not used, because it adds the configuration of the machine's administrator.
       "/usr/lib/chromium/chromium",
       ...programFolders(["/usr/bin", "/opt/homebrew/bin", "/usr/local/bin", "/snap/bin"]).flatMap((folder) =>
         names.map((name) => join(folder, name)),

@@ -1,9 +1,9 @@
-/** python-dateutil, with which tests compare recurrence rules. */
+/** Finds python-dateutil, with which tests compare recurrence rules. */
 import { ask } from "./server.mjs";
 
 const variable = "CARILLON_TEST_DATEUTIL";
 
-/** No server: a Python that has the module. @type {Omit<import("./server.mjs").ServerKind, "start">} */
+/** A Python that has the module dateutil; no server is started. @type {Omit<import("./server.mjs").ServerKind, "start">} */
 export const dateutil = {
   variable,
   title: "python-dateutil",
@@ -12,7 +12,7 @@ export const dateutil = {
   find() {
     const own = process.env[variable];
     for (const python of [...(own ? [own] : []), "python3", "/usr/bin/python3"]) {
-      // By its own path: tests run with another PATH, on which the name may be another Python's.
+      // Asks for the absolute path, because tests run with another PATH, in which `python3` may be another Python.
       const found = ask(python, ["-c", "import sys, dateutil; print(sys.executable); print(dateutil.__version__)"]);
       const [bin, version] = found?.split("\n") ?? [];
       if (bin && version) return { bin, version, env: { [variable]: bin } };

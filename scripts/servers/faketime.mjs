@@ -1,4 +1,4 @@
-/** libfaketime from Debian: a program that is started with it preloaded has a clock that a test can step. */
+/** Finds libfaketime from Debian: a program that preloads this library has a clock that a test can step. */
 import { existsSync } from "node:fs";
 import { programFolders } from "./server.mjs";
 
@@ -7,10 +7,12 @@ import { programFolders } from "./server.mjs";
 const variable = "CARILLON_TEST_FAKETIME";
 
 /**
- * No server: a library that other servers are started with. It opens the file within the call that reads the clock, and PostgreSQL reads
- * the clock in its signal handlers too: if one interrupts such a call, the backend aborts and the server restarts. With libfaketime.so.1
- * that happened within some 200 statement timeouts; libfaketimeMT.so.1 blocks signals during the call, and none of 3,000 ended a backend.
- * @type {Omit<ServerKind, "start">} */
+ * A library that other servers are started with; no server is started. The library opens its file within each call that reads the clock.
+ * PostgreSQL reads the clock in signal handlers too, and if one interrupts such a call, the backend aborts and the server restarts. With
+ * libfaketime.so.1 that happened within some 200 statement timeouts. libfaketimeMT.so.1 blocks signals during the call, and in 3,000
+ * timeouts no backend aborted.
+ * @type {Omit<ServerKind, "start">}
+ */
 export const faketime = {
   variable,
   title: "libfaketime",
@@ -30,8 +32,8 @@ export const faketime = {
 };
 
 /**
- * The environment with which a program's wall clock is off by the seconds in `file` ("+7200", "-3600"), from the moment at which they are
- * written. The monotonic clock stays as it is.
+ * Returns the environment with which a program's wall clock is shifted by the number of seconds in `file` ("+7200", "-3600"), as soon as
+ * the file is written. The monotonic clock is not shifted.
  * @param {import("./server.mjs").Place} place @param {string} file @returns {Record<string, string>}
  */
 export const fakedBy = ({ bin }, file) => ({

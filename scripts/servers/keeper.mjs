@@ -1,8 +1,8 @@
 /**
- * Holds throw-away servers for another process: starts those named in its one argument, and prints their URLs and their folder as one line
- * of JSON. When its standard input ends it stops them and removes their folder. The input is a pipe that only the other process holds, so
- * whatever ends that process (normal end, interruption, crash, kill -9), the same happens here. It runs in a session of its own: Ctrl-C
- * reaches the tests first, and the servers only through them.
+ * Starts throw-away servers for another process, which are named in the one argument, and prints their URLs and their folder as one line of
+ * JSON. When its standard input ends, it stops the servers and removes the folder. Only the other process has the other end of this pipe,
+ * so the input ends in any case when that process ends (normal end, interruption, crash, kill -9). The keeper runs in its own session, so
+ * Ctrl-C reaches the tests first, and the servers only through them.
  */
 import { chmodSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -46,7 +46,7 @@ function stop() {
 }
 
 async function start() {
-  chmodSync(folder, 0o711); // The servers' user may pass through the folder, and read only its own files.
+  chmodSync(folder, 0o711); // the servers' user can pass through the folder, but read only its own files
   const user = serverUser();
   /** @type {Record<string, string>} */
   const urls = {};
@@ -72,7 +72,7 @@ async function start() {
 
 for (const signal of /** @type {const} */ (["SIGINT", "SIGTERM", "SIGHUP"])) process.on(signal, stop);
 process.stdin.on("end", stop).on("error", stop).resume();
-// If the other process is gone, so are the readers of these two.
+// If the other process has ended, nothing reads these streams, and a write fails.
 for (const output of [process.stdout, process.stderr]) output.on("error", stop);
 process.on("uncaughtException", (error) => {
   process.exitCode = 1;
@@ -80,7 +80,7 @@ process.on("uncaughtException", (error) => {
   void stop();
 });
 
-/** Never rejects, so that a stop in the middle of the start waits for it and finds every server that was started. */
+/** Never rejects, so that a stop during the start can wait for it and then stops all servers that were started. */
 const starting = start().catch((error) => {
   const problem = error instanceof Trouble ? error.message : String(error?.stack ?? error);
   process.stdout.write(`${JSON.stringify({ problem })}\n`);

@@ -1,4 +1,4 @@
-/** Patroni, which promotes a standby by itself: its tests start three members of their own. */
+/** Finds Patroni, which fails over to a standby by itself. Its tests start three members themselves. */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { ask, programFolders } from "./server.mjs";
@@ -6,8 +6,8 @@ import { ask, programFolders } from "./server.mjs";
 const variable = "CARILLON_TEST_PATRONI";
 
 /**
- * Whether the modules are there that a member needs; `patroni --version` works without kazoo, ZooKeeper's client. The check uses the Python
- * of Patroni's first line, since PATH may have another.
+ * True if the Python modules that a member needs are installed; `patroni --version` works even without kazoo, ZooKeeper's client. Uses the
+ * Python that the first line of the program names, because PATH may have another one.
  * @param {string} program
  */
 function hasModules(program) {

@@ -1,4 +1,4 @@
-/** PgBouncer from PATH, Debian or Homebrew. Tests start their own, each in front of a PostgreSQL that runs already. */
+/** Finds PgBouncer from PATH, Debian or Homebrew. Tests start their own, each in front of a PostgreSQL that is already running. */
 import { chownSync, existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { ask, launch, programFolders } from "./server.mjs";
@@ -24,7 +24,7 @@ export const pgbouncer = {
 };
 
 /**
- * Starts it in `folder`, in front of all databases of one PostgreSQL. Every client is accepted, and connects as the user of `target`.
+ * Starts a PgBouncer in front of all databases of one PostgreSQL. It accepts every client, and connects as the user in `target`.
  * @param {string} program @param {string} folder that the user may write to @param {import("./server.mjs").Conditions["user"]} user
  * @param {{ target: string, port: number, mode: "transaction" | "session", poolSize: number }} options target: PostgreSQL's URL
  */

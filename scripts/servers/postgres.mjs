@@ -1,4 +1,4 @@
-/** PostgreSQL: the machine's, and the one in the npm package that the embedded store runs on. */
+/** Finds and starts PostgreSQL: the machine's, and the one in the npm package that the embedded store uses. */
 import { createHash, createHmac, pbkdf2Sync, randomBytes } from "node:crypto";
 import {
   chownSync,
@@ -15,7 +15,7 @@ import { dirname, join, relative } from "node:path";
 import { root } from "../ready.mjs";
 import { ask, launch, onFreePort, prepare, programFolders } from "./server.mjs";
 
-/** The oldest supported version. */
+/** The oldest supported major version. */
 const oldest = 15;
 
 /** @typedef {import("./server.mjs").ServerKind} ServerKind */
@@ -61,9 +61,9 @@ export const embeddedPostgres = {
 };
 
 /**
- * A copy that any user can reach, with the links its libraries need: the package lists them, because npm packs none,
- * and leaves them to an install script, which does not run here.
- * @param {string} target @returns {string} its bin folder
+ * Copies the package's binaries to a folder that any user can reach, and creates the symbolic links that its libraries need. npm packs no
+ * links, so the package lists them for its install script, which is not run here.
+ * @param {string} target @returns {string} the folder with the programs
  */
 function unpack(target) {
   cpSync(join(embeddedPackage, "native"), target, { recursive: true, verbatimSymlinks: true });
@@ -77,7 +77,7 @@ function unpack(target) {
   return join(target, "bin");
 }
 
-/** Benches count statements if the server's own extension for that is installed. @param {string} bin */
+/** Returns settings that enable pg_stat_statements, with which benches count statements, if it is installed. @param {string} bin */
 function statementCount(bin) {
   const home = dirname(dirname(realpathSync(join(bin, "postgres"))));
   const folders = ["lib", "lib/postgresql"].map((folder) => join(home, folder));
@@ -88,8 +88,8 @@ function statementCount(bin) {
 }
 
 /**
- * PostgreSQL's stored form of a password (RFC 5803), made with one iteration in place of 4,096: on both sides together these take 14 ms of
- * processor time a connection, and the gate makes some twenty thousand.
+ * Returns PostgreSQL's stored form of a password (RFC 5803) with one iteration in place of 4,096. That many iterations take 14 ms of
+ * processor time per connection on both sides together, and the gate makes some twenty thousand connections.
  * @param {string} password
  */
 function quickVerifier(password) {
@@ -129,7 +129,7 @@ async function start({ bin }, folder, conditions) {
 }
 
 /**
- * Starts it, or starts it again, over the data that is in the folder.
+ * Starts the server on the data in the folder, for the first time or again.
  * @param {import("./server.mjs").Place} place @param {string} folder @param {import("./server.mjs").Conditions} conditions
  * @param {number} port
  */

@@ -1,5 +1,5 @@
 /**
- * Redis from PATH, Debian or Homebrew: a single server on loopback, which keeps no data when it stops unless a bench requires
+ * Finds and starts Redis from PATH, Debian or Homebrew: a single server on loopback, which stores nothing on disk unless a bench needs
  * durability.
  */
 import { chownSync, existsSync, mkdirSync } from "node:fs";
@@ -8,7 +8,7 @@ import { ask, launch, onFreePort, programFolders } from "./server.mjs";
 
 /** @typedef {import("./server.mjs").ServerKind} ServerKind */
 
-/** Tests start, stop and wipe servers of their own, so they receive the program's place. */
+/** Names Redis's program for tests that start, stop and wipe their own servers. */
 const variable = "CARILLON_TEST_REDIS_SERVER";
 
 /** @type {ServerKind} */
@@ -27,7 +27,7 @@ export const redis = {
     const own = process.env[variable];
     const programs = [...(own ? [own] : []), ...folders.map((folder) => join(folder, "redis-server"))];
     for (const program of programs) {
-      // "Redis server v=7.0.15 sha=…"; Valkey calls itself so too.
+      // "Redis server v=7.0.15 sha=…"; Valkey prints the same.
       const version = existsSync(program) && /\bv=(\d[.\d]*)/.exec(ask(program, ["--version"]) ?? "")?.[1];
       if (version) return { bin: program, version, env: { [variable]: program } };
     }

@@ -1,12 +1,12 @@
 /**
- * The description of each kind of throw-away server: one object of this shape per kind, listed in ../servers.mjs.
+ * The types that describe throw-away servers. Each kind of server has one object of type `ServerKind`, listed in ../servers.mjs.
  *
  * @typedef {{ bin: string, version: string, env?: Record<string, string> }} Place
- *   bin: the folder of its programs; version: what they report; env: what tests are told besides the URL, so that they
- *   can start servers of their own
+ *   bin: the folder with the server's programs; version: the version that the programs report; env: variables with which tests can
+ *   start servers of their own, set in addition to the URL
  * @typedef {{ user: { uid?: number, gid?: number }, durable: boolean, tickMs?: number, env?: Record<string, string> }} Conditions
- *   user: whom to run as, empty for ourselves; durable: writes must reach the disk (benches), or need not (tests);
- *   tickMs: of ZooKeeper, which ends sessions on whole ticks; env: added to the environment of PostgreSQL
+ *   user: the user that runs the server, empty for the current user; durable: true if writes must reach the disk, as benches need;
+ *   tickMs: the length of ZooKeeper's ticks in ms, because it ends sessions only at a tick; env: environment variables of PostgreSQL
  * @typedef {{
  *   variable: string,
  *   title: string,
@@ -15,11 +15,11 @@
  *   advice: string,
  *   start: (place: Place, folder: string, conditions: Conditions) => Promise<Started>,
  * }} ServerKind
- *   variable: the environment variable with its URL; set by hand, it is used and nothing is started.
- *   title: as in test titles, without the version. debian: the packages that apt-get installs.
- *   advice: what a reader does when it cannot be had. start: in its own new `folder`, on a free loopback port.
+ *   variable: the environment variable with the server's URL; if it is already set, its server is used and none is started.
+ *   title: the server's name in test titles, without the version. debian: the packages that apt-get installs.
+ *   advice: what the user can do if the server is missing. start: starts a server in a new `folder`, on a free loopback port.
  * @typedef {{ url: string, children: import("node:child_process").ChildProcess[], signals: NodeJS.Signals[] }} Started
- *   children: its processes; signals: what ends them, gentlest first
+ *   children: the server's processes; signals: the signals that end them, the gentlest first
  */
 import { spawn, spawnSync } from "node:child_process";
 import { createWriteStream, existsSync, readdirSync } from "node:fs";
@@ -28,7 +28,8 @@ import { delimiter } from "node:path";
 import { Trouble } from "../ready.mjs";
 
 /**
- * Folders with programs: PATH first, then those under `places` where `*` stands for any one name, highest first.
+ * Returns folders with programs: first those in PATH, then those that match `places`. There `*` stands for any name; higher versions come
+ * first.
  * @param {string[]} places
  */
 export function programFolders(places) {
@@ -49,14 +50,17 @@ function expand(pattern) {
     .filter((folder) => existsSync(folder));
 }
 
-/** @param {string} program @param {string[]} args @param {NodeJS.ProcessEnv} [env] @returns {string | undefined} its output */
+/**
+ * @param {string} program @param {string[]} args @param {NodeJS.ProcessEnv} [env]
+ * @returns {string | undefined} the program's output without surrounding spaces; undefined if it fails
+ */
 export function ask(program, args, env) {
   const asked = spawnSync(program, args, { encoding: "utf8", env: { ...process.env, ...env } });
   return asked.status === 0 ? asked.stdout.trim() : undefined;
 }
 
 /**
- * Runs to the end a program that prepares a server.
+ * Runs a program that prepares a server, and waits for its end. @throws Trouble if it fails
  * @param {string} program @param {string[]} args @param {Conditions["user"]} user @param {string} cwd
  */
 export async function prepare(program, args, user, cwd) {
@@ -71,7 +75,7 @@ export async function prepare(program, args, user, cwd) {
 const seenMost = 10_000;
 
 /**
- * Starts a server and waits for the line that says it is ready; everything it prints goes to `log`.
+ * Starts a server, and waits until it prints a line that matches `ready`. Its whole output is written to the file `log`.
  * @param {string} program @param {string[]} args
  * @param {{ user: Conditions["user"], cwd: string, log: string, ready: RegExp, patienceMs?: number, env?: Record<string, string> }} options
  */
@@ -99,7 +103,7 @@ export async function launch(program, args, { user, cwd, log, ready, patienceMs 
       stream.setEncoding("utf8").on("data", (text) => {
         file.write(text);
         if (isReady) return;
-        // Connections during a recovery may make it print any amount before that line.
+        // Only the end of the output is searched, because refused connections during a recovery may print any amount before that line.
         seen = (seen + text).slice(-seenMost);
         isReady = ready.test(seen);
         if (!isReady) return;
@@ -111,7 +115,7 @@ export async function launch(program, args, { user, cwd, log, ready, patienceMs 
   return child;
 }
 
-/** A loopback port that was free a moment ago. @returns {Promise<number>} */
+/** Resolves with a loopback port that is free at the moment. @returns {Promise<number>} */
 export function freePort() {
   return new Promise((resolve, reject) => {
     const probe = createServer();
@@ -125,7 +129,7 @@ export function freePort() {
 }
 
 /**
- * Another process may take a port after it was found free and before the server listens on it: then tries another port.
+ * Calls `start` with a free port. Tries another port, up to five in all, if another process takes the port before the server listens on it.
  * @template T @param {(port: number) => Promise<T>} start @returns {Promise<T>}
  */
 export async function onFreePort(start) {
@@ -139,7 +143,7 @@ export async function onFreePort(start) {
 }
 
 /**
- * The user for servers: ourselves, or under root a user without rights, because PostgreSQL refuses root.
+ * Returns the user that servers run as: the current user, or, if that is root, an unprivileged one, because PostgreSQL refuses root.
  * @returns {Conditions["user"]}
  */
 export function serverUser() {

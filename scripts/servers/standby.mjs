@@ -1,4 +1,4 @@
-/** A primary and a standby that streams from it, for tests in which one takes the other's place. */
+/** Starts a primary and a standby that replicates from it, for tests of a failover. */
 import { chownSync, mkdirSync, realpathSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { Trouble } from "../ready.mjs";
@@ -9,9 +9,9 @@ import { freePort, prepare, serverUser } from "./server.mjs";
 
 /**
  * @param {string} home a folder that the servers' user can pass through
- * @param {boolean} durable writes must reach the disk
- * @param {(primary: string) => Promise<string>} lineOf makes the way by which the standby reaches the primary: a forwarder that can
- *   be held up. Given the primary's URL, it returns its own
+ * @param {boolean} durable whether writes must reach the disk
+ * @param {(primary: string) => Promise<string>} lineOf given the primary's URL, resolves with the URL at which the standby reaches it, such
+ * as that of a proxy that can delay the replication
  * @returns {Promise<{ primary: One, standby: One }>}
  */
 export async function startPair(home, durable, lineOf) {
@@ -31,7 +31,7 @@ export async function startPair(home, durable, lineOf) {
   if (!child) throw new Trouble("PostgreSQL started without a process");
   const copy = folder("standby");
   const target = ["-D", join(copy, "data"), "--write-recovery-conf", "--checkpoint=fast", "--no-sync"];
-  // Debian's own program of this name is a wrapper that chooses among versions.
+  // On Debian, the `pg_basebackup` in PATH is a wrapper that chooses a version, so the real folder is used.
   const bin = dirname(realpathSync(join(place.bin, "postgres")));
   await prepare(join(bin, "pg_basebackup"), ["-d", await lineOf(url), ...target], conditions.user, copy);
   const port = await freePort();

@@ -1,4 +1,4 @@
-/** ZooKeeper: Debian's or Homebrew's jars and a JDK, and Java Curator, which tests use as a peer. */
+/** Finds and starts ZooKeeper: the jars of Debian or Homebrew, a JDK, and Curator for Java, with which tests compare. */
 import { chownSync, existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { delimiter, join } from "node:path";
@@ -8,13 +8,13 @@ import { ask, freePort, launch, onFreePort } from "./server.mjs";
 /** @typedef {import("./server.mjs").ServerKind} ServerKind */
 
 /**
- * Tests start servers, ensembles and Java programs of their own, so they receive the places of these. Each variable set by hand takes
- * precedence over the places found.
+ * Variables that name the programs for tests that start their own servers, ensembles and Java programs. A variable that is already set
+ * takes precedence over what is found.
  */
 const variables = /** @type {const} */ ({
   java: found.java,
   server: found.jars,
-  /** The server's jars, Curator's recipes and its service discovery. */
+  /** Class path with the server's jars, Curator's recipes and Curator's service discovery. */
   curator: "CARILLON_TEST_ZOOKEEPER_CURATOR_CLASSPATH",
 });
 
@@ -30,7 +30,7 @@ export const zookeeper = {
     const jars = findAllJars();
     const bin = jars && findJava("javac");
     if (!jars || !bin) return undefined;
-    // Prints "3.8.0-COMMIT, built on …", and shows that this Java runs these jars.
+    // Prints "3.8.0-COMMIT, built on …", which also shows that this Java can run these jars.
     const told = ask(join(bin, "java"), [...quick, "-cp", jars.server, "org.apache.zookeeper.Version"]);
     const version = /^(\d+[.\d]*)/.exec(told ?? "")?.[1];
     if (!version) return undefined;
@@ -40,12 +40,12 @@ export const zookeeper = {
   start,
 };
 
-/** For a short life: no optimising compiler, one collector thread. */
+/** Options for short-lived Java processes: no optimising compiler, and one thread for garbage collection. */
 const quick = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"];
 
 /**
- * Without Curator there is no agreement to test, so Debian's jars count only together. Homebrew has no Curator, and there the tests against
- * it name the variable that they miss.
+ * Returns the class paths of the server and of Curator. Debian's jars are used only if Curator is installed too, because tests compare with
+ * it. Homebrew has no Curator; there, the tests that need it name the missing variable.
  * @returns {{ server: string, curator: string } | undefined}
  */
 function findAllJars() {
@@ -72,8 +72,8 @@ function newestJar(maven, name) {
 }
 
 /**
- * Three voting servers. Their clock ticks faster than a single server's: they end sessions on whole ticks, so a session may live that much
- * longer than its timeout.
+ * An ensemble of three voting servers. Its ticks are shorter than a single server's, because servers end sessions only at a tick, so a
+ * session may live longer than its timeout by one tick.
  * @type {ServerKind}
  */
 export const zookeeperEnsemble = { ...zookeeper, start: startEnsemble };
@@ -96,7 +96,8 @@ const settingsOf = (data, port, durable) => ({
 });
 
 /**
- * @param {import("./server.mjs").Place} place @param {string} folder in which its data goes, made here
+ * Starts one server.
+ * @param {import("./server.mjs").Place} place @param {string} folder in which the data folder is created
  * @param {import("./server.mjs").Conditions} conditions
  * @param {{ program: string, port: number, ready: RegExp, settings?: Record<string, unknown>, id?: number }} plan
  */
@@ -137,7 +138,7 @@ async function startEnsemble(place, folder, conditions) {
   const [ports, votes, elections] = await Promise.all([1, 2, 3].map(() => Promise.all(servers.map(freePort))));
   const members = servers.map((id, i) => [`server.${id}`, `127.0.0.1:${votes?.[i]}:${elections?.[i]}`]);
   const settings = { tickTime: ensembleTickMs, initLimit: 80, syncLimit: 40, ...Object.fromEntries(members) };
-  // Each waits for the others, so all are started before any is ready.
+  // A server becomes ready only when others run, so all are started before the wait.
   const begun = await Promise.allSettled(
     servers.map((id, i) => {
       const home = join(folder, String(id));

@@ -1,13 +1,13 @@
-/** The figures of a run of tests, from the lines that report.mjs wrote. A run is as good as its worst test: nothing is forgiven here. */
+/** Computes the figures of a test run from the lines that report.mjs wrote. Every failed test counts here; gate.mjs forgives some. */
 import { stripVTControlCharacters } from "node:util";
 
 /**
  * @typedef {import("./report.mjs").ReportLine} ReportLine
- * @typedef {{ file: string, test: string, why: string, ran: boolean }} Failure file: absolute, "": none; ran: it failed as it
- *   ran, so that a second look can tell something
- * @typedef {{ file: string, ms: number }} FileTime ms: how long its tests and hooks took
- * @typedef {{ passed: number, failures: Failure[], tests: string[], times: FileTime[] }} Figures tests: each that has a result, as
- *   `nameOf` names it
+ * @typedef {{ file: string, test: string, why: string, ran: boolean }} Failure file: absolute path; "": the failure belongs to no file;
+ *   ran: true if the test ran and failed, so that running it again can show whether it is unsteady
+ * @typedef {{ file: string, ms: number }} FileTime ms: duration of the file's tests and hooks
+ * @typedef {{ passed: number, failures: Failure[], tests: string[], times: FileTime[] }} Figures tests: the names (`nameOf`) of all
+ *   tests that have a result
  */
 
 const longest = 200;
@@ -15,15 +15,15 @@ const longest = 200;
 /** @param {string} text */
 const firstLine = (text) => (stripVTControlCharacters(text).trim().split("\n", 1)[0] ?? "").slice(0, longest);
 
-/** One name for a test in every report: its file, then its own name. @param {{ file: string, test: string }} test */
+/** Returns the name of a test that all reports use: its file, followed by its own name. @param {{ file: string, test: string }} test */
 export const nameOf = ({ file, test }) => `${file} > ${test}`;
 
 /**
- * A failure is: a test that failed; a test that was skipped or did not end, if `whole`; a file that does not load or whose hook failed; a
- * file that should have run and has no result; an error that no test caught; an exit code other than 0 with none of these.
+ * Counts as failures: a test that failed; if `whole`, a test that was skipped or did not end; a file that does not load or whose hook
+ * failed; a file that should have run and has no result; an error outside of tests; and an exit code other than 0 without any of these.
  * @param {string} text the report's lines
- * @param {{ exit: number, whole: boolean, expected?: readonly string[] }} run whole: everything was to run; expected: files that
- *   were to run at least once, whatever Vitest chose
+ * @param {{ exit: number, whole: boolean, expected?: readonly string[] }} run whole: all tests should have run; expected: files that should
+ * have run at least once, even if Vitest has not selected them
  * @returns {Figures}
  */
 export function figuresOf(text, { exit, whole, expected = [] }) {
@@ -40,7 +40,7 @@ export function figuresOf(text, { exit, whole, expected = [] }) {
   const times = [];
   let passed = 0;
   let ended = false;
-  /** @type {Map<string, string>} project and file → file */
+  /** @type {Map<string, string>} by project and file: the file, which has no result yet */
   const awaited = new Map();
   const chosen = new Set();
   for (const line of lines) {

@@ -1,6 +1,6 @@
 /**
- * The verdict of `npm test -- --gate`. A test that failed and passed at its second look is unsteady: it is named and counted, and
- * up to five of them are forgiven. A test of scripts/set-aside.json runs, is reported, and is not judged.
+ * The verdict of `npm test -- --gate`. A test that failed and passed at its second run is unsteady: it is named and counted, and up to five
+ * such tests do not make the gate fail. The tests in scripts/set-aside.json run and are reported, but do not make the gate fail.
  */
 import { readFileSync } from "node:fs";
 import { join, relative } from "node:path";
@@ -14,14 +14,14 @@ const dayMs = 86_400_000;
 
 /**
  * @typedef {import("./vitest.mjs").LookedAt} LookedAt
- * @typedef {{ file: string, test: string, since: string, reason: string, tried: string }} SetAside file: from the root; test: its
- *   full name, as a failure is printed; since: YYYY-MM-DD, UTC; tried: what was tried to mend it
+ * @typedef {{ file: string, test: string, since: string, reason: string, tried: string }} SetAside file: path from the root; test: the
+ *   test's full name, as in the list of failures; since: date as YYYY-MM-DD, UTC; tried: the attempts to fix the test so far
  */
 
 /** @returns {SetAside[]} */
 export const readSetAside = () => JSON.parse(readFileSync(join(root, "scripts/set-aside.json"), "utf8"));
 
-/** @param {readonly SetAside[]} list @param {number} nowMs @returns {string[]} why the list may not stand, a line for each reason */
+/** @param {readonly SetAside[]} list @param {number} nowMs @returns {string[]} the reasons why the list is not accepted, one per line */
 export function faultsOfSetAside(list, nowMs) {
   const faults = list.length > setAsideMost ? [`${list.length} tests are set aside: ${setAsideMost} at most`] : [];
   for (const { file = "", test = "", since = "", reason = "", tried = "" } of list) {
@@ -37,10 +37,10 @@ export function faultsOfSetAside(list, nowMs) {
 }
 
 /**
- * @param {readonly LookedAt[]} failures of all runs @param {readonly string[]} tests names of all that have a result, by `nameOf`
+ * @param {readonly LookedAt[]} failures of all runs @param {readonly string[]} tests the names (`nameOf`) of all tests that have a result
  * @param {readonly SetAside[]} setAside
- * @returns {{ failed: LookedAt[], unsteady: LookedAt[], aside: LookedAt[] }} failed: what makes the gate red; aside: set-aside tests
- *   that failed
+ * @returns {{ failed: LookedAt[], unsteady: LookedAt[], aside: LookedAt[] }} failed: the failures that make the gate fail; aside: failed
+ * tests that are set aside
  */
 export function verdictOf(failures, tests, setAside) {
   const absolute = setAside.map(({ file, test }) => nameOf({ file: join(root, file), test }));
@@ -53,7 +53,7 @@ export function verdictOf(failures, tests, setAside) {
     .map(({ file, test }) => ({ file: join(root, file), test, why: "is set aside, but no such test ran", ran: false }));
   const unsteady = judged.filter(({ second }) => second === "passed");
   const failed = [...judged.filter(({ second }) => second !== "passed"), ...stale];
-  // A file with two failed hooks counts as one.
+  // Names are counted, so a file with two failed hooks counts once.
   return new Set(unsteady.map(nameOf)).size > unsteadyMost
     ? { failed: [...failed, ...unsteady], unsteady: [], aside }
     : { failed, unsteady, aside };

@@ -1,4 +1,4 @@
-/** Puts the tests' temporary files into memory. On a disk, creating and deleting the files of tables took a tenth of the gate's time. */
+/** Puts the temporary files of tests into memory, because creating and deleting table files on a disk took a tenth of the gate's time. */
 import { spawnSync } from "node:child_process";
 import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statfsSync } from "node:fs";
 import { freemem } from "node:os";
@@ -7,36 +7,36 @@ import { say } from "../ready.mjs";
 
 const shared = "/dev/shm";
 const prefix = "carillon-tests-";
-/** The gate has up to 3 GB of temporary files before its end. */
+/** Free space that is needed in bytes: twice the 3 GB that temporary files of a gate can take. */
 const roomLeast = 6 * 2 ** 30;
 const memoryLeast = 12 * 2 ** 30;
 
 /**
- * Sets TMPDIR to a new folder in memory, which is deleted when this process exits. Changes nothing if TMPDIR is set already, or if memory is
- * short.
+ * Sets TMPDIR to a new folder in memory, which is deleted when this process exits. Does nothing if TMPDIR is already set, or if there is
+ * not enough memory.
  */
 export function useMemory() {
   if (process.env.TMPDIR || !existsSync("/proc/mounts") || !existsSync(shared)) return;
   removeLeftovers(shared);
   if (!isFit()) return;
-  // Not the number of the process alone: a killed run with the same number may have left a folder that could not be deleted.
+  // The name has a random part, because a killed run with the same process id may have left a folder that cannot be deleted.
   const folder = mkdtempSync(join(shared, `${prefix}${process.pid}-`));
-  // World-writable like /tmp: servers and tests that run as other users create folders there.
+  // Writable by all users, like /tmp, because servers and tests that run as other users create folders in it.
   chmodSync(folder, 0o1777);
   process.env.TMPDIR = folder;
   process.on("exit", () => remove(folder));
 }
 
 /**
- * Deletes what killed runs left. What cannot be deleted stays, with a line that says so: the leftovers of another run say nothing about
- * this one.
- * @param {string} place the folder that holds the runs' folders
+ * Deletes the folders that killed runs left. If one cannot be deleted, this is logged and ignored, because it does not affect the present
+ * run.
+ * @param {string} place the folder that contains the runs' folders
  */
 export function removeLeftovers(place) {
   for (const name of readdirSync(place)) if (name.startsWith(prefix) && !isAlive(name)) remove(join(place, name));
 }
 
-/** In a container /dev/shm is small and mounted with noexec. */
+/** True if /dev/shm is large enough and allows execution. In a container it is usually small and mounted with noexec. */
 function isFit() {
   const mount = mounts().find(({ folder }) => folder === shared);
   if (mount?.type !== "tmpfs" || mount.options.includes("noexec")) return false;
@@ -49,7 +49,7 @@ const isAlive = (name) => existsSync(`/proc/${Number.parseInt(name.slice(prefix.
 
 /** @param {string} folder */
 function remove(folder) {
-  // A test that fills a disk mounts a small one. The folder of a mount cannot be deleted.
+  // A test that fills a disk mounts a small file system, and the folder of a mount cannot be deleted.
   const inside = mounts().filter((mount) => mount.folder.startsWith(`${folder}/`));
   for (const mount of inside.reverse()) spawnSync("umount", ["--lazy", mount.folder], { stdio: "ignore" });
   try {

@@ -1,7 +1,7 @@
 /**
- * A reporter for Vitest that writes a line of JSON for each event to the file of CARILLON_TEST_REPORT: first the files that are to run,
- * then each file as it ends, then the errors outside of any test. If a run is killed, its lines up to then are in the file, so that the
- * tests that did not run can be named.
+ * A Vitest reporter that appends a line of JSON for each event to the file named by CARILLON_TEST_REPORT: first the files that will run,
+ * then each file when it ends, then the errors outside of tests. If a run is killed, the file has the lines up to then, so that the tests
+ * that did not run can be named.
  */
 import { appendFileSync } from "node:fs";
 

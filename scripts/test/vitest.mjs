@@ -7,23 +7,26 @@ import { foreground, interruptedExit } from "../servers.mjs";
 import { figuresOf, nameOf } from "./figures.mjs";
 
 const reporter = fileURLToPath(new URL("report.mjs", import.meta.url));
-/** More failures than this probably have one common cause, so running each again is of no use. */
+/** The most failures that are run again. More failures probably have one common cause, so a second run would show nothing. */
 const secondLookMost = 20;
 
 /**
  * @typedef {import("./figures.mjs").Figures} Figures
- * @typedef {import("./figures.mjs").Failure & { second?: "passed" | "failed" }} LookedAt second: what came of the second look,
- *   where there was one. "passed" also stands for the opposite order: a test that passed first and failed at the second look.
+ * @typedef {import("./figures.mjs").Failure & { second?: "passed" | "failed" }} LookedAt second: the result of the second run; undefined:
+ *   the test was not run again. "passed" is also used for a test that passed in the first run and failed in the second one.
  * @typedef {Omit<Figures, "failures"> & { failures: LookedAt[], interrupted: boolean }} Outcome
  * @typedef {{
  *   node: string, label: string, args: string[], env: Record<string, string>, whole: boolean, expected?: string[],
  *   folder?: string, output?: "inherit" | "ignore", leftMs: () => number,
- * }} Run node: path of the Node that runs it; label: names the report's file; whole: everything that Vitest chooses is to run,
- *   so that what did not is a failure; expected: files that are to be among them; folder: the project, default this one; output: where
- *   Vitest's goes, and "ignore" also keeps this module silent; leftMs: how long the run may take
+ * }} Run node: path of the Node.js that runs Vitest; label: part of the name of the report's file; whole: true if a test that Vitest
+ *   selects and does not run is a failure; expected: files that must be among the selected ones; folder: the project's folder, by default
+ *   this repository; output: where Vitest's output goes, and "ignore" also silences this module; leftMs: returns the time in ms that is
+ *   left for the run
  */
 
-/** The folder of the reports of runs, one file a run: test-report-LABEL.ndjson, and test-report-LABEL-second.ndjson. */
+/**
+ * The folder of the reports. Each run writes one file: test-report-LABEL.ndjson, and for the second run test-report-LABEL-second.ndjson.
+ */
 export const reports = join(root, "node_modules/.cache");
 
 /** @param {Run} run @returns {Promise<Outcome>} */
@@ -40,8 +43,8 @@ async function once({ node, label, args, env, whole, expected, folder = root, ou
 }
 
 /**
- * Runs tests. The files of failed tests run once more, alone: that distinguishes an unsteady test from a broken one. The result is in each
- * failure; the caller decides whether to forgive one.
+ * Runs tests. The files of failed tests run once more, without other files, which distinguishes an unsteady test from a broken one. Each
+ * failure has the result of its second run; the caller decides whether to forgive it.
  * @param {Run} run @returns {Promise<Outcome>}
  */
 export async function vitest(run) {
@@ -55,7 +58,8 @@ export async function vitest(run) {
   const second = await once({ ...again, label: `${run.label}-second`, args: ["--no-file-parallelism", ...files] });
   if (second.interrupted) return first;
   const [before, now] = [first, second].map(({ failures }) => new Set(failures.map(nameOf)));
-  // It was skipped since a hook of its file failed, which is named itself. When the second look runs it, it has its own result.
+  // Leaves out tests that were skipped in the first run because a hook failed, which is a failure by itself, if the second run has run
+  // them.
   const hookFailed = new Set(first.failures.filter(({ test }) => test === "the file itself").map(({ file }) => file));
   const seen = new Set(second.tests);
   const isRunNow = (/** @type {LookedAt} */ failure) =>

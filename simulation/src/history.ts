@@ -2,7 +2,7 @@ import type { OperationRequest } from "../../scheduler/src/run/operations.ts";
 import type { TaskDefinition } from "../../scheduler/src/task/task.ts";
 import type { LockHistory } from "./lock-history.ts";
 
-/** An attempt, as recorded by its handler in the worker. `storeMs` is the server's clock, which no node can read as exactly. */
+/** An attempt, as recorded by its handler in the worker. `storeMs` is the time of the server's clock, which nodes can only estimate. */
 export interface Execution {
   readonly node: string;
   readonly life: number;
@@ -14,25 +14,22 @@ export interface Execution {
   readonly dueMs: number;
   readonly startMs: number;
   readonly startStoreMs: number;
-  /** Epoch ms: the process's estimate of the store's time at the start. */
+  /** The process's estimate of the store's time at the start, in epoch ms. */
   readonly believedMs: number;
   /** When the handler ended; null: its process was killed, or it was still running at the end. */
   endMs: number | null;
   how: "returned" | "threw" | "stopped" | null;
-  /** The code of the abort signal. */
+  /** The error code with which the handler's signal was aborted; null: it was not aborted. */
   stoppedWhy: string | null;
-  /** Set if the timeout aborted the attempt, whether the handler heeded its signal or not. */
+  /** Set if the timeout aborted the attempt, whether or not the handler respected its signal. */
   timedOut?: true;
   /** True if the handler ignores its signal. */
   readonly deaf: boolean;
-  /**
-   * Set for workers over HTTP: the worker reports how long ago an event was, and the server converts that to a time by its own
-   * clock.
-   */
+  /** Set for remote workers: they report how long ago an event happened, and the server converts that to a time by its own clock. */
   readonly toldAgo?: boolean;
 }
 
-/** A request to the cluster. `unknown`: no answer came, or one that does not settle whether it was carried out. */
+/** A request to the cluster. `unknown`: there was no response, or the response does not say whether the request was carried out. */
 export interface Operation {
   readonly id: string;
   readonly kind:
@@ -52,21 +49,21 @@ export interface Operation {
   endedStoreMs: number | null;
   outcome: "ok" | "refused" | "unknown";
   readonly definition?: TaskDefinition;
-  /** For an enqueue: its due time, and its result. */
+  /** Only for an enqueue: its due time, its keys, and the resulting run. */
   readonly dueMs?: number;
   readonly key?: string | null;
   readonly limitKey?: string | null;
   run?: number;
   created?: boolean;
-  /** For an operation on many runs or tasks. */
+  /** Only for an operation on many runs or tasks: the request, and the operation's id. */
   request?: OperationRequest;
   operationId?: number;
-  /** True if an operation on many runs or tasks did this; no process waits for the runs that it withdraws. */
+  /** True if this change was a part of an operation on many tasks, which does not wait for the runs that it withdraws. */
   readonly isOfMany?: boolean;
   answer?: string;
 }
 
-/** A statement relevant to the checks, with the time at which the server had carried it out. */
+/** A statement that the checks need, with the time at which the server had carried it out. */
 export interface Applied {
   readonly atMs: number;
   readonly storeMs: number;
@@ -76,12 +73,10 @@ export interface Applied {
   readonly rows: readonly Record<string, unknown>[];
 }
 
-/**
- * The name of a list entry that marks a failover to another store, which may lack some of the changes that are listed before it.
- */
+/** Name of an entry in the list of statements that marks a failover: the new store may lack some of the earlier statements. */
 export const wentBack = "(another store, of an earlier moment)";
 
-/** An external event that affected the cluster. */
+/** An event from outside that affected the cluster, such as a fault. */
 export interface Happening {
   readonly atMs: number;
   readonly what: string;
@@ -89,7 +84,7 @@ export interface Happening {
 
 export type Row = Record<string, unknown>;
 
-/** The store's tables at the end. */
+/** The rows of the store's tables at the end. */
 export interface Dump {
   readonly task: Row[];
   readonly task_version: Row[];
@@ -105,7 +100,7 @@ export interface Dump {
   readonly leadership: Row[];
   readonly tally: Row[];
   readonly operation: Row[];
-  /** For operations: their authors, and those who stopped them. */
+  /** Audit entries of operations: who started and who stopped them. */
   readonly audit: Row[];
   readonly dead_letter: Row[];
 }
@@ -135,18 +130,18 @@ export const dumped = {
   dead_letter: "select run_id, task_id, state, redriven_by, operation_id from S.dead_letter order by run_id",
 } as const satisfies Record<keyof Dump, string>;
 
-/** Everything that a checker may read. Names that end in plain `Ms` are times of the universe (virtual ms). */
+/** Everything that a checker may read. Names that end in `Ms`, but not in `StoreMs`, are times of the simulation, in virtual ms. */
 export interface History {
   readonly endMs: number;
   readonly endStoreMs: number;
   readonly healMs: number;
   readonly recoveredMs: number;
-  /** Epoch ms of the store's clock at universe time 0, if the clock makes no step. */
+  /** The epoch time of the store's clock when the simulation's time was 0, in ms, if the clock has made no step. */
   readonly epochMs: number;
-  /** The largest error of a process's estimate of the store's time: steps of the store's clock, and half of the longest round trip. */
+  /** Largest error of a process's estimate of the store's time, in ms: steps of the store's clock, plus half of the longest round trip. */
   readonly clockErrorMs: number;
   readonly sessionTimeoutMs: number;
-  /** How many ms later than due any event may happen because the machine is busy: 0 on virtual time. */
+  /** By how many ms any event may be late because the machine is busy; 0 in virtual time. */
   readonly slackMs: number;
   readonly nodes: readonly string[];
   readonly concurrency: number;
@@ -159,22 +154,22 @@ export interface History {
   /** Number of statements that had to wait for a lock. */
   readonly blocked: number;
   readonly dump: Dump;
-  /** For a history with locks. */
+  /** Only for a history with locks. */
   readonly locks?: LockHistory | null;
 }
 
 export interface Violation {
   readonly invariant: string;
   readonly what: string;
-  /** The time of the violation, and the run or task concerned. */
+  /** The time of the violation, and the run or task that it concerns, if known. */
   readonly atMs?: number;
   readonly run?: number;
   readonly task?: string;
 }
 
-/** One invariant of the list, checked over one history: returns the first violation. */
+/** Checks one invariant on a history. `check` returns the first violation; undefined: none. */
 export interface Checker {
-  /** The invariant's number in the list of invariants, and its subject. */
+  /** The invariant's number in the list of invariants, and what it demands. */
   readonly invariant: string;
   check(history: History): Omit<Violation, "invariant"> | undefined;
 }

@@ -1,66 +1,66 @@
-/** The recorded history of the locks that users take. Its times are those of the enclosing history. */
+/** The history of the locks that users take. Its times count like those of the history that contains it. */
 export interface LockHistory {
-  /** In the order in which the service granted them. */
+  /** The grants, in the order in which the service made them. */
   readonly grants: readonly Grant[];
   readonly giveUps: readonly GiveUp[];
   readonly looks: readonly Look[];
-  /** Operations of processes on their nodes, as carried out by the service. */
+  /** Operations of processes on their own nodes, as the service carried them out. */
   readonly acts: readonly Omit<Look, "permits" | "holding">[];
-  /** In the order in which they reached the protected resource. */
+  /** The writes, in the order in which they reached the protected resource. */
   readonly writes: readonly LockWrite[];
   readonly attempts: readonly Attempt[];
-  /** From this time on there are no faults. */
+  /** Time from which there are no faults. */
   readonly calmFromMs: number;
   readonly endMs: number;
-  /** How many ms later than due any event may happen because the machine is busy, plus the largest error of a recorded time. */
+  /** By how many ms an event may be late because the machine is busy, plus the largest error of a recorded time. */
   readonly slackMs: number;
-  /** The times at which the service lost acknowledged state, which its documentation allows. */
+  /** When the service lost acknowledged data, which its documentation allows. */
   readonly forgotMs: readonly number[];
 }
 
-/** A fence that the service gave out, and the end of its node. */
+/** A fence that the service has granted, and how the node with this fence ended. */
 export interface Grant {
   readonly lock: string;
   readonly fence: number;
-  /** A process in one of its lives. */
+  /** The process, with the number of its start: see `processOf`. */
   readonly process: string;
-  /** The owner's name, which stays the same over the process's lives. */
+  /** The owner's name, which stays the same when the process restarts. */
   readonly owner: string;
-  /** The session that owns its node. */
+  /** The session that the node belongs to. */
   readonly session: string;
-  /** The time of the grant; for a holder that had to wait, the time at which it joined the line. */
+  /** When the fence was granted; for a holder that had to wait, when it joined the queue. */
   readonly givenMs: number;
-  /** The earliest time at which the service may have ended the node; null if it still exists. */
+  /** The earliest time at which the service may have ended the node; null: the node still exists. */
   endedMs: number | null;
-  /** vanished: no process released it. */
+  /** "vanished": the node ended, but no process had released it; null: the node still exists. */
   ended: "released" | "vanished" | null;
-  /** How long other owners wait after the holder vanished; null: this is not a grace lock. */
+  /** How long processes of other owners must wait after the holder has vanished, in ms; null: this is not a grace lock. */
   readonly graceMs: number | null;
 }
 
-/** A release as it reached the service. */
+/** A request to release a lock, as it reached the service. */
 export interface GiveUp {
   readonly lock: string;
   readonly process: string;
   readonly fence: number;
   readonly atMs: number;
-  /** Whether the service reports that this changed something. */
+  /** True if the service reported that the request changed something. */
   readonly changed: boolean;
 }
 
-/** A check in which a process believed that it has the lock. */
+/** A moment at which a process checked the lock and believed that it held the lock. */
 export interface Look {
   readonly lock: string;
   readonly permits: number;
   readonly process: string;
-  /** The id of the holding, which lasts from one acquisition to its release. */
+  /** Id of the acquisition; it stays the same until the release. */
   readonly holding: string;
-  /** The fence of the node that the process regards as its own; null if it believes that it has the lock but has no node. */
+  /** The fence of the node that the process takes for its own; null: it believes that it holds the lock, but has no node. */
   readonly fence: number | null;
   readonly atMs: number;
 }
 
-/** A request to change the protected resource. */
+/** A request to write to the protected resource. */
 export interface LockWrite {
   readonly lock: string;
   readonly process: string;
@@ -73,9 +73,9 @@ export interface Attempt {
   readonly lock: string;
   readonly process: string;
   readonly askedMs: number;
-  /** The time at which the attempt ended, with or without the lock, or with its process; null while it waits. */
+  /** When the attempt ended, with or without the lock, or because its process ended; null: it still waits. */
   endedMs: number | null;
-  /** The fence of the acquired lock; null if the attempt failed. */
+  /** The fence of the acquired lock; null: the attempt did not acquire it. */
   fence: number | null;
 }
 
@@ -84,7 +84,7 @@ export interface LockViolation {
   readonly atMs?: number;
 }
 
-/** One invariant, checked over one history of locks: returns the first violation. */
+/** Checks one invariant on a history of locks. `check` returns the first violation; undefined: none. */
 export interface LockChecker {
   readonly invariant: string;
   check(history: LockHistory): LockViolation | undefined;
@@ -100,5 +100,5 @@ export function byLock<Of extends { readonly lock: string }>(all: readonly Of[])
   return locks;
 }
 
-/** The name of a process in one of its lives, as grants, looks and writes carry it. */
+/** Returns the name of a process after its `life`-th start, as it occurs in grants, looks and writes. */
 export const processOf = (name: string, life: number): string => `${name} life ${life}`;

@@ -22,16 +22,16 @@ export const allMutants: readonly Mutant[] = [
   ...recoveryMutants,
 ];
 
-/** Folder of this program's compiled files, which contain the simulation and the scheduler. */
+/** The folder of this program's compiled files: the simulation and the scheduler. */
 const compiled = fileURLToPath(new URL("../..", import.meta.url));
 
 export interface Planted {
   readonly name: string;
   readonly wanted: string;
-  /** The invariant that the bug violated; undefined if the bug was not found. */
+  /** The invariant that found the bug; undefined: the bug was not found. */
   readonly caughtBy: string | undefined;
   readonly seed: number | undefined;
-  /** The text of the violation. */
+  /** The text of the violation; undefined: the bug was not found. */
   readonly what: string | undefined;
   readonly tried: number;
 }
@@ -42,7 +42,7 @@ export async function plant(options: {
   only: string | undefined;
   seeds: number;
   lengthMs: number;
-  /** If true, no seed is a small one. */
+  /** If true, only full seeds are played, no small ones. */
   full: boolean;
   processes: number;
   onResult: (planted: Planted) => void;
@@ -79,7 +79,7 @@ export async function plant(options: {
   return results;
 }
 
-/** The first `count` seeds of the mutant's sort. */
+/** Returns the first `count` seeds of the kind in which the mutant's bug shows. */
 function seedsFor({ play, full }: Mutant, count: number, allFull: boolean): number[] {
   const planned = (seed: number) => planOf(seed, undefined, allFull);
   const isOne = (seed: number) => {
@@ -99,8 +99,8 @@ export const plantingsOf = (mutant: Planting & { readonly also?: Planting }): Pl
   mutant.also ? [mutant, mutant.also] : [mutant];
 
 /**
- * Replaces the text to find by the bug. The compiler breaks lines at other places, so any white space matches any other. @throws
- * unless the text occurs exactly once
+ * Replaces the text of `find` by the bug. Any white space matches any other, because the compiler breaks lines elsewhere.
+ * @throws unless the text occurs exactly once
  */
 export function planted(name: string, { file, find, put }: Planting, text: string): string {
   const words = find.split(/\s+/).map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
@@ -109,7 +109,11 @@ export function planted(name: string, { file, find, put }: Planting, text: strin
   return parts.join(put);
 }
 
-/** @param program path of the compiled simulation @returns its path in a copy that contains these plantings */
+/**
+ * Copies the compiled program with these bugs.
+ * @param program path of the compiled simulation
+ * @returns the path of the simulation in the copy
+ */
 export function plantedCopy(name: string, plantings: readonly Planting[], into: string, program: string): string {
   const folder = join(compiled, "mutants", into);
   rmSync(folder, { recursive: true, force: true });

@@ -1,9 +1,13 @@
 /**
- * Parses numeric options. A value that is not a number would lead to an empty run, which passes, so it is refused with a message
- * that names the option, the given value and the expected kind.
+ * Parses numeric options. A value that is not a number is refused with an error that names the option, the value and what is allowed;
+ * otherwise it would lead to a run that does nothing and passes.
  */
 
-/** A count or a seed. @param option its name, without dashes @param least the smallest sensible value */
+/**
+ * Parses a whole number, such as a count or a seed.
+ * @param option the option's name, without dashes
+ * @param least the smallest allowed value
+ */
 export function wholeNumber(option: string, text: string, least = 1): number {
   const value = numberOf(text);
   if (!Number.isSafeInteger(value) || value < least)
@@ -20,5 +24,5 @@ export function positiveNumber(option: string, text: string): number {
 }
 
 const numberOf = (text: string) => (text.trim() === "" ? Number.NaN : Number(text));
-/** An error like those of `parseArgs`: the harness prints it in one line. */
+/** Returns an error like those of `parseArgs`, which the harness prints as one line. */
 const refused = (message: string) => Object.assign(new Error(message), { code: "ERR_PARSE_ARGS_INVALID_OPTION_VALUE" });

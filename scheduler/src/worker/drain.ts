@@ -11,9 +11,8 @@ export interface DrainHost {
 }
 
 /**
- * Tracks whether an operator has drained the node of this worker. The store gives a drained worker no runs, so the worker claims none, and
- * gives back the runs that have not started. Each heartbeat returns whether the node is drained. A stopping worker ignores the drain,
- * because it gives its runs back by itself.
+ * Tracks whether an operator has drained the node of this worker. Each heartbeat returns this state. The worker of a drained node makes no
+ * claims and gives back its runs that have not started. A stopping worker ignores the drain, because its stop gives the runs back.
  */
 export class Drain {
   readonly #host: DrainHost;

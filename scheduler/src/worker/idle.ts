@@ -1,7 +1,9 @@
 import { type Clock, pause } from "../base/clock.ts";
 import type { ClaimState } from "../run/claim.ts";
 
-/** Waits until no claim waits for its start and no handler runs. Verdicts may still be on their way to the store by then. */
+/**
+ * Lets callers wait until no claimed run waits for its start and no handler runs. Verdicts may still be on their way to the store by then.
+ */
 export class Idle {
   readonly #clock: Clock;
   readonly #held: ReadonlyMap<number, { readonly state: ClaimState }>;

@@ -9,14 +9,14 @@ type Told = Exclude<Verdict, { kind: "released" }>;
 
 const isSnoozed = (verdict: Told) => verdict.kind === "retry" && verdict.snoozed === true;
 
-/** Notifies the listeners of starts and ends of runs in this worker. Without listeners, runs have no overhead. */
+/** Notifies the listeners when runs start or end in this worker. Without listeners, runs have no overhead. */
 export class Notices {
   readonly #listeners: readonly ((notice: RunNotice) => void)[];
   readonly #onStart: OnStart | undefined;
   readonly #now: () => number;
   readonly #log: Log;
 
-  /** @param onStart receives how late first tries started */
+  /** @param onStart called for each first attempt with how late the attempt started, in ms */
   constructor(
     listeners: readonly ((notice: RunNotice) => void)[] | undefined,
     now: () => number,
@@ -29,11 +29,11 @@ export class Notices {
     this.#log = log;
   }
 
-  /** Notifies the listeners that the run has started, or of how the attempt ended. */
+  /** Notifies the listeners that the run has started, or, if `verdict` is given, how the attempt has ended. */
   tell(run: HeldRun, verdict?: Told): void {
     if (verdict === undefined && this.#onStart && run.attempt === 1)
       this.#onStart(run.task, run.id, latenessMs(run.claim, run.startedMs as number));
-    // A separate method, because entering it allocates the objects that its closures need, which is a megabyte for ten thousand runs.
+    // A separate method, because entering `#tellAll` allocates the objects for its closures: one megabyte for ten thousand runs.
     if (this.#listeners.length > 0) this.#tellAll(run, verdict);
   }
 

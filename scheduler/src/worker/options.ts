@@ -16,15 +16,15 @@ import type { TaskDefinition } from "../task/task.ts";
 export interface WorkerOptions {
   claims: Omit<ClaimStore, "reclaim">;
   writeLogs: (lines: LogLine[]) => Promise<unknown>;
-  /** Access to the states, children and inputs of runs; without it handlers' calls for these are rejected. */
+  /** Gives handlers access to states, children and inputs of runs. Without it, calls of handlers for these are rejected. */
   flow?: RunFlow;
   membership: Membership;
-  /** The thread that acts while the event loop stands still; default: none. */
+  /** A thread that acts for this worker while the event loop is blocked; default: none. */
   standIn?: StandIn;
   definitions: Definitions;
-  /** Read at each claim, because the ids may differ after the store was restored to an earlier state. */
+  /** Ids of the groups whose runs this worker claims. Read at each claim, because the ids may change when the store is restored. */
   groupIds: number[];
-  /** Serves handlers' calls of `run.secret`; without it these calls are rejected. */
+  /** Returns secrets for calls of `run.secret` by handlers; without it these calls are rejected. */
   secrets?: HandedSecrets;
   /** Returns the handler for a task; undefined: this worker cannot run the task. */
   handlerOf: (definition: TaskDefinition) => Handler | undefined;
@@ -32,7 +32,7 @@ export interface WorkerOptions {
   storeClock: StoreClock;
   random: Random;
   log: Log;
-  /** The most handlers that run at once. */
+  /** The maximum number of handlers that run at the same time. */
   concurrency: number;
   claimAheadMs: number;
   /** Called for each first try that starts here; without it, starts have no overhead. */

@@ -7,10 +7,10 @@ const settlementsPerStatement = 2_000;
 const [firstPauseMs, longestPauseMs] = [1_000, 60_000];
 
 /**
- * Sends verdicts to the store, one statement at a time. All runs that end while a statement is under way go with the next statement, so
- * batches grow with the load and a single run waits for no batch. The store client retries until it reaches the store. If the store refuses
- * a verdict (a role's statement_timeout, revoked rights), the worker keeps the verdict and its run. If the worker dropped the verdict, the
- * store would still have the claim, and the run would start again when the claims are read.
+ * Sends verdicts (the results of attempts) to the store, one statement at a time. All verdicts that arrive while a statement is under way
+ * go with the next statement, so batches grow with the load and a single verdict waits for no batch. The store client retries until it
+ * reaches the store. If the store refuses a verdict (a role's statement_timeout, revoked rights), the outbox keeps the verdict and retries
+ * it later. A dropped verdict would leave the claim in the store, and the run would start again when the worker reads its claims.
  */
 export class Outbox {
   readonly #claims: Pick<ClaimStore, "settle">;
@@ -21,9 +21,9 @@ export class Outbox {
   readonly #acknowledged: (settlements: Settlement[], refused: Set<number>) => void;
   #waiting: Settlement[] = [];
   #flight: Promise<void> | undefined;
-  /** Refused verdicts, and how many times the store refused each of them. */
+  /** The verdicts that the store refused and has not accepted since, each with the number of refusals. */
   readonly #refused = new Map<Settlement, number>();
-  /** The functions that cancel the retry timers, by the refused verdict. */
+  /** For each refused verdict that waits for a retry, the function that cancels the retry's timer. */
   readonly #later = new Map<Settlement, () => void>();
   #isLast = false;
 
@@ -48,12 +48,12 @@ export class Outbox {
     this.#flight ??= this.#send();
   }
 
-  /** Number of verdicts that the store has refused so far. Their runs are held, but use no slot. */
+  /** Number of verdicts that the store refused and has not accepted since. The worker still holds their runs, but they use no slot. */
   get refused(): number {
     return this.#refused.size;
   }
 
-  /** From now on each verdict has only one more try, because the worker stops; waiting retries are sent at once. */
+  /** Called when the worker stops: sends the verdicts that wait for a retry at once, and gives every verdict only one more try. */
   hurry(): void {
     this.#isLast = true;
     for (const [settlement, cancel] of [...this.#later]) {
@@ -63,13 +63,13 @@ export class Outbox {
     }
   }
 
-  /** Resolves when everything added so far is settled. */
+  /** Resolves when no verdict is being sent or waits to be sent. Verdicts that wait for the timer of a retry are not waited for. */
   async empty(): Promise<void> {
     while (this.#flight) await this.#flight;
   }
 
   async #send(): Promise<void> {
-    // Waits for a microtask, so that runs that end in one turn of the event loop share a statement.
+    // Waits for a microtask, so that verdicts added in the same turn of the event loop share a statement.
     await Promise.resolve();
     while (this.#waiting.length > 0) {
       await this.#settle(this.#waiting.splice(0, settlementsPerStatement));
@@ -81,7 +81,8 @@ export class Outbox {
     try {
       this.#told(batch, await this.#claims.settle(this.#sessionId(), batch, this.#now()));
     } catch (error) {
-      // The store is reachable, so a verdict in the batch is at fault. The batch is halved so that the other verdicts are written.
+      // The store client retries while the store is away, so one verdict of the batch is at fault. Each half of the batch is sent by
+      // itself, so that the other verdicts are written.
       const middle = batch.length >> 1;
       if (middle > 0) {
         await this.#settle(batch.slice(0, middle));
@@ -100,8 +101,8 @@ export class Outbox {
   #keep(settlement: Settlement, error: unknown): void {
     const about = { error: messageOf(error), run: settlement.runId };
     if (this.#isLast) {
-      // The store still has the claim, which ends with this process's session. While the store is away, the stop logs all such runs at
-      // once.
+      // The claim stays in the store until this process's session ends. While the store is away, `stopWork` logs all these runs in one
+      // line.
       const isAway = isStoreAway(error) || isCarillonError(error, "STOPPED");
       (isAway ? this.#log.debug : this.#log.error).call(this.#log, about, "a verdict could not be written");
       this.#told([settlement], new Set([settlement.fence]));

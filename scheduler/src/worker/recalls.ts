@@ -14,11 +14,11 @@ export interface RecallsHost {
   asked(): Promise<readonly Recall[]>;
   cancel(run: HeldRun, reason: CarillonError): void;
   release(run: HeldRun): void;
-  /** Asks the store to record that these runs have started. */
+  /** Records in the store that these runs have started. */
   report(runs: HeldRun[]): Promise<void>;
 }
 
-/** Answers the store's recalls, and retries while a recalled claim is still on its way here. */
+/** Answers the store's recalls (requests to cancel or withdraw a claim), and retries while a recalled claim has not arrived here yet. */
 export class Recalls {
   readonly #host: RecallsHost;
   #open = false;
@@ -27,7 +27,7 @@ export class Recalls {
     this.#host = host;
   }
 
-  /** Answers the recalls that have no answer yet. */
+  /** Answers again if a recall is still unanswered. */
   async retry(): Promise<void> {
     if (this.#open) await this.answer();
   }
@@ -43,7 +43,7 @@ export class Recalls {
     }
   }
 
-  /** @returns the run, if it had started; else an empty list */
+  /** Returns the run in a list if the run had started, so that its start is reported; else an empty list. */
   #answerOne({ fence, kind, why }: Recall): HeldRun[] {
     const { held, cancel, release } = this.#host;
     const run = held.get(fence);
@@ -57,7 +57,7 @@ export class Recalls {
     }
     const act = run.on("withdraw");
     if (act === "keep" || run.state === "ending") return [run];
-    // If the verdict of the run is already on its way, the run needs no second one.
+    // Any other action means that the run's verdict is on its way to the store, so no second verdict is sent.
     if (act === "report released") release(run);
     return [];
   }

@@ -4,12 +4,12 @@ import type { ClaimStore } from "../run/claim-store.ts";
 import type { HeldRun } from "./running/held-run.ts";
 
 /**
- * Runs older than this are reported as started, so that operators see them and the store grants them their task's grace period. A run with
- * a grace period longer than this is reported at the next opportunity.
+ * Age in ms from which a running run is reported as started. The report shows the run to operators, and the store grants a grace period
+ * only to reported runs. A run whose grace period is longer than this is reported at the next opportunity.
  */
 const reportMs = 1_000;
 
-/** Reports to the store two facts that a claim does not show: that its run has started, and the run's progress. */
+/** Reports to the store that a run has started, and the run's progress. The claim in the store shows neither. */
 export class Reporter {
   readonly #claims: Pick<ClaimStore, "report">;
   readonly #sessionId: () => number;
@@ -25,7 +25,7 @@ export class Reporter {
     const long = [...held].filter(
       (run) =>
         (run.state === "running" || run.state === "ending") &&
-        // The row of a completing run is locked until its handler commits, and a run that has ended needs no report.
+        // While a completing run's transaction is open, its row is locked and a report would wait. A run that has ended needs no report.
         !run.completing &&
         (run.startedMono <= nowMono - reportMs || run.known.definition.graceMs > reportMs) &&
         (!run.reported || run.progressText !== null),
@@ -37,7 +37,7 @@ export class Reporter {
     }
   }
 
-  /** @param runs runs that have started */
+  /** @param runs runs that have started; for each, its start and progress are written */
   async report(runs: HeldRun[]): Promise<void> {
     if (runs.length === 0) return;
     const reports = runs.map((run) => ({
@@ -48,7 +48,7 @@ export class Reporter {
     }));
     const session = this.#sessionId();
     await this.#claims.report(session, reports);
-    // If the session was lost meanwhile, the store may have ignored the report.
+    // If the session was lost during the write, the store may have ignored the report.
     if (session !== this.#sessionId()) return;
     runs.forEach((run, i) => {
       run.reported = true;

@@ -4,30 +4,29 @@ import { handOverMs } from "./bounds.ts";
 import type { Idle } from "./idle.ts";
 import type { HeldRun } from "./running/held-run.ts";
 
-/** The parts of a worker that its stop uses. */
+/** The parts of a worker that `stopWork` uses. */
 export interface StoppingWorker {
   clock: Clock;
   log: Log;
   idle: Idle;
-  /** Claims under way. */
+  /** Settles when the claims under way have settled. */
   claiming: Promise<unknown>;
-  /** Gives back waiting runs, except those due within `sparedMs` that can start by then. */
+  /** Gives back waiting runs, except those that are due within `sparedMs` and that can start by then. */
   giveBack(sparedMs: number): void;
-  /** Tells the handler to stop. */
+  /** Aborts the handler's signal. */
   abort(run: HeldRun): void;
-  /** Abandons a handler that was told to stop and has not stopped. */
+  /** Ends the claim of a run whose handler has not stopped after its abort. */
   giveUp(run: HeldRun): void;
   /** Resolves when every verdict and log line is in the store. */
   flushed(): Promise<unknown>;
-  /** Runs that, as far as this worker knows, the store still has as claimed by this worker. */
+  /** Runs that the store shows as claimed by this worker, as far as this worker knows. */
   held: ReadonlyMap<number, HeldRun>;
 }
 
 /**
- * Waits for the claims under way and the running handlers, for at most `graceMs`; then aborts the handlers. The aborted handlers and the
- * last verdicts have `closingMs` more. A handler that has not stopped after half of `closingMs` is abandoned: its run ends like that of a
- * lost worker. Runs whose verdict has not reached the store by the end are treated the same way: the store takes them back with the
- * session.
+ * Waits at most `graceMs` for the claims under way and the running handlers, then aborts the handlers. The aborted handlers and the last
+ * verdicts have `closingMs` more. A handler that has not stopped after half of `closingMs` is abandoned, and its run ends as after the loss
+ * of its worker. Runs whose verdicts have not reached the store by the end are taken back by the store when the session ends.
  */
 export async function stopWork(worker: StoppingWorker, graceMs: number, closingMs: number): Promise<void> {
   const { clock, log, idle } = worker;
@@ -35,7 +34,7 @@ export async function stopWork(worker: StoppingWorker, graceMs: number, closingM
   const graceLeft = () => Math.max(0, graceOver - clock.monotonic());
   const left = () => Math.max(0, graceOver + closingMs - clock.monotonic());
   worker.giveBack(Math.min(handOverMs, graceMs / 2));
-  // While the store is away, these claims do not end. If they claim runs after all, the store takes those back with the session.
+  // While the store is away, claims under way do not settle. If they claim runs later, the store takes these runs back with the session.
   await settlesWithin(clock, graceLeft(), worker.claiming);
   worker.giveBack(Math.min(handOverMs, graceLeft() / 2));
   if (!(await idle.within(graceLeft()))) {

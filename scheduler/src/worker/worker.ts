@@ -40,8 +40,8 @@ import { stopWork } from "./stop.ts";
 export type { WorkerOptions } from "./options.ts";
 
 /**
- * Runs what is due: claims runs ahead, starts each run from a local timer at its due instant, and sends verdicts in batches. No run starts
- * or goes on under a claim that another worker may hold by now: the membership's doubt about its session decides.
+ * Executes runs: claims them ahead of time, starts each from a local timer at its due time, and sends verdicts in batches. While this
+ * process's session may be over, another worker may hold its claims: then no run starts, and running handlers are aborted.
  */
 export class Worker implements RunHost {
   readonly clock: Clock;
@@ -55,7 +55,7 @@ export class Worker implements RunHost {
   readonly #offers: Offers;
   readonly #recalls: Recalls;
   readonly #book: Book;
-  /** Claims by fence, because a run may be claimed again while an earlier claim on it is still being stopped here. */
+  /** Claims by fence, not by run: a run may be claimed here again while the handler of an earlier claim on it is still stopping. */
   readonly #held = new Map<number, HeldRun>();
   readonly #waiting = new WaitingRuns();
   readonly #ended = new EndedMeanwhile();
@@ -76,7 +76,7 @@ export class Worker implements RunHost {
   #stopping = false;
   #stopped = false;
   readonly #dueTimer: DueTimer;
-  /** The last claim left runs in the store, or may have. */
+  /** True if the last claim left runs in the store, or may have left some. */
   #behind = true;
   #cancelGuard: () => void = () => undefined;
   readonly #fetchTimer: EarliestTimer;
@@ -164,19 +164,19 @@ export class Worker implements RunHost {
     }
   }
 
-  /** Called when a run with this due time became ready. */
+  /** Called when a run has become ready; `dueMs` is the run's due time. */
   nudge(dueMs: number): void {
     const inMs = this.#window.waitMs(dueMs);
     if (inMs <= 0) this.#fetch();
     else this.#fetchTimer.within(inMs);
   }
 
-  /** Sends runs enqueued in this process, and offers this worker's free slots to those of them that are due. */
+  /** Sends a request that enqueues runs from this process; the runs that are due at once may take this worker's free slots. */
   enqueuing<Answer>(send: (local: LocalClaims) => Promise<Answer>): Promise<Answer> {
     return this.#offers.during(send);
   }
 
-  /** The fallback for lost signals and lost due times; it costs nothing where no run waits. */
+  /** Handles a heartbeat's reply, which makes up for lost signals and lost due times. Costs nothing while no run waits. */
   #onPulse({ nextReadyMs, nextMineMs, draining = false }: Pulse): void {
     this.#drain.pulse(draining, this.#stopping);
     if (this.#book.pulse()) this.#fetch();
@@ -200,7 +200,7 @@ export class Worker implements RunHost {
     return claims.settleIn(client, membership.sessionId, settlementOf(run, verdict, this.now()), this.now());
   }
 
-  /** Stops claiming, gives back runs that have not started and are not about to, and waits for the running ones: see `stopWork`. */
+  /** Stops claiming, gives back waiting runs except those about to start, and waits for the running ones: see `stopWork`. */
   async stop(graceMs: number, closingMs: number): Promise<void> {
     this.#stopping = true;
     this.#outbox.hurry();
@@ -221,7 +221,7 @@ export class Worker implements RunHost {
       graceMs,
       closingMs,
     );
-    // A claim that is answered later starts nothing here, and a handler that ends later has lost its claim.
+    // From now on, a late reply to a claim starts no run here, and a handler that ends later has lost its claim.
     this.#stopped = true;
     this.#dueTimer.cancel();
     this.#cancelGuard();
@@ -234,12 +234,12 @@ export class Worker implements RunHost {
     for (const run of waitingOf(this.#held.values(), this.now() + sparedMs, spared)) this.#do(run, run.on("give back"));
   }
 
-  /** Gives back all waiting runs if the stand-in may have given them back. @param since the stand-in's `returns` before the claim */
+  /** Gives back all waiting runs if the stand-in thread may have given claims back, so that its `returns` is no longer `since`. */
   #givenBack(since: number): void {
     if (since !== this.#standIn.returns) this.#giveBack(0);
   }
 
-  /** One claim at a time; a request made during a claim is served after it. */
+  /** Makes a claim. Only one claim is under way at a time; a call during a claim leads to another claim after it. */
   #fetch(): void {
     if (this.#stopping || (this.#drain.on && !this.#book.inDoubt)) return;
     this.#fetchTimer.clear();
@@ -260,18 +260,18 @@ export class Worker implements RunHost {
         waitMs = await this.#fetchOnce();
       } catch (error) {
         this.#options.log.debug({ error: messageOf(error) }, "claiming failed; trying again");
-        // The claim may have been made and its reply lost.
+        // The store may have carried out the claim whose reply was lost.
         this.#book.doubt();
         waitMs = guardMs;
       }
       if (waitMs > 0) this.#fetchTimer.within(waitMs);
       else this.#fetchAgain = true;
     } while (this.#fetchAgain && !this.#stopping);
-    // Cleared here and not when the promise resolves, because a request in between would be lost.
+    // Cleared here and not when the promise resolves, because a call of `#fetch` between the two would be lost.
     this.#fetching = undefined;
   }
 
-  /** @returns how long to wait before the next claim */
+  /** Makes one claim. @returns how long to wait before the next claim, in ms */
   async #fetchOnce(): Promise<number> {
     const { claims, membership } = this.#options;
     const room = this.#room();
@@ -297,7 +297,7 @@ export class Worker implements RunHost {
     return { sessionId, groupIds, exceptTaskIds: [...this.#except], untilMs, limit, free, nowMs };
   }
 
-  /** Queries runs and takes them, except those that ended here while the query was under way. */
+  /** Calls `ask` for claimed runs and takes them into this worker, except claims that ended here while the reply was under way. */
   #takeFrom<Answer extends { runs: ClaimedRun[] }>(ask: () => Promise<Answer>): Promise<Answer> {
     return this.#ended.during(async (hasEnded) => {
       const { membership, definitions } = this.#options;
@@ -305,12 +305,12 @@ export class Worker implements RunHost {
       const { returns } = this.#standIn;
       const answer = await ask();
       await definitions.ensure(answer.runs);
-      // If the session was lost meanwhile, its remaining claims are returned when they are moved to the new session.
+      // If the session was lost in the meantime, its remaining claims are returned when they are moved to the new session.
       const stands = membership.sessionId === sessionId;
       for (const claim of answer.runs) if (stands && !hasEnded(claim.fence)) this.#take(claim);
       this.#givenBack(returns);
       this.#drain.look();
-      // With a backlog, the next claim is sent before these runs start; otherwise it would wait for thousands of handlers.
+      // With a backlog, these runs start in the next turn of the event loop: the next claim is sent first and does not wait for handlers.
       this.#armDue(answer.runs.length >= backlogRuns);
       void this.#recalls.retry();
       return answer;
@@ -325,7 +325,7 @@ export class Worker implements RunHost {
     );
   }
 
-  /** Returns how many more runs this worker may hold: those it expects to start within the claim-ahead time, less those it holds. */
+  /** Returns how many more runs this worker may claim: the number it expects to start within the claim-ahead time, less those it holds. */
   #room(): number {
     const startable = this.#pace.startable(Math.max(this.#options.claimAheadMs, 100));
     return Math.min(heldMax, startable) - this.#held.size + this.#outbox.refused;
@@ -362,15 +362,15 @@ export class Worker implements RunHost {
     const { concurrency, membership } = this.#options;
     if (this.#book.moving || this.#stopped) return;
     this.#standIn.look();
-    // A run that ends at once frees its slot for the next run in this loop, not in a later turn of the event loop.
+    // While this is true, a run that ends at once frees its slot for the next run of this loop, not in a later turn of the event loop.
     this.#startsOverdue = true;
     try {
       while (this.#overdue.size > 0 && this.#running < concurrency) {
-        // The clock is read once per start: at ten thousand starts at once, reading clocks took a sixth of the time.
+        // One reading of the clock serves the whole start: at ten thousand starts at once, reading clocks took a sixth of the time.
         const mono = this.clock.monotonic();
         if (!membership.trusted(mono)) break;
         const run = this.#overdue.shift() as HeldRun;
-        if (run.expired) this.#do(run, run.on("give back")); // another claim of the run, which applies its expiry, ends it
+        if (run.expired) this.#do(run, run.on("give back")); // The run is given back; its next claim ends it as expired.
         if (run.state !== "waiting") continue;
         run.mark = this.#standIn.starts(run.fence);
         if (run.mark === notStarted) this.#standIn.look();
@@ -437,7 +437,7 @@ export class Worker implements RunHost {
     }
     this.#ended.add(settlements);
     this.#idle.look();
-    // Free slots have no run to start, and the last claim left runs in the store.
+    // Slots are free and no run waits here, but the last claim left runs in the store.
     if (this.#behind && !this.#fetching && this.#held.size < this.#options.concurrency) this.#fetch();
   }
 
@@ -446,7 +446,7 @@ export class Worker implements RunHost {
       case "abort":
         run.abort(reason as CarillonError);
         run.cancelTimeout?.();
-        // The handler may never return: then this ends the claim, and its code goes on without one.
+        // If the handler never returns, this timer ends the claim; the handler's code then runs on without a claim.
         run.cancelTimeout = this.clock.after(ignoredAbortMs, () => this.#threw(run, ignoredAbort()));
         return;
       case "report cancelled":
@@ -462,19 +462,19 @@ export class Worker implements RunHost {
   }
 
   /**
-   * While this process's session is in doubt, drops the waiting runs and aborts the running handlers. A handler is aborted at once if the
-   * store may not know that its run has started, because the run then has no grace period; otherwise when its grace period ends.
+   * While this process's session may be over, drops the waiting runs and aborts the running handlers. A handler is aborted at once if the
+   * store may not know that its run has started, because then the run has no grace period; otherwise when its grace period ends.
    */
   #guard(): void {
     this.#cancelGuard = this.clock.after(guardMs, () => {
       const { membership } = this.#options;
-      // Armed first, so that this timer is the next one to fire if a handler started below blocks the event loop.
+      // Armed first: if a handler started below blocks the event loop, this timer is the next to fire.
       this.#guard();
       this.#blockage.look(this.#held.values());
       if (membership.doubtMs() > 0) {
         for (const run of this.#held.values()) this.doubt(run, guardMs);
       } else {
-        // If the session lives on, runs that were dropped in doubt are still its claims, and no signal reports them.
+        // The session is alive, so runs that were dropped while it was in doubt are still its claims, and no signal reports them.
         if (this.#book.inDoubt) this.#fetch();
         this.#startOverdue();
         this.#handOn.giveUp();
@@ -485,13 +485,13 @@ export class Worker implements RunHost {
     });
   }
 
-  /** Also called when a handler reads its signal: a process that was stopped notices the loss there, before its next timer fires. */
+  /** Also called when a handler reads its signal, so that a process that was suspended notices the loss before its next timer fires. */
   doubt(run: HeldRun, marginMs = 0): void {
     if (run.state !== "waiting" && run.state !== "running") return;
     const doubtMs = this.#options.membership.doubtMs();
     const graceMs = run.reported ? run.known.definition.graceMs : 0;
     if (doubtMs === 0 || doubtMs + marginMs < graceMs) return;
-    // If the session lives on after all, the store still has the claims that are dropped here.
+    // If the session turns out to be alive, the store still has the claim that is dropped here, so the claims must be read again.
     if (run.state === "waiting") this.#book.doubt();
     this.#do(run, run.on("session lost"), sessionLost("this process's session is in doubt; another may have the run"));
   }

@@ -1,4 +1,4 @@
-/** A minute: real processes, whose handlers keep the workers full for some seconds. */
+/** Takes a minute: the test starts real processes, whose handlers keep the workers full for some seconds. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { lookingOptions } from "../../src/cli/store-choice.ts";
@@ -12,7 +12,10 @@ import { file, here, json, rows, schema, start, url } from "./process.ts";
 const guardMs = 60_000;
 const busyMs = 6_000;
 
-/** `serial` and `blocks` fill a worker of two places, and wait only for their own limits; `waits` finds no place. */
+/**
+ * Runs of `serial` and `blocks` fill a worker with two slots; their later runs wait only for their own task's limit. A run of `waits` then
+ * finds no free slot.
+ */
 const tasks: Record<string, TaskOptions> = {
   serial: { schedule: every("1s"), overlap: "queue", misfire: { policy: "skip", after: "1s" } },
   blocks: { overlap: "queue" },
@@ -41,7 +44,10 @@ describe("what starts late, and a slot that is given up, are told in", () => {
   afterAll(() => receiver.close());
 
   const withAlarms = () => ["--alarms", "late-alarms.yaml"];
-  /** Each starts a cluster of which one process has alarms. @returns how it ends, where it is not a process of its own */
+  /**
+   * By deployment: starts a cluster in which one process sends alarms. Resolves with the function that stops the cluster, which does
+   * nothing if the cluster consists of child processes.
+   */
   const deployments: Record<string, (beside: Carillon) => Promise<() => Promise<void>>> = {
     async library() {
       const alarms = { channels: { ops: { webhook: hook } }, late: "2s", summary: "1s" };

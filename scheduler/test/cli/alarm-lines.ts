@@ -1,4 +1,4 @@
-/** The part of `lines` about alarms. */
+/** The command lines of `lines` (command-lines.ts) that concern alarms. */
 export const alarmLines: Readonly<Record<string, readonly string[]>> = {
   alarms: [""],
   "alarms list": [""],

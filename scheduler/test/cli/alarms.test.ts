@@ -50,7 +50,7 @@ describe("alarms", () => {
     });
 
     receiver.status = 200;
-    // No node takes the message while the killed one might still be sending it: that is a minute, which is over now.
+    // A message that was being sent is locked for a minute, in case the killed node is still sending it. This ends the lock.
     await sql.query(`update ${schema}.alarm_outbox set next_ms = 0`);
     start(["server", "--alarms", "alarms.yaml", ...here()], { env });
     await until(

@@ -1,4 +1,4 @@
-/** About a minute: every step is a process of its own, and the steps of a test build on each other. */
+/** Takes about a minute: every step starts a process, and the steps of a test build on each other. */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";

@@ -1,11 +1,11 @@
 /**
- * A line or more for each command that queries a cluster, for the tests that carry out every command. The program has the commands, their
- * arguments and options. The tests fail for a command without a line here, and for a line of a command that no longer exists.
+ * At least one command line for each command that queries a cluster, for the tests that carry out every command. The program itself defines
+ * the commands, their arguments and options. The tests fail for a command that has no line here, and for a line of an unknown command.
  */
 
 import { alarmLines } from "./alarm-lines.ts";
 
-/** Commands that cannot use a server, because they query no cluster or only the store; each with the reason. */
+/** Commands that are not tested against a server, each with the reason. */
 export const ofNoServer: Readonly<Record<string, string>> = {
   dev: "it is a process of the cluster",
   server: "it is a process of the cluster",
@@ -33,9 +33,9 @@ export const ofNoServer: Readonly<Record<string, string>> = {
 export const importsFiles = /^import (?!crontab$)/;
 
 /**
- * For each command, lines that are right, or wrong in a way of their own. The arguments and options of the first one are varied. Words are
- * separated by spaces, `~` stands for a space in a word. {good}, {bad}, {waiting} are runs, {operation} is an operation, {silence} a
- * silence, {fingerprint} is one of the dead letters, {folder} is a folder with files.
+ * By command: lines that are valid, or that are invalid in different ways. The tests also vary the arguments and options of the first line.
+ * Spaces separate words, and `~` stands for a space within a word. {good}, {bad} and {waiting} are runs, {operation} is an operation,
+ * {silence} a silence, {fingerprint} a group of dead letters, {folder} a folder with files.
  */
 export const lines: Readonly<Record<string, readonly string[]>> = {
   "tasks list": ["", "--of order", "--of no-such"],

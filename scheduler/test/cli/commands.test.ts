@@ -1,5 +1,5 @@
 /**
- * Some two minutes: every command line is a process of its own, as a shell starts it, and the first one of each test makes a schema.
+ * Takes some two minutes: every command line starts a process, as a shell does, and the first command of each test creates a schema.
  * Conditions that a test only waits for are read from the store instead.
  */
 import { execFile } from "node:child_process";
@@ -28,16 +28,16 @@ import {
 } from "./process.ts";
 
 /**
- * The header of the live view, which every frame shows. The end of its last line is left out if it does not fit: with 72 columns, "Ctrl-C
- * ends" once the latest runs began 100 ms late.
+ * Matches the header of the live view, which every frame shows. The pattern leaves out the end of the header's last line, because the view
+ * omits it when it does not fit: "Ctrl-C ends" does not fit into 72 columns once the latest runs began 100 ms late.
  */
 const drawn = /node \S+ (?:leads|follows)/;
 
 describe("carillon dev", () => {
   it("runs a file from anywhere, says each fire in a line, and ends in order", async () => {
     const dev = start(["dev", "tasks.ts", ...here(), "--name", "atlas"]);
-    // Waits for the header, which is printed last at the start; a task may fire before it, and a signal during the start would end
-    // the process with 130.
+    // Waits for the header, which is printed at the end of the start. A task may fire earlier, but a signal during the start would end the
+    // process with exit code 130.
     await dev.says(/node atlas leads/);
     await dev.says(/beat +run \d+ +✓ .*\n(.*\n)*.*beat +run \d+ +✓/);
     const { code, stdout } = await dev.end("SIGINT");
@@ -127,8 +127,8 @@ describe("carillon dev", () => {
     const dev = start(["dev", "tasks.ts", ...through]);
     await dev.says(/the store is away; trying again until it is back/);
     holder.listen(free, "127.0.0.1");
-    // Waits for the header, which is printed last at the start; a task may fire before it, and a signal during the start would end
-    // the process with 130.
+    // Waits for the header, which is printed at the end of the start. A task may fire earlier, but a signal during the start would end the
+    // process with exit code 130.
     await dev.says(/node \S+ (?:leads|follows)(?:.*\n)+.*beat +run \d+ +✓/);
     const { code, stdout } = await dev.end("SIGINT");
     holder.close();
@@ -381,7 +381,7 @@ describe("on the embedded store", () => {
       expect(JSON.parse(listed.stdout)).toHaveLength(3);
     } finally {
       await killAll();
-      // The last clean end stops the server, also one that a failed test left behind.
+      // A command that exits cleanly as the last process stops the private PostgreSQL server, even one that a failed test left running.
       await start(["doctor"], { cwd: place }).ended();
       await rm(place, { recursive: true, force: true });
     }

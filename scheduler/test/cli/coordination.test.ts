@@ -1,6 +1,6 @@
 /**
- * Coordination by the command line. Takes over a minute: its subject is real servers and workers side by side, each of which takes
- * seconds to start, and the sessions of killed processes, which have to run out.
+ * Tests coordination options of the command line. Takes over a minute: real servers and workers run side by side, each takes seconds to
+ * start, and the sessions of killed processes have to expire.
  */
 import { connect, digestId, openAcl, readAcl } from "@carillon/zookeeper";
 import { Ensemble } from "@carillon/zookeeper/testing";
@@ -11,7 +11,7 @@ import { inProcess } from "../support/in-process.ts";
 import { until } from "../support/store-stage.ts";
 import { ask as askProcess, file, here, objects, schema, start, url } from "./process.ts";
 
-/** Runs a command in this process: used for commands that only query the test's processes, or that are refused. */
+/** Runs a command inside the test's process. Used for commands that only query the cluster, or that are refused. */
 const ask = (...args: string[]) => inProcess([...args, ...here()]);
 const json = async (...args: string[]) => JSON.parse((await ask(...args, "--json")).stdout);
 /** Waits until `carillon nodes` shows `node` as the leader. */
@@ -178,7 +178,7 @@ export const tower = carillon({ retention: "${retention}" });
     await file("short.ts", keeping("7d"));
     const by = ["--coordination", zookeeper()];
     const first = start(["dev", "short.ts", ...here(), "--name", "short", ...by]);
-    await first.says(/node short (?:leads|follows)/); // With a service, a node is first in line for a moment before it leads.
+    await first.says(/node short (?:leads|follows)/); // With a coordination service, a node follows briefly before it leads.
     await leads("short");
     const second = start(["dev", "long.ts", ...here(), "--name", "long", "--json", ...by]);
     await second.says(/retention is 7d on short and 60d on long/);
@@ -294,7 +294,7 @@ describe("an observer", () => {
       { node: "planner", leads: true, settings: { observer: false } },
     ]);
     await planner.end("SIGKILL");
-    // No node takes the next term, but the last term is over.
+    // The only other node is an observer, so no node leads after the planner's term has ended.
     await until("the planner to be gone", async () => (await json("nodes")).members.length === 1);
     expect(await json("nodes")).toMatchObject({
       leader: null,

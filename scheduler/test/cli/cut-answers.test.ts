@@ -1,4 +1,4 @@
-/** Commands against a server whose answers break off in the middle of the body. */
+/** Tests commands against a server whose responses break off in the middle of the body. */
 import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createServer, request } from "node:http";
@@ -27,7 +27,7 @@ beforeAll(async () => {
   process.env.CARILLON_SECRET_KEYS = makeSecretKey();
   known = await prepared(await stage.open());
   delete process.env.CARILLON_SECRET_KEYS;
-  // The test must not wait the usual time for a server to come back.
+  // Shortens the pause before a repeated request, so that the tests do not wait.
   againAfterMs.fill(1);
 });
 afterAll(async () => {
@@ -36,14 +36,16 @@ afterAll(async () => {
 });
 
 interface Passed {
-  /** The idempotency key of a change; undefined for a read. */
+  /** The idempotency key of a request that changes something; undefined for a read. */
   key: string | undefined;
   method: string;
   path: string;
   cut: boolean;
 }
 
-/** A proxy in front of the stage's server: cuts the answers that `cuts` selects, in the middle of the body. */
+/**
+ * Starts a proxy in front of the stage's server. The proxy breaks off those responses in the middle of their bodies that `cuts` selects.
+ */
 async function cutting() {
   let cuts: (asked: Omit<Passed, "cut">, before: readonly Passed[]) => boolean = () => false;
   let passed: Passed[] = [];
@@ -54,7 +56,7 @@ async function cutting() {
     const cut = cuts(seen, passed);
     passed.push({ ...seen, cut });
     const upstream = request({ hostname, port, method, path, headers }, (given) => {
-      // An answer without a body is cut in its head.
+      // A response without a body is broken off before its headers are sent.
       if (cut && given.statusCode === 204) return void given.resume().once("end", () => answer.destroy());
       answer.writeHead(given.statusCode as number, given.headers);
       if (!cut) return void given.pipe(answer);
@@ -74,7 +76,7 @@ async function cutting() {
   return {
     close: () => proxy.close(),
     carried,
-    /** A command whose first answer to a request by this method is cut. */
+    /** Runs a command; the first response to a request by the method `at` is broken off. */
     async cut(at: string, words: string[]) {
       const done = await carried(({ method }, before) => method === at && !before.some(({ cut }) => cut), words);
       expect([words, done.passed.filter(({ cut }) => cut).length]).toEqual([words, 1]);
@@ -124,7 +126,7 @@ describe("an answer that is cut in the middle", () => {
   });
 });
 
-/** Commands that change nothing, by the last word of their names. */
+/** Matches the names of commands that change nothing, by their last word. */
 const look =
   /(?:^|\s)(?:check|list|show|next|tail|diff|export|simulate|verify|sign-ins|wait|alarms|silences|rules|nodes|top)$/;
 const isChange = ({ key }: Pick<Passed, "key">) => key !== undefined;
@@ -135,7 +137,7 @@ const told = (what: string) =>
     message: expect.stringContaining(what),
     hint: expect.stringMatching(/^Look with carillon /),
   });
-/** Commands whose answer contains a secret that the server does not store. */
+/** Commands whose response contains a secret that the server does not store. */
 const withSecret = new Set(["keys create", "tokens create"]);
 const mayBeDone = told("it may have been done all the same");
 
@@ -146,7 +148,7 @@ describe("of every command", () => {
       const between = await cutting();
       const some = lines[name] ?? [];
       let next = 0;
-      /** Runs the command's next line that changes something, with the selected answers cut. */
+      /** Runs the command's next line that changes something; the responses that `cuts` selects are broken off. */
       const changing = async (cuts: Parameters<typeof between.carried>[0]) => {
         for (let tries = 0; tries < some.length; tries++) {
           const line = some[next++ % some.length] as string;

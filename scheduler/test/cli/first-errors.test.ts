@@ -5,21 +5,21 @@ import { Pgbouncer } from "../support/pgbouncer.ts";
 import { postgres } from "../support/servers.ts";
 import { ask, file, here, start, url } from "./process.ts";
 
-/** Mistakes of a first-time user, and the line that corrects each. */
+/** A mistake of a first-time user, and a pattern of the hint that must correct it. */
 interface Mistake {
   name: string;
   files?: Record<string, string>;
   typed: () => string[];
   code: string;
   exit: number;
-  /** A pattern of the message, if the message names the right word. */
+  /** Pattern that the error message must match; undefined: the message is not checked. */
   says?: RegExp;
   hint: RegExp;
 }
 
 const changed = (parts: Partial<URL>) => Object.assign(new URL(url), parts).href;
 const head = 'import { carillon, cron } from "carillon";\nexport const tower = carillon();\n';
-/** A mistake in a file, which is found before the store is opened. */
+/** A mistake in a tasks file, which the command finds before it opens the store, so that the exit code is 2. */
 const inFile = (name: string, text: string): Pick<Mistake, "files" | "typed" | "exit"> => ({
   files: { [name]: text },
   typed: () => ["dev", name, "--store", url],

@@ -1,4 +1,4 @@
-/** About a minute: every command line is a process of its own, and there are some eighty. */
+/** Takes about a minute: there are some eighty command lines, and each starts a process. */
 import pg from "pg";
 import { describe, expect, it } from "vitest";
 import { ask, type Ended, file, here, json, objects, schema, start, until, url } from "./process.ts";
@@ -107,7 +107,7 @@ describe("import crontab", () => {
       await database.query("drop trigger refuse on task");
       await database.query("begin");
       await database.query("lock table task in exclusive mode");
-      // This listener is registered before the program's own, and the same event calls both.
+      // This listener is registered before the program's own, so its output shows that the program has received the signal.
       const listener = 'process.on("SIGINT",()=>console.error("interrupted"))';
       const env = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(listener)}` };
       const importing = start(["import", "crontab", "half.crontab", "--user", "--json", ...here()], { env });
@@ -116,7 +116,7 @@ describe("import crontab", () => {
         return (await database.query(sql, [`${schema}.task`])).rows.length > 0;
       });
       importing.signal("SIGINT");
-      // It arrives while the third line waits.
+      // The signal arrives while the insert for the third line waits for the table lock.
       await importing.says(/interrupted/, "stderr");
       await database.query("commit");
       const interrupted = await importing.ended();

@@ -1,16 +1,16 @@
-/** The commands of the program, and the arguments for each. */
+/** Lists the program's commands, and builds command lines for each. */
 
 import type { Command, Option } from "commander";
 import { commands } from "../../src/cli/program.ts";
 import { Terminal } from "../../src/cli/screen/terminal.ts";
 import { importsFiles, lines, ofNoServer } from "./command-lines.ts";
 
-/** Options that are used only as the lines give them, because other values would affect this machine or never end. */
+/** Options whose values are not varied, because other values would write files on this machine or never end. */
 const notVaried = new Set(["--output", "--follow", "--wait"]);
 
-/** One command of the program that does something. */
+/** A command of the program that has an action of its own. */
 export interface Leaf {
-  /** "tasks show" */
+  /** The command's full name, such as "tasks show". */
   name: string;
   command: Command;
 }
@@ -21,7 +21,7 @@ export function leaves(): Leaf[] {
   const walk = (command: Command, before: string) => {
     for (const one of command.commands) {
       const name = before === "" ? one.name() : `${before} ${one.name()}`;
-      // A command group without an action of its own is only a name.
+      // A command without an action only groups its subcommands.
       if ((one as unknown as { _actionHandler: unknown })._actionHandler) found.push({ name, command: one });
       walk(one, name);
     }
@@ -50,11 +50,11 @@ export const oddValues: readonly string[] = [
 export const wordsOf = (line: string): string[] =>
   line.split(" ").flatMap((word) => (word === "" ? [] : [word.replaceAll("~", " ")]));
 
-/** The words, with values for the placeholders. */
+/** Returns the words with each placeholder, such as {good}, replaced by its value in `known`. */
 export const placedIn = (words: readonly string[], known: Readonly<Record<string, unknown>>): string[] =>
   words.map((word) => word.replace(/\{(\w+)\}/g, (whole, name: string) => String(known[name] ?? whole)));
 
-/** The first line of a command with each of its flags, and with odd values for each argument and option. */
+/** Returns variants of a command's first line: with each of its flags, and with odd values for each argument and option. */
 export function varied({ name, command }: Leaf): string[][] {
   const words = wordsOf(lines[name]?.[0] ?? "");
   const made: string[][] = [];
@@ -62,7 +62,7 @@ export function varied({ name, command }: Leaf): string[][] {
   const given = first < 0 ? words.length : first;
   for (let at = 0; at < command.registeredArguments.length; at++)
     for (const value of oddValues) {
-      // A word that begins with a dash is an option to the program, and refused before any request.
+      // A word that begins with a dash is parsed as an option, which is refused before any request.
       if (value.startsWith("-")) continue;
       made.push([...words.slice(0, Math.min(at, given)), value, ...words.slice(at < given ? at + 1 : given)]);
     }

@@ -25,7 +25,7 @@ interface Where {
   args?: string[];
   url?: string;
   mode?: "legacy" | "auto";
-  /** Simulates a person whom the client can ask for confirmation. */
+  /** Answers the server's requests for confirmation in place of the client's user. */
   person?: (message: string) => "accept" | "decline" | "cancel";
 }
 
@@ -35,7 +35,7 @@ const environment = (more: Record<string, string> = {}) => ({
   ...more,
 });
 
-/** A client of a real `carillon mcp`. */
+/** Starts a real `carillon mcp` and returns a client that is connected to it. */
 async function connected({
   role = "admin",
   token,
@@ -76,7 +76,7 @@ async function call(client: Client, name: string, given: Record<string, unknown>
   return { isError, texts, answer: structuredContent };
 }
 
-/** The answer of a tool that must not fail. */
+/** Calls a tool that must not fail, and returns its answer. */
 async function answerOf(client: Client, name: string, given: Record<string, unknown> = {}) {
   const { isError, texts, answer } = await call(client, name, given);
   expect([name, isError, texts]).toEqual([name, false, [expect.any(String), JSON.stringify(answer)]]);
@@ -157,7 +157,7 @@ describe("carillon mcp", () => {
   });
 
   it("ends with 0 when its input ends, and writes only the protocol to standard output", async () => {
-    // A configuration that prints while it is loaded.
+    // This configuration file writes to stdout while it is loaded, which must not disturb the protocol.
     await writeFile(
       join(folder, "noisy.mjs"),
       'console.log("noise"); process.stdout.write("more\\n"); export default {};',
@@ -435,7 +435,7 @@ describe("an acting tool", () => {
     expect(asked[0]).toMatch(
       /^Carillon: pause_task \{"task":"nightly","reason":"bank is closed"\}\nThe task would not fire/,
     );
-    // A confirmation code that another client received does not replace the person's consent.
+    // A confirmation code that was issued to another client does not replace the user's consent.
     reply = "decline";
     const { confirm } = await answerOf(client, "resume_task", { task: "nightly" });
     expect(await refusal(talking, "resume_task", { task: "nightly", confirm })).toMatchObject({

@@ -1,4 +1,4 @@
-/** About a minute: every step is a process of its own, and the steps of a test build on each other. */
+/** Takes about a minute: every step starts a process, and the steps of a test build on each other. */
 import { join } from "node:path";
 import pg from "pg";
 import { describe, expect, it } from "vitest";
@@ -40,7 +40,7 @@ describe("dead letters and operations", () => {
     expect(await code("dead", "show", "000000000000")).toEqual([3, "RUN_UNKNOWN"]);
     const client = new pg.Client(url);
     await client.connect();
-    // Simulates that retention has dropped the day's run history, while a reader still holds back the dead letters of that day.
+    // Makes the run history look as if retention had dropped it while its dead letters are still there; a second call restores it.
     const turned = () => client.query(`update ${schema}.run_history set id = -id`);
     await turned();
     expect((await ask("dead", "show", fingerprint)).stdout).toMatch(
@@ -100,7 +100,7 @@ describe("dead letters and operations", () => {
     expect(begun.stderr).toContain("no node leads");
     const [, id = ""] = /^operation (\d+) has begun/m.exec(begun.stdout) ?? [];
     expect((await ask("operations", "wait", id)).stdout).toBe(`operation ${id} done: 2 of 2 done\n`);
-    // Two weeks of slots every minute, without a terminal for the confirmation.
+    // A backfill of two weeks of slots at one per minute needs a confirmation, and there is no terminal to ask for it.
     await ask("tasks", "edit", "eu-a", "--set", "schedule=* * * * *");
     const range = ["--from", "14d", "--to", "1h"];
     expect(await code("tasks", "backfill", "eu-a", ...range)).toEqual([2, "CONFIRMATION_NEEDED"]);

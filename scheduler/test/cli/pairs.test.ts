@@ -1,6 +1,6 @@
 /**
- * Every command by the store and by a server: the same exit code, output, error code, path and hint, or a reason why not. About a
- * minute: some 700 lines are carried out both ways, each opening the store once.
+ * Runs every command both against the store and against a server, and compares exit code, output, error code, path and hint. Differences
+ * are allowed only where `differing` gives the reason. Takes about a minute: some 700 lines run both ways, and each opens the store once.
  */
 
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -20,7 +20,7 @@ import { lines, ofNoServer } from "./command-lines.ts";
 import { leaves, ofServer, placedIn, varied, wordsOf } from "./leaves.ts";
 import { filesOf, type Known, prepared } from "./prepared.ts";
 
-/** Lines whose two answers differ, each with the reason. */
+/** Lines whose output differs between store and server, each with the reason. */
 const differing: readonly { line: RegExp; why: string }[] = [
   { line: /^apply .* --author/, why: "a server puts a change down to the token's user, and says so" },
   { line: /^audit (?:export|verify)(?: --json)?$/, why: "the rows of two clusters have other hashes" },
@@ -54,7 +54,7 @@ async function by(way: keyof typeof stages, words: readonly string[]): Promise<S
   const placed = placedIn(words, { ...known[way], folder });
   const where = way === "store" ? ["--store", postgres().url, "--schema", schema] : ["--server", stages[way].urlOf()];
   const environment = { XDG_CONFIG_HOME: folder, CARILLON_TOKEN: tokens.admin, CARILLON_SECRET_KEYS: secretKeys };
-  // The options go before the word that ends the options (--).
+  // The options go before `--`, because the words after it are not parsed as options.
   const end = placed.indexOf("--");
   const line = end < 0 ? [...placed, ...where] : [...placed.slice(0, end), ...where, ...placed.slice(end)];
   return typed(value, line, environment);
@@ -62,14 +62,17 @@ async function by(way: keyof typeof stages, words: readonly string[]): Promise<S
 
 const nearMs = 36 * 3_600_000;
 const tokenMs = 90 * 86_400_000;
-/** True for a time that differs between two calls (the current time or a token's expiry); slots are at whole hours. */
+/**
+ * True for a time that depends on when the command ran: a time near the current time, or near a token's expiry. Times of slots do not
+ * count, because they are whole hours.
+ */
 function isDrawn(text: string): boolean {
   if (/:00:00(?:\.000)?(?:Z| ?[+-]\d\d:\d\d)$/.test(text)) return false;
   const fromNowMs = Date.parse(text.replace(/^(\S+) (\S+) ([+-])/, "$1T$2$3")) - Date.now();
   return Math.abs(fromNowMs) < nearMs || Math.abs(fromNowMs - tokenMs) < nearMs;
 }
 
-/** Sorts the keys of JSON, whose order may differ. */
+/** Sorts the keys of JSON output, because their order may differ. Other text is returned as it is. */
 const inOrder = (text: string) =>
   /^[[{]/.test(text)
     ? text
@@ -79,7 +82,7 @@ const inOrder = (text: string) =>
         .join("\n")
     : text;
 
-/** The part of `top`'s output that does not depend on the last minute. */
+/** Returns the part of the output of `top` that does not change from minute to minute. */
 function lasting(text: string): string {
   const { leader, members, failing, tasks } = JSON.parse(text);
   const rows = tasks.map(
@@ -88,7 +91,7 @@ function lasting(text: string): string {
   return sortedJson({ leader, members, failing, tasks: rows.map(sortedJson).sort() });
 }
 
-/** The output without parts that cannot be equal: target, author, time, and generated values. */
+/** Returns the output with everything masked that differs between two calls: target, author, times, and generated ids and secrets. */
 function masked(way: keyof typeof stages, { code, stdout, stderr }: Said, words: readonly string[]) {
   const { server } = stages[way];
   const plain = (text: string) =>
@@ -115,7 +118,10 @@ function masked(way: keyof typeof stages, { code, stdout, stderr }: Said, words:
 }
 
 const isTop = ([name]: readonly string[]) => name === "top";
-/** Commands by a filter begin an operation, which a leader carries out while the next line runs. */
+/**
+ * Commands that select their tasks or runs by a filter. They start an operation that the leader carries out in the background, so the test
+ * waits for its end before the next line.
+ */
 const begins = /^(?:tasks (?:pause|resume|backfill)|runs (?:cancel|rerun)|dead (?:redrive|dismiss)) /;
 
 const ended = (stage: ApiStage) =>
@@ -124,16 +130,16 @@ const ended = (stage: ApiStage) =>
     async () => (await stage.rows("select from $s.operation where ended_ms is null")).length === 0,
   );
 
-/** The number of valid lines of each command whose output for people is compared as well. */
+/** For this many valid lines of each command, the output without `--json` is compared as well. */
 const readByPeople = 2;
 
-/** The number of invalid lines of each command that are compared, unless all are. */
+/** The number of invalid lines of each command that are compared by default. */
 const oddOfEach = 4;
 
 let pairs = 0;
 const differences: string[] = [];
 
-/** @returns the exit code by the store */
+/** Runs a line against the store and against the server, and records a difference. @returns the exit code of the run against the store */
 async function compare(words: readonly string[]): Promise<number> {
   pairs++;
   const line = words.join(" ");
@@ -152,7 +158,7 @@ async function compare(words: readonly string[]): Promise<number> {
   return store.code;
 }
 
-/** The text from the first difference on, with a little before it. */
+/** Returns the text of `one` from shortly before its first difference from `other`. */
 function shown(one: Said, other: Said): string {
   const [text, beside] = [JSON.stringify(one), JSON.stringify(other)];
   let at = 0;
@@ -200,7 +206,7 @@ describe("by the store and by a server", () => {
     }
   });
 
-  // The lines run one after another, because each may change what the next ones find.
+  // The lines run one after another, because a line may change data that later lines read.
   it.each(Object.entries(lines))(
     "carillon %s: its lines say and do the same, for programs and for people",
     async (name, some) => {

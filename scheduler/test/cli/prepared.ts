@@ -1,4 +1,4 @@
-/** Prepares a cluster with at least one object of every kind that commands use; only times and random names differ between calls. */
+/** Fills a cluster with at least one object of every kind that commands use. Two calls differ only in times and random names. */
 
 import { readSecretKeys } from "../../src/access/secrets/read-keys.ts";
 import { Secrets } from "../../src/access/secrets/secrets.ts";
@@ -6,7 +6,7 @@ import { cron } from "../../src/schedule/schedule.ts";
 import type { ApiStage } from "../support/api-stage.ts";
 import { said } from "../support/remote-stage.ts";
 
-/** The objects that lines of commands name. */
+/** Ids and names of the prepared objects; they replace the placeholders in command lines. */
 export interface Known {
   good: number;
   bad: number;
@@ -44,7 +44,7 @@ tasks:
 };
 
 export async function prepared(stage: ApiStage): Promise<Known> {
-  // Numbers of seven digits can be recognised in any output.
+  // Ids of seven digits can be recognised and masked in any output.
   await stage.sql.query(`alter sequence ${stage.schema}.run_id restart with 7000001`);
   for (const table of ["operation", "alarm_silence", "session"])
     await stage.sql.query(`alter table ${stage.schema}.${table} alter id restart with 7100001`);
@@ -83,7 +83,7 @@ export async function prepared(stage: ApiStage): Promise<Known> {
   await store.alarms.report([{ rule: "late", subject: "order", count: 1, text: "order was late", runId: null }], t);
   const thresholds = { lateMs: 1e9, overdueMs: 1e9, unfiredMs: 1e9, stuckMs: 1e9, leaderlessMs: 1e9, summaryMs: 1e9 };
   await store.alarms.look(["late"], thresholds, { late: ["nobody"] }, t);
-  // It is off, because only the server would evaluate it.
+  // The rule is disabled, because only the cluster with the server would evaluate it.
   await store.alarms.createRule(
     "by-six",
     { kind: "deadline", by: "06:00", zone: "Asia/Shanghai", enabled: false },

@@ -13,9 +13,9 @@ import { postgres } from "../support/servers.ts";
 
 export const main = fileURLToPath(new URL("../../lib/cli.js", import.meta.url));
 
-/** Far longer than any command takes on a loaded machine, and shorter than a test's limit, whose message names nothing. */
+/** How long a test waits for a process, in ms: longer than any command takes on a loaded machine, shorter than the limit of a test. */
 const patienceMs = 90_000;
-/** How much of the latest output a failure shows. */
+/** How many characters of the latest output the error message of a failed wait contains. */
 const shownLetters = 4_000;
 
 export interface Ended {
@@ -27,11 +27,11 @@ export interface Ended {
 export interface Where {
   cwd: string;
   env?: Record<string, string>;
-  /** Runs the command under a terminal of this many columns and 30 lines. */
+  /** Runs the command in a pseudo-terminal with this many columns and 30 rows; undefined: without a terminal. */
   columns?: number;
 }
 
-/** One real `carillon`, as a shell would start it: no terminal, unless requested. */
+/** A real `carillon` process, started as a shell does; without a terminal unless `columns` is given. */
 export class Cli {
   readonly #args: readonly string[];
   readonly #child: ChildProcess;
@@ -71,7 +71,7 @@ export class Cli {
     for (const one of this.#waiting.splice(0)) one();
   }
 
-  /** Waits until the output matches. @throws when the process ends before that, or does not write it in time */
+  /** Waits until the output matches. @throws if the process ends before that, or does not write matching output within `patienceMs` */
   async says(pattern: RegExp, stream: "stdout" | "stderr" = "stdout"): Promise<RegExpExecArray> {
     let over = false;
     void this.#ended.then(() => {
@@ -89,7 +89,7 @@ export class Cli {
     });
   }
 
-  /** @throws with the command and its latest output when `wait` takes too long */
+  /** Waits for `wait`. @throws with the command line and its latest output after `patienceMs` */
   async #inTime<T>(what: string, wait: (givenUp: AbortSignal) => Promise<T>): Promise<T> {
     const givenUp = new AbortController();
     let timer: NodeJS.Timeout | undefined;
@@ -108,12 +108,12 @@ export class Cli {
     }
   }
 
-  /** Sends input like a key pressed in its terminal. */
+  /** Sends input, like keys pressed in the terminal of the process. */
   type(text: string): void {
     this.#child.stdin?.write(text);
   }
 
-  /** Closes the reading end of its output. */
+  /** Closes the test's end of the stream, so that the process writes to a closed pipe. */
   unread(stream: "stdout" | "stderr"): void {
     this.#child[stream]?.destroy();
   }
@@ -134,7 +134,7 @@ export class Cli {
 
 export const { url } = postgres();
 
-/** The file of tasks: TypeScript, in a folder from which no node_modules with carillon is visible. */
+/** The tasks file, in TypeScript. It lies in a folder from which Node.js cannot resolve the package carillon. */
 const tasksFile = `
 import { carillon, cron, every, type Run } from "carillon";
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
@@ -147,7 +147,7 @@ tower.task("endless", {}, (run: Run) => new Promise((_, reject) => run.signal.ad
 tower.task("deaf", {}, () => sleep(600_000));
 `;
 
-/** Created for each test file; each test has a schema of its own. */
+/** The folder is created once for each test file, the schema once for each test. */
 export let folder: string;
 export let schema: string;
 let running: Cli[] = [];
@@ -165,7 +165,7 @@ export const objects = (text: string) =>
     .trim()
     .split("\n")
     .map((line) => JSON.parse(line) as Record<string, unknown>);
-/** Queries the test's schema, in place of `$s`, for conditions that a test waits for, since each command line starts a process. */
+/** Runs SQL in which `$s` stands for the test's schema. Used for conditions that a test waits for, because a command starts a process. */
 export async function rows(text: string, ...values: unknown[]): Promise<Record<string, unknown>[]> {
   const client = new pg.Client(url);
   await client.connect();
@@ -178,13 +178,13 @@ export async function rows(text: string, ...values: unknown[]): Promise<Record<s
 export const leads = async (node: string) =>
   (await rows("select from $s.leadership l join $s.session s on s.id = l.session_id where s.node = $1", node)).length >
   0;
-/** Whether no live process relies on the store for its liveness. */
+/** Resolves with true if a coordination service, and not the store, detects the end of every open session. */
 export const reliesOnService = async () =>
   (await rows("select from $s.session where ended_ms is null and not witnessed")).length === 0;
 export const isClaimed = async (run: number) =>
   (await rows("select from $s.run where id = $1 and state = $2", run, runState.claimed)).length > 0;
 export const hasEnded = async (run: number) => (await rows("select from $s.run_history where id = $1", run)).length > 0;
-/** Repeats the command until its answer fulfils the condition, with pauses: a command may start a process, which takes half a core. */
+/** Repeats `ask` until it resolves with true, with pauses between the calls, because a command may use half a core. */
 export const until = async (ask: () => Promise<boolean>, withinMs = 120_000) => {
   const deadline = performance.now() + withinMs;
   while (!(await ask())) {

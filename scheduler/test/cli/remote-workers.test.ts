@@ -1,6 +1,6 @@
 /**
- * Over a minute: servers and workers are processes, and tests wait for the end of a killed worker's session, and for three beats of
- * each example's worker after its server was killed.
+ * Takes over a minute: servers and workers are processes, and the tests wait until the session of a killed worker ends, and for three
+ * heartbeats of each example's worker after its server was killed.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -13,7 +13,7 @@ import { ask, type Cli, file, folder, here, json, objects, schema, start, until,
 
 const examples = fileURLToPath(new URL("../../../examples", import.meta.url));
 
-/** Each start and end is a line of a file, written at once, so that a kill loses none. */
+/** The handlers append a line to a file at each start and end of a run, synchronously, so that a kill loses no line. */
 const handlers = `
 import { appendFileSync } from "node:fs";
 import { worker } from "carillon/worker";
@@ -39,7 +39,7 @@ async function serve(): Promise<{ server: Cli; at: string }> {
 
 const makeKey = async () => (await json("keys", "create", "one")).key as string;
 
-/** Beside the processes under test: defines tasks, enqueues, looks. */
+/** Calls `work` with an instance beside the processes under test; it defines tasks, enqueues runs and reads the store. */
 async function withTower<T>(work: (tower: Carillon) => Promise<T>): Promise<T> {
   const tower = new Carillon({ ...lookingOptions({ store: url, schema, color: false }) });
   try {
@@ -202,7 +202,7 @@ describe("a worker of another language", () => {
           const long = (await tower.enqueue("count", { to: 2, pause: 60 })).runId;
           await until(async () => (await runOf(tower, long)).startedMs !== null);
           await first.server.end("SIGKILL");
-          // Longer than its session lasts without a sign of life.
+          // Three heartbeats take longer than a session lives without a heartbeat, so the worker's session has moved to the other server.
           const { store } = await tower.open();
           const beats = async () =>
             (await store.sessions.members()).members.find(({ role }) => role === "worker")?.beat ?? 0;

@@ -14,7 +14,7 @@ import { said } from "../support/remote-stage.ts";
 import { postgres } from "../support/servers.ts";
 import { codeOf, wrongCodeOf } from "../support/totp.ts";
 
-/** The output without parts that differ each time. */
+/** Parses each line of the output as JSON, without the field `seen`, which differs from call to call. */
 const objects = (text: string) =>
   text
     .trim()
@@ -39,7 +39,7 @@ const server = () => ["--server", stage.urlOf()];
 const byServer = (...args: string[]) => inProcess([...args, ...server()], token());
 const jsonOf = async (...args: string[]) => JSON.parse((await byServer(...args, "--json")).stdout);
 
-/** Runs a command against the store and against the server; the outputs must be equal. */
+/** Runs a command against the store and against the server, and expects equal output, both as JSON and as text. */
 const both = async (...args: string[]) => {
   for (const form of [["--json"], []]) {
     const here = await inProcess([...args, ...form, ...store()]);
@@ -60,7 +60,7 @@ async function ended(task: string, verdict: object): Promise<number> {
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "carillon-server-"));
-  // Only the server has the secret keys; its clients need none.
+  // The secret keys are needed only by the server, not by the commands that use it.
   process.env.CARILLON_SECRET_KEYS = makeSecretKey();
   await stage.open();
   delete process.env.CARILLON_SECRET_KEYS;
@@ -262,7 +262,7 @@ describe("tasks as code, by a server", () => {
     await file("nightly", "0 2 * * * /usr/bin/backup eu\n0 3 * * * /usr/bin/report\n");
     expect((await imported()).code).toBe(0);
     expect(await imported("--prefix", "other"), "of another machine").toMatchObject({ code: 0 });
-    // A second backup renames the first, and the report is gone.
+    // With two backups in the file, the first one's task gets another name; the report is no longer in the file.
     await file("nightly", "0 2 * * * /usr/bin/backup eu\n0 4 * * * /usr/bin/backup us\n");
     const told = await imported();
     expect(told).toMatchObject({ code: 1, stdout: expect.stringMatching(/^2 new, 2 with problems$/m) });

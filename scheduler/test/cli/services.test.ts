@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { RedisServer } from "../support/redis-server.ts";
 import { ask, here, json, objects, reliesOnService, start, until } from "./process.ts";
 
-/** Checks that a refusal has its code and advice, and contains no password. */
+/** Expects that the command refuses this address with the given code and a hint, and that its output contains no password. */
 const refuses = async (coordination: string, code: string, message = /./) => {
   const refused = await ask("server", "--json", "--coordination", coordination);
   const stderr = objects(refused.stderr);

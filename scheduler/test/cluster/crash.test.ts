@@ -1,6 +1,6 @@
 /**
- * Some 90 s: detection and grace of a dead worker at default settings, 10 s, come once for each way, after its rounds of seconds. How late
- * anything started is measured by `npm run prove -- timing`.
+ * Takes some 90 s: for each way of coordination, some rounds of seconds and then once the 10 s that detection and grace of a dead worker
+ * take with default settings. `npm run prove -- timing` measures how late runs start.
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ownPath, sharedServer } from "../../../zookeeper/test/support/servers.ts";
@@ -18,8 +18,8 @@ const ways = [
 const tasks = 60;
 const seed = Number(process.env.CARILLON_TEST_SEED ?? Date.now() % 1_000_000);
 /**
- * The error of a time: a process's estimate of the store's clock is exact to half a round trip, whereas `at` is read from this
- * machine's clock.
+ * Tolerance in ms when two times are compared: a process's estimate of the store's clock is wrong by up to half a round trip, and the time
+ * of a log line (`at`) is read from this machine's clock.
  */
 const clockErrorMs = 5;
 
@@ -90,7 +90,7 @@ describe.each(ways)(`two processes coordinated by $by, one killed with -9, $roun
         expect(run.attempt, key).toBe((lost.get(key)?.length ?? 0) + 1);
       } else {
         expect(run.code, key).toBe("WORKER_LOST");
-        // Three kills in a row can hit the same run: then the run is regarded as their cause.
+        // If three kills in a row hit the same run, the store takes the run for the cause of the kills and fails it.
         if (again) expect(run.attempt, key).toBe(taskOptions.workerLosses.usual);
       }
       if (!again) expect(starts.get(key)?.length ?? 0, key).toBeLessThanOrEqual(1);

@@ -16,12 +16,12 @@ let folder: string;
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "carillon-test-"));
-  // Under root the demo's server runs as another user.
+  // If the test runs as root, the demo's PostgreSQL server runs as another user, who needs access to the folder.
   chmodSync(folder, 0o755);
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
-/** The built demo, with the test's folder as its temporary and working folder. */
+/** Starts the built demo with the test's folder as its temporary and working folder. */
 function demo(...args: string[]) {
   const child = spawn(process.execPath, [program, ...args], {
     cwd: folder,
@@ -43,14 +43,14 @@ function demo(...args: string[]) {
   return {
     child,
     ended,
-    /** Resolves when a line has this in it, or the demo has ended. */
+    /** Resolves when the demo has printed a line that contains `part`, or has ended. */
     line: (part: string) => new Promise<void>((resolve) => waiting.push({ part, resolve })),
     figures: () => JSON.parse(out.at(-1) ?? "null") as Record<string, number | string | null>,
     text: () => [...shown, ...out].join("\n"),
   };
 }
 
-/** Processes that were started on something in the folder: nodes by their order, the server by its data. */
+/** Returns the processes whose command line names the folder: nodes of the demo, and its PostgreSQL server. */
 function left(): string[] {
   const found: string[] = [];
   for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
@@ -58,7 +58,7 @@ function left(): string[] {
       const words = readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ");
       if (words.includes(folder)) found.push(`${pid}: ${words}`);
     } catch {
-      // The process ended in the meantime.
+      // The process has ended since `/proc` was listed.
     }
   }
   return found;
@@ -72,14 +72,14 @@ test("two processes, one killed half-way: all that was due is accounted for, and
 
   expect(figures).toMatchObject({ seconds: 8, nodes: 2, killed: 1, node_version: process.version });
   expect(figures).toMatchObject({ lost: 0, doubled: 0, pending: 0, early: 0, differences: 0 });
-  // A heartbeat each second, a charge at each fifth; an imported crontab only if a minute begins in that time.
+  // Eight seconds have at least 8 slots of the heartbeat and one of the charge; an imported crontab adds slots only if a minute begins.
   expect(figures.slots_due).toBeGreaterThanOrEqual(9);
   expect(Number(figures.fired) + Number(figures.skipped) + Number(figures.missed)).toBe(figures.slots_due);
   expect(figures.fired).toBe(figures.slots_due);
   expect(figures).toMatchObject({ delayed_due: 1_000, delayed_fired: 1_000, by_hand_due: 32, by_hand_fired: 32 });
   expect(Number(figures.p50_ms)).toBeLessThanOrEqual(Number(figures.p99_ms));
   expect(Number(figures.p99_ms)).toBeLessThanOrEqual(Number(figures.max_ms));
-  // A charge fails twice; only once if the killed process had made the first attempt.
+  // Each charge fails twice. Only one retry is certain, because the killed process may have made a charge's first attempt.
   expect(Number(figures.retried)).toBeGreaterThanOrEqual(1);
 
   expect(Number(figures.rerun_after_kill)).toBeGreaterThan(0);
@@ -95,7 +95,7 @@ test("two processes, one killed half-way: all that was due is accounted for, and
 
 test("Ctrl-C ends it: what had come due is accounted for, and nothing stays behind", async () => {
   const run = demo("--json");
-  // A crontab's slot may come before the counted time, and Ctrl-C then would find no due slot.
+  // Waits until a counted slot has come due. Slots of a crontab may come before the counted time.
   await run.line("from here on");
   await run.line("reminder   ");
   run.child.kill("SIGINT");
@@ -144,7 +144,7 @@ test("it fails, and says so, when a run is lost and another is started twice", a
   }
   expect(await run.ended, run.text()).toBe(1);
   expect(run.figures(), run.text()).toMatchObject({ lost: 1, doubled: 1, delayed_due: 1_000, delayed_fired: 999 });
-  // The store is kept, but the server has stopped.
+  // On a difference the demo keeps the store's folder for inspection, but stops the server.
   expect(readdirSync(folder)).toEqual(["store"]);
   expect(left()).toEqual([]);
 });

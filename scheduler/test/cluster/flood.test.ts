@@ -34,10 +34,13 @@ test("the owner signs in, and changes the password, under 200 wrong guesses a se
   expect(statuses.get(200)).toBeUndefined();
 });
 
-/** The number of requests under way on a connection: a server need not read more from a client that sends more. */
+/** How many requests a client sends ahead on one connection. The server does not have to read further requests than these. */
 const onTheirWay = 20;
 
-/** Sign-ins by names and passwords that are wrong, several behind each other on each line. @returns how many had which status */
+/**
+ * Sends sign-ins with wrong names and passwords: `each` on every one of `lines` connections, pipelined. Resolves with the number of
+ * responses by HTTP status.
+ */
 async function guesses(address: string, lines: number, each: number): Promise<Map<number, number>> {
   const [host, port] = address.split(":");
   const statuses = new Map<number, number>();
@@ -49,7 +52,7 @@ async function guesses(address: string, lines: number, each: number): Promise<Ma
       socket.on("data", (data) => {
         heard += data.toString("latin1");
         const found = [...heard.matchAll(/HTTP\/1\.1 (\d{3}) /g)];
-        // A status line that is split between two chunks is read once its rest has arrived.
+        // Keeps the end of the text, because a status line may be split between two chunks.
         heard = heard.slice(-12);
         if (/HTTP\/1\.1 \d{3} /.test(heard)) heard = "";
         for (const [, status] of found) statuses.set(Number(status), (statuses.get(Number(status)) ?? 0) + 1);

@@ -9,8 +9,8 @@ const ways = [
   { by: "ZooKeeper", coordination: () => `zookeeper://${sharedServer()}${ownPath("leader-killed")}` },
 ];
 /**
- * The error of a time: a process's estimate of the store's clock is exact to half a round trip, whereas `at` is read from this
- * machine's clock.
+ * Tolerance in ms when two times are compared: a process's estimate of the store's clock is wrong by up to half a round trip, and the time
+ * of a log line (`at`) is read from this machine's clock.
  */
 const clockErrorMs = 5;
 
@@ -49,7 +49,7 @@ describe.each(ways)("the leader killed with -9 while nobody can be elected, coor
     test("slots came due that it had planned, and slots that it had not", () => {
       const after = over().filter(({ slot }) => slot > here().killedAt);
       const rescued = after.filter(({ term }) => term === null);
-      // At its start it may have planned nothing yet.
+      // A leader that was killed at its start may not have planned anything yet.
       if (moment !== "at its start") expect(after.length - rescued.length).toBeGreaterThanOrEqual(tasks / 2);
       expect(rescued.filter(({ task }) => task.startsWith("again")).length).toBeGreaterThanOrEqual(tasks / 2);
       for (const task of woken) expect(rescued.filter((slot) => slot.task === task).length, task).toBeGreaterThan(1);

@@ -4,26 +4,27 @@ import { until } from "../support/store-stage.ts";
 import { WatchedNodes } from "../support/watched-nodes.ts";
 
 /**
- * Two nodes on three PostgreSQL under Patroni, which promotes by itself. One cluster goes through all tests in order, so each test
- * begins where the previous one ended; everything that the nodes have seen since the beginning must have happened exactly once.
+ * Two nodes on three PostgreSQL servers under Patroni, which fails over by itself. One cluster goes through all tests in order, so each
+ * test begins in the state in which the previous one ended. After each, every run that the nodes have acknowledged since the beginning must
+ * have happened exactly once.
  */
 function underPatroni() {
   let patroni: Patroni;
   let watched: WatchedNodes;
   beforeAll(async () => {
     patroni = await Patroni.start();
-    // A node without an answer gives up after a third of this; Patroni then needs 6 s for another leader, on a busy machine more.
+    // Session timeout. A node abandons an unanswered request after a third of it; Patroni then needs 6 s or more to promote another server.
     watched = new WatchedNodes(patroni.url, "24s");
     await watched.start();
     await goesOn(Date.now());
   });
   afterAll(async () => {
-    // The start may have failed.
+    // If the start failed, these variables are not set.
     await (watched as WatchedNodes | undefined)?.stop();
     await (patroni as Patroni | undefined)?.close();
   });
 
-  /** Checks that new runs start, slots fire, and every acknowledged run has started. */
+  /** Checks that new runs start, that slots fire, and that every run whose enqueue was acknowledged has started. */
   async function goesOn(sinceMs: number): Promise<void> {
     const fresh = await watched.enqueue("once");
     await until("a new run starts", () => watched.began.some(({ run }) => run === fresh), 60_000);
@@ -92,7 +93,7 @@ describe("PostgreSQL under Patroni, asynchronous", () => {
     await enqueueMany();
     await patroni().ask(leader, "PATCH", "config", { synchronous_mode: null });
     leader.line.stall();
-    await watched().enqueue("once"); // acknowledged only once Patroni has turned synchronous mode off
+    await watched().enqueue("once"); // Acknowledged only once Patroni has turned off synchronous mode.
     await enqueueMany();
     leader.signal("SIGKILL");
     await patroni().successor(leader);

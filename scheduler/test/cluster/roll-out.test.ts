@@ -1,4 +1,4 @@
-/** The effects of a roll-out on a task's definition, with real processes. Each event separately: conformance/releases.test.ts. */
+/** Tests what a roll-out does to a task's definition, with real processes. conformance/releases.test.ts tests each event separately. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -12,18 +12,18 @@ import { postgres } from "../support/servers.ts";
 import { numbers, until } from "../support/store-stage.ts";
 
 const processes = rounds(2, 3);
-/** Longer than a process takes to start on a busy machine, so that a crashed process is back in time. */
+/** Longer than a process takes to start on a busy machine, so that a crashed process has restarted before the grace ends. */
 const releaseGrace = "15s";
 const options = { sessionTimeout: "6s", releaseGrace, drain: "1s" };
 const task = "settle";
 
 interface Code {
   release: string;
-  /** The period differs between consecutive releases, so that a slot shows which release's schedule planned it. */
+  /** The period in ms of the task's schedule. Consecutive releases have different periods, so a slot shows which release planned it. */
   periodMs: number;
 }
 
-/** Round after round the old release is replaced by a new one, which then is the old one; each second roll-out is rolled back first. */
+/** In each round a new release replaces the old one. In each second round the roll-out is first rolled back and then repeated. */
 describe(`${processes} processes of one release are replaced by as many of the next (seed ${seed})`, () => {
   const many = rounds(2, 20);
   const schema = `roll_out_${process.pid}`;
@@ -32,7 +32,7 @@ describe(`${processes} processes of one release are replaced by as many of the n
   const programs = new Programs();
   const database = new pg.Client({ connectionString: postgres().url, types: numbers });
   const random = seeded(seed);
-  /** The expected periods of the task, one for each expected change. */
+  /** The periods that the task's definition is expected to have, one after the other. */
   const expected: number[] = [];
   let started = 0;
   let versions: { version: number; periodMs: number; changedMs: number }[] = [];
@@ -51,7 +51,7 @@ describe(`${processes} processes of one release are replaced by as many of the n
          from ${schema}.task_version order by version`,
       )
     ).rows;
-  /** The newest definition has this period, and a run of it has begun. */
+  /** Waits until the newest definition has this period and a run of this definition has started. */
   const isNow = (periodMs: number) =>
     until(`a run of a slot every ${periodMs} ms`, async () => {
       const newest = (await readVersions()).at(-1);
@@ -62,14 +62,17 @@ describe(`${processes} processes of one release are replaced by as many of the n
     });
   const end = (name: string) => programs.end(name, random.next() < 0.5 ? "SIGTERM" : "SIGKILL");
 
-  /** One after the other, as Kubernetes does: a new one is ready before an old one goes, and old ones restart in between. */
+  /**
+   * Replaces the processes one after the other, as Kubernetes does: a new process is ready before an old one ends. Some processes restart
+   * in between.
+   */
   async function replace(olds: string[], old: Code, next: Code): Promise<string[]> {
     const news: string[] = [];
     for (let n = 0; n < processes; n++) {
       news.push(await start(next));
       if (n === 0) expected.push(next.periodMs);
       await end(olds.shift() as string);
-      // An old one is evicted and restarts, and a new one crashes.
+      // An old process is evicted and restarts, and a new process crashes and restarts.
       if (olds.length > 0) {
         await end(olds.shift() as string);
         olds.push(await start(old));
@@ -90,7 +93,7 @@ describe(`${processes} processes of one release are replaced by as many of the n
     for (let round = 1; round <= many; round++) {
       const next = codeOf(round);
       if (round % 2 === 0) {
-        // The roll-out is rolled back half-way, and repeated once the rollback has taken effect.
+        // This roll-out ends after its first process and is rolled back; it is repeated once the old definition is in force again.
         const first = await start({ ...next, release: `${next.release}-bad` });
         expected.push(next.periodMs);
         await sleep(random.next() * 1_000);
@@ -102,7 +105,7 @@ describe(`${processes} processes of one release are replaced by as many of the n
       await isNow(next.periodMs);
       old = next;
     }
-    // Long enough for an old process to change the definition back, which must not happen.
+    // In this time an old process could change the definition back, which must not happen.
     await sleep(5_000);
     await Promise.all(olds.map((name) => programs.end(name, "SIGTERM")));
     versions = await readVersions();
@@ -141,7 +144,7 @@ describe(`${processes} processes of one release are replaced by as many of the n
       singles.has(slot) || ranges.some(({ fromMs, toMs }) => fromMs <= slot && slot <= toMs);
     const missing: string[] = [];
     for (const [n, { version, periodMs, changedMs }] of versions.entries()) {
-      // The slots that the last definition accepted further ahead are for later processes; none is left.
+      // The last definition has planned slots further ahead than any process ran, so only the first ten seconds are checked.
       const untilMs = versions[n + 1]?.changedMs ?? changedMs + 10_000;
       for (let slot = Math.floor(changedMs / periodMs + 1) * periodMs; slot <= untilMs; slot += periodMs)
         if (!isKnown(slot)) missing.push(`${slot} of version ${version}`);

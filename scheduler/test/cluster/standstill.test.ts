@@ -1,7 +1,7 @@
 /**
- * Processes whose event loop stands still: for 13 s with a session of 6 s, and until its session has ended by a bound of 5 s. Those of the first
- * kind run side by side, as their processes wait most of the time; those of the second kind run alone. A bound of a second was too short:
- * a busy machine makes a process stand still for as long.
+ * Tests processes whose event loop is blocked: for 13 s with a session timeout of 6 s, and until the session has ended by a bound of 5 s.
+ * The tests of the first kind run concurrently, because their processes mostly wait; those of the second kind run alone. A bound of one
+ * second was too short, because a busy machine can block a process for as long.
  */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -22,12 +22,12 @@ const ways = [
   { by: "Redis", coordination: () => `${redis().url}?prefix=standstill-${process.pid}` },
 ];
 const sessionTimeout = "6s";
-/** Longer than twice the session timeout of 6 s. */
+/** How long a handler blocks the event loop, in ms: longer than twice the session timeout of 6 s. */
 const computesMs = 13_000;
 
 let made = 0;
 
-/** Processes of one test on a schema of their own, and their records of their runs. */
+/** Prepares a schema for the processes of one test, and a file in which the processes record their runs. */
 async function openCluster() {
   const schema = `standstill_${process.pid}_${made++}`;
   const folder = mkdtempSync(join(tmpdir(), "carillon-standstill-"));
@@ -52,7 +52,10 @@ async function openCluster() {
     "select outcome, attempt from $s.run_history h join $s.task t on t.id = h.task_id where t.name = 'computing'";
   const bothRun = () => new Set(readSeen(log).map(({ node }) => node)).size === 2;
 
-  /** The process "still" computes for twice its session, the process "other" does the rest. @param shown others can see it */
+  /**
+   * The process "still" blocks its event loop for twice its session timeout, while the process "other" continues.
+   * @param shown whether the test waits until the store shows that the process is blocked
+   */
   const standsStill = async ({ shown = true } = {}): Promise<void> => {
     await compute(computesMs);
     const beganMs = Date.now();
@@ -64,7 +67,7 @@ async function openCluster() {
     await until("it to end", () => seen("end", "computing").length > 0);
     const endedMs = Date.now();
     const beside = () => readSeen(log).filter(({ kind, task }) => kind === "start" && task !== "computing");
-    // The other process continued while the first computed.
+    // "other" continued to start runs while "still" was blocked.
     expect(beside().some(({ node, slot, at }) => node === "other" && slot > beganMs && at < endedMs)).toBe(true);
     const due = async () =>
       (await rows("select t.name, l.slot_ms from $s.slot l join $s.task t on t.id = l.task_id"))
@@ -75,7 +78,7 @@ async function openCluster() {
       const started = new Set(begun());
       return (await due()).every((key) => started.has(key));
     });
-    // Each of the tasks has a slot a second.
+    // There are 20 tasks with one slot per second each.
     expect((await due()).length).toBeGreaterThanOrEqual(20 * Math.floor((endedMs - beganMs) / 1_000 - 1));
     expect(new Set(begun()).size, "no slot twice").toBe(begun().length);
     await until(
@@ -98,7 +101,7 @@ async function openCluster() {
     start,
     seen,
     compute,
-    /** A computation until there is a file with this name and the try's number. */
+    // Each attempt of the task blocks until a file exists whose name is this path, a hyphen and the attempt's number.
     release: join(folder, "release"),
     computed,
     bothRun,
@@ -149,13 +152,13 @@ describe("a process whose event loop stands still", () => {
   it("is taken for dead after the bound, with what was under way named, and the run is given up after its losses", async () => {
     await using cluster = await openCluster();
     const computing = { retry: { attempts: 1 }, workerLosses: 2 };
-    // The standstill bound, not the session timeout, must end the session; so the timeout is long, because on a busy machine the
+    // The bound on blocking, not the session timeout, must end the session. The timeout is long because on a busy machine the stand-in
     // thread needs time to reach the store.
     await cluster.start("still", { computing, options: { standstill: "5s", sessionTimeout: "20s" } });
     await cluster.start("other", { tasks: 2 });
     const ends = () => cluster.rows("select ended_why from $s.session where node = 'still' and ended_ms is not null");
     await cluster.compute({ until: cluster.release });
-    // Each try goes on until its run was taken back, however long a busy machine makes that.
+    // Each attempt blocks until the store has taken its run back, however long that takes on a busy machine.
     await until(
       "the first try to be lost",
       async () => (await cluster.rows("select from $s.attempt where outcome = 'lost'")).length > 0,
@@ -163,7 +166,7 @@ describe("a process whose event loop stands still", () => {
     writeFileSync(`${cluster.release}-1`, "");
     await until(
       "it to be given up",
-      // Runs of "other" may end so as well, where the machine gives it no turn for as long as its session.
+      // A run in "other" may end in the same way if a busy machine suspends that process for longer than its session timeout.
       async () => (await cluster.rows(`${cluster.computed} and error->>'code' = 'WORKER_LOST'`)).length > 0,
     );
     expect(cluster.seen("start", "computing").map(({ attempt }) => attempt)).toEqual([1, 2]);

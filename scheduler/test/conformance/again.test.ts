@@ -15,7 +15,7 @@ describe.each(everyPostgres())("once more after the run with the key, on $title"
       payload: unknown;
     }[];
 
-  /** A task whose runs wait until the test ends them, and what they were given. */
+  /** Defines a task whose runs wait until the test ends them, and records the payloads that its handler received. */
   function worked(options: object = {}) {
     const tower = make();
     const seen: unknown[] = [];

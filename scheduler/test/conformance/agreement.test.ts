@@ -8,20 +8,23 @@ import { StoreClock } from "../../src/store/store-clock.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { dayMs, type Line, openStage, recordingLog, type Stage } from "../support/store-stage.ts";
 
-/** Longer than a busy machine delays a process. */
+/** Session timeout in ms: longer than a busy machine delays a process. */
 const timeoutMs = 6_000;
-/** For a process that stands still or was killed: a test waits for the end of its session. */
+/** Session timeout in ms of a process that is blocked or killed, because the test waits for the end of its session. */
 const shortMs = 2_500;
 const beatMs = 750;
 const settings = { retentionMs: 30 * dayMs, horizonMs: 15_000, claimAheadMs: 1_000 };
 const short = { settings: { ...settings, retentionMs: dayMs } };
 const soon = { interval: 20 };
 
-/** Real time: live processes show by beats, and dead ones by standing still. The version of the server makes no difference. */
+/**
+ * Runs in real time: heartbeats show that a process lives, and missing heartbeats that it is dead. One version of PostgreSQL is enough,
+ * because these tests do not depend on it.
+ */
 describe.each(everyPostgres().slice(0, 1))("settings that must agree, on $title", (server) => {
   let stage: Stage;
   let joined: Membership[] = [];
-  /** Processes that stand still: their heartbeats are sent once they continue. */
+  /** Blocked processes, by node; their heartbeats are sent once they resume. */
   const stopped = new Map<string, { resume: () => void; gone: Promise<void> }>();
   beforeAll(async () => {
     stage = await openStage(server);
@@ -116,7 +119,7 @@ describe.each(everyPostgres().slice(0, 1))("settings that must agree, on $title"
     const order = await stage.rows<{ node: string }>(
       "select node from $s.session where node in ('atlas', 'maria') order by id desc limit 2",
     );
-    // Keeping history for longer does no harm, so the later process is refused only if its setting would drop data earlier.
+    // A longer retention does no harm, so the process that joins second is refused only if its retention is shorter.
     if (order[0]?.node === "maria") {
       expect(refused).toMatchObject([{ reason: { code: "SETTINGS_DIFFER" } }]);
       expect(await names()).toEqual(["atlas"]);
@@ -190,7 +193,7 @@ describe.each(everyPostgres().slice(0, 1))("settings that must agree, on $title"
     const rejoins: number[] = [];
     atlas.onRejoin((_, next) => rejoins.push(next));
     stopStill("atlas");
-    // A process that keeps history for longer is not refused; it ends the session of the process that stands still.
+    // A process with a longer retention is not refused; it ends the session of the blocked process.
     const { membership: maria } = await join("maria");
     await expect.poll(names, soon).toEqual(["maria"]);
     await expect.poll(() => maria.term(), soon).not.toBeNull();
@@ -203,7 +206,7 @@ describe.each(everyPostgres().slice(0, 1))("settings that must agree, on $title"
       },
     ]);
     const lookAgain = maria.sessionId;
-    // The process retries without a new row each time, and logs nothing more.
+    // The refused process retries without a new session row for each attempt, and logs no further error.
     let pulses = 0;
     maria.onPulse(() => void pulses++);
     await expect.poll(() => pulses, soon).toBeGreaterThan(3);
@@ -220,7 +223,7 @@ describe.each(everyPostgres().slice(0, 1))("settings that must agree, on $title"
     stopStill("atlas");
     await stage.store.sessions.end(atlas.sessionId, null, stage.nowMs, "silent");
     const place = "ZooKeeper at zk1:2181/billing";
-    // First the session is live; later the test waits for its end.
+    // Heartbeats keep this session alive at first; later the test waits until the session expires.
     const diesMs = 4_000;
     const opened = await stage.store.sessions.open(
       identityOf("maria", { settings: { ...settings, coordination: place }, timeoutMs: diesMs }),
@@ -239,7 +242,7 @@ describe.each(everyPostgres().slice(0, 1))("settings that must agree, on $title"
       fields: { code: "COORDINATION_DIFFERS" },
     });
     expect([atlas.term(), atlas.trusted()]).toEqual([null, false]);
-    // The other process died, so its settings no longer prevent a leader.
+    // The other process has died, so its settings no longer prevent atlas from joining and leading.
     await expect.poll(() => atlas.term(), soon).not.toBeNull();
     expect(await names()).toEqual(["atlas"]);
     expect((await stage.store.sessions.cluster()).coordination).toBe("store");

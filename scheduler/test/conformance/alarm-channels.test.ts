@@ -35,7 +35,7 @@ const message = (over: Partial<AlarmMessage> = {}): AlarmMessage => ({
   ...over,
 });
 
-/** The longest message that the store writes, with characters that JSON, markup and UTF-8 make longer. */
+/** A message of the maximum length that the store writes, with characters that take more bytes in JSON, markup and UTF-8. */
 const longest = message({
   subjects: Array.from({ length: 10 }, (_, index) => ({
     task: `${"任务".repeat(99)}-${index}`,
@@ -125,7 +125,7 @@ const wrongKeyOf = (service: Service): object =>
   ({
     slack: { slack: String(at("slack")).replace(keys.slack, "wrong-key") },
     teams: { teams: String(at("teams")).replace(keys.teams, "wrong-key") },
-    // The signature alone is wrong: the service answers 200.
+    // A wrong key makes only the signature wrong; this service reports the error with status 200.
     dingtalk: { secret: "wrong-key" },
     feishu: { secret: "wrong-key" },
     wecom: { wecom: String(at("wecom")).replace(keys.wecom, "wrong-key") },
@@ -174,7 +174,7 @@ describe("what a service reads as markup", () => {
       expect(sent).not.toContain("](https://evil.example)");
       expect(sent).not.toMatch(/<[!@/f]/);
     }
-    // In the other formats it stands in fields of plain text, as it was.
+    // In the other formats the text is in a plain-text field, so it is not escaped.
     for (const service of ["slack", "teams", "feishu", "telegram"] as const)
       expect(JSON.stringify(bodyOf(service))).toContain(text);
   });
@@ -292,7 +292,7 @@ describe("carillon alarms test", () => {
     const channels = Object.fromEntries(
       Object.entries(double.channels()).map(([name, channel]) => [
         name,
-        // Secrets come from variables, as in a real file.
+        // The file refers to secrets by environment variables, as a real configuration does.
         Object.fromEntries(
           Object.entries(channel).map(([key, value]) => [key, String(value) === keys.telegram ? "env:BOT" : value]),
         ),

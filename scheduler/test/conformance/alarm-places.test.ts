@@ -8,7 +8,7 @@ const alarms = { channels: { ops: { webhook: "http://127.0.0.1:9/" } } };
 const server = { scheduler: true, worker: false };
 const worker = { scheduler: false, worker: true };
 
-/** Starts these processes one after another. @returns what each says of alarms */
+/** Starts these processes one after another. @returns for each, the level and nodes of its log lines about alarms; null: it logged none */
 async function said(...processes: Parameters<typeof make>[0][]): Promise<(string | null)[]> {
   const told: (string | null)[] = [];
   for (const [i, options] of processes.entries()) {

@@ -18,7 +18,7 @@ const thresholds = {
   leaderlessMs: 30_000,
   summaryMs: 60_000,
 };
-/** Channels without a sender, so that their messages stay in the outbox. */
+/** Channels that no sender serves, so that their messages stay in the outbox. */
 const channels = { late: ["nowhere"], stuck: ["nowhere"] };
 const serving = { handleSignals: false, log, listen: "127.0.0.1:0", worker: false };
 let t: number;
@@ -102,7 +102,7 @@ describe("alarms by the API", () => {
   });
 
   it("test a channel the way all messages go, and show each try, who made it and why it failed", async () => {
-    // The leader checks rules and sends messages, so it must be the node with channels.
+    // Only the leader checks rules and sends messages, so the node without channels is stopped.
     await stage.server.stop();
     stage.store = (await (stage.servers[1] as Carillon).open()).store;
     receiver.status = 500;
@@ -128,7 +128,7 @@ describe("alarms by the API", () => {
 });
 
 describe("alarms, known and silenced", () => {
-  // The other node is stopped, because a leader with alarms would check too, at its own times and by its own rules.
+  // Replaces the node with alarms by one without: a leader with alarms would evaluate the rules at its own times and raise alarms itself.
   beforeAll(async () => {
     await (stage.servers[1] as Carillon).stop();
     const tower = carillon({ store: postgres().url, schema: stage.schema, ...serving });
@@ -152,7 +152,7 @@ describe("alarms, known and silenced", () => {
     await expect(second().acknowledgeAlarm({ rule: "late", task: "three" })).rejects.toMatchObject({
       code: "ALARM_UNKNOWN",
     });
-    // An alarm from before the acknowledgement is still to be summed up; later ones are not.
+    // The event from before the acknowledgement is still reported in a summary; later events are not.
     expect(await look(t + 61_000)).toBe(1);
     t += 62_000;
     expect(await found("two", t)).toBe(0);
@@ -170,7 +170,7 @@ describe("alarms, known and silenced", () => {
     t += 100_000;
     await look(t);
     expect((await second().listAlarms()).items).toEqual([]);
-    // The store's clock is behind this test's, in which a silence must hold.
+    // A silence begins at the store's time, which is behind the time `t` of this test, so it must be long enough to include `t`.
     await expect(second().silenceAlarms({ for: "40d" })).rejects.toMatchObject({ code: "OPTION_INVALID" });
     await stage.store.tasks.save(defineTask("noisy", {}), null, change(t));
     await expect(second().silenceAlarms({ task: "noisi", for: "1h" })).rejects.toMatchObject({

@@ -12,15 +12,15 @@ const minute = 60_000;
 interface Case {
   title: string;
   content: RuleContent;
-  /** Brings the task `bad` into the state that the rule finds, and `fine` near it. @returns the time to look */
+  /** Makes the rule apply to the task `bad`, but only nearly to `fine`. @returns the time at which the rule is evaluated, in ms */
   begin: (stage: Rules, task: Record<"bad" | "fine", TaskRecord>) => Promise<number>;
-  /** Ends that state. */
+  /** Makes the rule no longer apply to the task `bad`. */
   end: (stage: Rules, bad: TaskRecord, atMs: number) => Promise<unknown>;
   text: RegExp;
   options?: { bad?: object; fine?: object };
 }
 
-/** A store with a leading session, and what tests of rules do with it. */
+/** A store with a session that leads, and helpers that bring tasks into states that rules detect. */
 class Rules {
   stage!: Stage;
   sessionId!: number;
@@ -62,7 +62,7 @@ class Rules {
     await this.stage.store.claims.settle(this.sessionId, [{ ...ended, startedMs: atMs - tookMs }], atMs);
   }
 
-  /** A claimed run of the task. @param startedMs null: it has not started */
+  /** Creates a run of the task and claims it. @param startedMs when the run started; null: it has not started */
   async claimed(task: TaskRecord, startedMs: number | null, atMs = this.t): Promise<void> {
     await this.stage.enqueue(task, { dueMs: atMs });
     const [run] = await this.stage.claim(this.sessionId, [task], atMs);
@@ -79,7 +79,7 @@ class Rules {
 
   gone = (task: TaskRecord) => this.stage.rows("delete from $s.run where task_id = $1", [task.taskId]);
 
-  /** A live worker of a group. */
+  /** Registers a live worker of the group. */
   serves = (group: string) => {
     const worker = { node: `worker-${group}`, role: "worker", host: "here", pid: 1, version: "0" } as const;
     return this.stage.store.sessions.open({ ...worker, timeoutMs: 6_000, groups: [group], capacity: 1 }, this.t);
@@ -127,7 +127,7 @@ const cases: Case[] = [
     text: /^a run has been under way for 10s$/,
   },
   {
-    // The stage's time is 12:00 UTC.
+    // The stage's clock is at 12:00 UTC, which is 20:00 in Shanghai.
     title: "deadline",
     content: { kind: "deadline", by: "20:01", zone: "Asia/Shanghai", forecast: false },
     async begin(rules, { fine }) {
@@ -144,7 +144,7 @@ const cases: Case[] = [
       const yesterday = rules.t - 86_400_000;
       for (const task of [bad, fine])
         for (let n = 5; n > 0; n--) await rules.ended(task, "succeeded", yesterday - n * 600_000, 600_000);
-      // Berlin is an hour or two ahead of UTC.
+      // 14:00 in Berlin is 12:00 UTC, the stage's time, in summer, and 13:00 UTC in winter.
       const byMs = rules.t + (new Date(rules.t).toLocaleString("en", zoned).endsWith("+2") ? 0 : 3_600_000);
       await rules.claimed(bad, byMs - 9 * minute, byMs - 9 * minute);
       await rules.claimed(fine, byMs - 11 * minute, byMs - 11 * minute);
@@ -263,7 +263,7 @@ describe.each(everyPostgres())("stored alarm rules, on $title", (server) => {
       const of = (which: string) => `${name}.${which}`;
       const group = { group: name };
       await rules.create(name, { ...content, channels: ["ops"], scope: { tasks: [`${name}.*`] } });
-      // What failed before the first look is not new.
+      // The first evaluation of a rule treats earlier failures as old, so the rule is evaluated once before the tasks exist.
       await rules.look(rules.t - 1);
       const bad = await rules.stage.task(of("bad"), { ...group, ...options?.bad });
       const fine = await rules.stage.task(of("fine"), { ...group, ...options?.fine });
@@ -271,14 +271,14 @@ describe.each(everyPostgres())("stored alarm rules, on $title", (server) => {
       await rules.look(at);
       expect(await rules.open_()).toEqual([`${name} ${of("bad")}`]);
       expect((await rules.alarms.open())[0]?.text).toMatch(text);
-      // Time passes, and would bring it into the same state.
+      // `fine` is removed, because after more time the rule would apply to it too.
       await rules.gone(fine);
       await rules.stage.store.tasks.remove(fine.definition.name, change(at));
       await rules.look(at + 1);
       expect(await rules.sent(name)).toEqual(["ops raised"]);
       await end(rules, bad, at + 2);
       await rules.look(at + 3);
-      // A slot that did not fire is an event: its alarm is over once it has not been found for a while.
+      // For events, such as a slot that did not fire, the alarm clears once no new event was found for the summary interval.
       await rules.look(at + summaryMs + 10);
       expect(await rules.open_()).toEqual([]);
       await rules.look(at + 2 * summaryMs + 20);
@@ -367,7 +367,7 @@ describe.each(everyPostgres())("stored alarm rules, on $title", (server) => {
       channels: ["ops"],
       quiet: { from: "20:00", to: "08:00", zone: "Asia/Shanghai" },
     });
-    // The stage's noon is 20:00 in Shanghai.
+    // The stage's clock is at noon UTC, which is 20:00 in Shanghai.
     await rules.stage.enqueue(ends, { dueMs: rules.t });
     await rules.stage.enqueue(stays, { dueMs: rules.t });
     await rules.look(rules.t);

@@ -173,7 +173,7 @@ describe.each(everyPostgres())("alarms, on $title", (server) => {
     await stage.lead(sessionId);
     await stage.rows("delete from $s.run where task_id = any($1)", [[task.taskId, hangs.taskId]]);
     await stage.store.tasks.pause("planned", { author: "", reason: "", nowMs: at });
-    // The slot that the pause gave up has happened once, and is over a summary later.
+    // The slot that the pause skipped is a single event, so its alarm clears one summary interval later.
     await look(at + 1, ["unfired"]);
     await look(at + 100_000, ["overdue", "stuck", "late", "leaderless", "unfired"]);
     expect((await open()).filter(([rule]) => rule !== "exhausted")).toEqual([]);
@@ -195,7 +195,7 @@ describe.each(everyPostgres())("alarms, on $title", (server) => {
 
   it.each([
     ["claimed-too-late", {}, 10],
-    // The first run has the slot of concurrency, and is only late.
+    // The task allows one run at a time: the first run may start late, so only the other nine are given up.
     ["waiting-for-a-place", { overlap: "queue" }, 9],
   ] as const)(
     "slots that were given up after they were planned are found as well: %s",
@@ -309,7 +309,7 @@ describe.each(everyPostgres())("alarms, on $title", (server) => {
     await look(t2 + 42_000, ["late"]);
     expect(await told(), "once").toHaveLength(1);
 
-    // The alarm was sent, its incident ended during the silence, and the alarm occurs again.
+    // The alarm was sent. Its incident ends during the silence, and then the same alarm is raised again.
     await silence("hushed-too", t2 + 50_000, t2 + 200_000);
     for (const ms of [90_000, 125_000, 155_000]) {
       await late("hushed-too", t2 + ms);
@@ -343,7 +343,7 @@ describe.each(everyPostgres())("alarms, on $title", (server) => {
     expect((await take(t + 4)).map(({ id }) => id - (raised?.id as number))).toEqual([1]);
   });
 
-  /** The one message that waits. @returns since when */
+  /** Replaces all messages of the outbox by one that waits to be sent. @returns since when it waits, in ms */
   const onlyMessage = async (channel: string) => {
     const t = stage.nowMs + 5_000_000;
     await stage.rows("delete from $s.alarm_outbox");
@@ -454,7 +454,7 @@ describe("alarms of a cluster", () => {
     const { store } = await tower.open();
     const looks = async () => (await store.tasks.changedSince(0)).length > 0;
     expect(await looks()).toBe(true);
-    // The first check treats existing failures as reported, so it must have been made.
+    // The first evaluation treats existing failures as reported, so it must be over before runs fail.
     await until("it looked", () => firstLook());
     await Promise.all(Array.from({ length: 20 }, () => tower.run("breaks", "ill")));
     await until("the mail is there", () => mails.length === 1);

@@ -32,7 +32,7 @@ describe.each(everyPostgres())("what is enqueued is announced to the other proce
   const ready = () => heard.flatMap((signal) => (signal.kind === "ready" ? [signal.dueMs - stage.nowMs] : []));
   const enqueue = (dueIn: number, key: string | null = null) =>
     here.runs.enqueue([stage.write(task, { dueMs: stage.nowMs + dueIn, key })], stage.nowMs);
-  /** Waits for a signal that is sent now. Signals arrive in order, so afterwards no earlier one is on its way. */
+  /** Sends a signal and waits for it. Signals arrive in order, so all earlier signals have arrived by then. */
   const told = async () => {
     const before = heard.length;
     await stage.store.tasks.save({ ...task.definition, description: `${before}` }, null, change(stage.nowMs));
@@ -68,7 +68,7 @@ describe.each(everyPostgres())("what is enqueued is announced to the other proce
     for (let n = 300; n > 0; n--) await enqueue(n);
     await until("the earliest", () => ready().includes(1));
     const after = await stage.one<{ at: number }>("select extract(epoch from clock_timestamp()) * 1000 as at");
-    // At most one signal every 3 ms, plus the first.
+    // The store sends at most one signal every 3 ms, after the first.
     expect(ready().length).toBeLessThanOrEqual(1 + (Number(after.at) - Number(before.at)) / 3 + 1);
   });
 

@@ -12,7 +12,7 @@ beforeAll(async () => {
 afterAll(() => stage.close());
 
 const closed = routeIds.filter((routeId) => shapeOf(routeId).policy !== "anyone");
-/** Any body: a caller without rights gets no validation errors. */
+/** Any body is enough: a caller without rights is refused before the body is validated. */
 const asked = (routeId: (typeof routeIds)[number]) => {
   const shape = shapeOf(routeId);
   return { ...(writes(shape) && shape.body ? { body: {} } : {}), headers: { "if-match": "*" } };
@@ -26,7 +26,7 @@ describe("every route", () => {
     const [{ userId } = { userId: 0 }] = await stage.store.access.tokens(null, Number.MAX_SAFE_INTEGER, 1);
     await stage.store.access.revokeToken(userId, "test", { author: "test", reason: "", nowMs: 5 });
     const foreign = stage.tokens.admin.replace(/.{5}$/, "aaaaa");
-    // Each request comes from a different address, because one address with this number of wrong tokens would be blocked.
+    // Each route is called from a different address, because the server blocks an address that sends this number of wrong tokens.
     const server = await stage.serve({ behindProxy: true });
     for (const [n, routeId] of closed.entries()) {
       const given = asked(routeId);
@@ -142,7 +142,7 @@ describe("a request", () => {
     }
   });
 
-  /** All that comes back until the server closes the connection. */
+  /** Sends a raw HTTP request. Resolves with all that the server sends until it closes the connection. */
   const raw = (head: readonly string[], body = "") =>
     new Promise<string>((resolve, reject) => {
       const { hostname, port } = new URL(stage.urlOf());

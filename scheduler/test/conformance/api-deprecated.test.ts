@@ -1,4 +1,4 @@
-/** No route is deprecated at present, so these tests deprecate one, for the server that they start. */
+/** The contract has no deprecated route at present, so these tests deprecate one in the servers that they start. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { RouteShape } from "../../src/api/contract/route.ts";
 import { shapeOf } from "../../src/api/contract.ts";

@@ -10,7 +10,7 @@ interface Heard {
 
 const stage = new ApiStage();
 let admin: Client;
-/** The token of a user who may see only the namespace `theirs`. */
+/** Token of a user who may see only the namespace `theirs`. */
 let stranger = "";
 
 beforeAll(async () => {
@@ -27,7 +27,7 @@ afterEach(async () => {
   for (const end of ends.splice(0)) await end();
 });
 
-/** Follows the stream, as a browser's EventSource does. Resolves when it stands. */
+/** Opens the stream of run events, as a browser's EventSource does. Resolves once the stream is open. */
 async function follow(token: string, query = "", headers: Record<string, string> = {}) {
   const over = new AbortController();
   const response = await fetch(`${stage.urlOf()}/v1/events/runs${query}`, {

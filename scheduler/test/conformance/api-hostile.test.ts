@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => stage.close());
 
-/** Values that a page, a shell, a database, a log or a parser might misinterpret; they can be stored as they are. */
+/** Texts that a page, a shell, a database, a log or a parser might misinterpret. The store can store all of them. */
 const texts = [
   `<script>alert(1)</script><img src=x onerror=alert(1)>"'\`javascript:alert(1)//`,
   `'; drop table task; -- " or 1=1 /* $1 \\ %_ \${7*7} {{7*7}}`,
@@ -27,10 +27,10 @@ const texts = [
   "../../../etc/passwd\\..\\%2e%2e/%00",
   "ünïcödé 𝕋𝕖𝕩𝕥 👩‍👩‍👧 \u0000".replace("\u0000", "0"),
 ];
-/** Values that cannot be stored: they are refused. */
+/** Texts that the store cannot store, so the server refuses them. */
 const refused = ["a\0b", "half \ud83d of a pair", "\udc00"];
 const long = { params: "x".repeat(1_000), query: "x".repeat(5_000), body: "x".repeat(70_000) };
-/** Most of these texts in one, short enough for fields of names. */
+/** Parts of most of these texts, joined; short enough for a name. */
 const mixed = [texts[0]?.slice(0, 60), texts[1]?.slice(0, 60), texts[2]?.slice(0, 40), texts[5]]
   .join(" ")
   .slice(0, 190);
@@ -43,7 +43,7 @@ function nested(depth: number): unknown {
   return made;
 }
 
-/** Requests with names of existing objects, so that they reach the store. */
+/** Valid requests that name existing objects, so that they reach the store. */
 const right: Partial<Record<RouteId, { params?: object; body?: object }>> = {
   enqueueRuns: { body: { runs: [{ task: "there" }] } },
   previewOperation: { body: { kind: "pause", filter: { task: "there" } } },
@@ -52,9 +52,9 @@ const right: Partial<Record<RouteId, { params?: object; body?: object }>> = {
   createTask: { params: { task: "there" }, body: { options: {} } },
   applyBundle: { body: { plan: "*", adopt: true, tasks: [{ task: "there", options: {} }] } },
 };
-/** Routes that would end the test's own session, or lock the test out by design. */
+/** Routes that are not called: they would end the test's own session or lock out the test's user. */
 const left = new Set<RouteId>(["signIn", "signOut", "changePassword", "revokeToken", "endSignIn", "endSignInsOf"]);
-/** These read a task's options like other routes, so one value in each place shows that they do. */
+/** Routes that validate a task's options with the same code as other routes, so one hostile value in each place is enough. */
 const again = new Set<RouteId>(["defineTask", "planBundle", "applyBundle"]);
 const leaks = /node_modules|\.ts:\d|at \w+ \(|select |insert into|syntax error|pg_|of undefined|of null/i;
 
@@ -106,7 +106,7 @@ describe("every route", () => {
           status >= 400 ? String(body.detail).replaceAll(typeof what === "string" ? what.slice(0, 20) : "-", "") : "";
         return status === 500 || leaks.test(told) ? `${status} ${told}` : undefined;
       } catch (error) {
-        // An answer that the OpenAPI page does not have.
+        // The client throws for a response that the OpenAPI document does not describe.
         return String(error).slice(0, 500);
       }
     };
@@ -216,8 +216,8 @@ describe("guesses", () => {
       "TOO_MANY_ATTEMPTS",
       expect.toSatisfy((s: number) => s >= 1 && s <= 60),
     ]);
-    // A token that this address has never used waits in line with the guesses; a known token, or one from another address, does not
-    // wait.
+    // A token that this address has not used before has to wait like a wrong one. A token that the server knows from this address, or a
+    // request from another address, does not wait.
     const flood = Promise.all(Array.from({ length: 100 }, () => ask(wrong)));
     expect((await ask(stage.tokens.viewer)).status).toBe(200);
     expect((await ask(stage.tokens.viewer)).status).toBe(200);

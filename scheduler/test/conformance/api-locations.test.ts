@@ -14,7 +14,7 @@ beforeAll(async () => {
   await stage.open();
   server = await stage.serve({
     secretKeys: randomBytes(32).toString("base64"),
-    // Messages of a test stay unsent: the port is closed.
+    // No server listens on this port, so the messages of the tests are not delivered.
     alarms: { channels: { ops: { webhook: "http://127.0.0.1:1/" } } },
   });
   const admin = stage.client();
@@ -37,7 +37,7 @@ const without: Partial<Record<RouteId, string>> = {
 interface Request {
   path: string;
   body: object;
-  /** A cookie for routes that are for users alone. */
+  /** "cookie" for a route that accepts only signed-in users; default: a token. */
   by?: "cookie";
 }
 const requests = (): Partial<Record<RouteId, Request>> => ({

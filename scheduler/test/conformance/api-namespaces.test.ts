@@ -8,7 +8,7 @@ import { until } from "../support/store-stage.ts";
 
 const stage = new ApiStage();
 let admin: Client;
-/** The token of a user who is an admin in `theirs` and has no role in `ours`. */
+/** Token of a user who is an admin in `theirs` and has no role in `ours`. */
 let stranger = "";
 let theirs: Client;
 let made = { run: 0, operation: 0, ended: 0, silence: 0, signIn: 0 };
@@ -41,7 +41,7 @@ afterAll(() => stage.close());
 const closed = routeIds.filter((routeId) => shapeOf(routeId).policy !== "anyone");
 const nobody = 999_999_999;
 
-/** Valid request bodies, so that only the caller is refused. */
+/** Valid request bodies, so that a refusal can only be due to the caller's rights. */
 const bodies: Partial<Record<RouteId, unknown>> = {
   changePassword: { present: "not my password", next: "not my password either" },
   createUser: { name: "ours-user", password: "a long enough password", role: "admin" },
@@ -123,11 +123,11 @@ const names: Record<Place, [there: string | number, absent: string | number]> = 
   signIn: [0, nobody],
   kind: ["namespace", "user"],
   name: ["ours", "ours-none"],
-  // Not the caller's own token, which this request would revoke.
+  // No token of the caller is named, because the request would revoke it.
   token: ["absent", "absent"],
 };
 
-/** Objects with a number that do not exist for a caller who may not see them. */
+/** Kinds of objects with numeric ids. To a caller without the right to see them, the server answers as if they did not exist. */
 const isNumbered = (touches: string) => ["run", "operation", "silence"].includes(touches);
 
 async function ask(routeId: RouteId, there: boolean, token: string) {
@@ -149,10 +149,10 @@ async function ask(routeId: RouteId, there: boolean, token: string) {
   const body = writes(shape) && shape.body ? { body: bodies[routeId] ?? {} } : {};
   const given = { token, ...body, headers: { "if-match": "*" } };
   const { status, body: answer } = await stage.ask(shape.method, path, given);
-  // The answer repeats the request's own values; that reveals nothing.
+  // Values of the request that the response repeats are masked, because the caller knows them already.
   const text = named.reduce(
     (told, name) => {
-      // A number may also be part of a name.
+      // A number is masked only as a whole word, because it may also be part of a name.
       const whole = new RegExp(`(?<!\\w)${name.replace(/[^\w]/g, "\\$&")}(?!\\w)`, "g");
       return told.replace(whole, "NAMED");
     },
@@ -192,7 +192,7 @@ describe("with the credentials of another namespace", () => {
       ]);
     }
     expect(seen.size).toBeGreaterThan(8);
-    // The only effect is the token that the user created for itself.
+    // All other requests were refused, so the audit log has only the token that the user created for itself.
     const after = (await admin.listAudit({ limit: 10 })).items.filter(({ entry }) => entry > (before as number));
     expect(after.map(({ act, about }) => [act, about])).toEqual([["create", "token"]]);
   });
@@ -313,7 +313,7 @@ describe("in one's own namespace", () => {
       const edit = { task: "theirs/uses", options: foreign };
       await expect(theirs.editTask(edit)).rejects.toMatchObject({ code: "ACCESS_DENIED" });
     }
-    // The task keeps values that were set by a caller with the required right.
+    // Values that a caller with the required right has set stay valid when a caller without that right edits another option.
     await admin.editTask({ task: "theirs/uses", options: { after: "ours/settle" } });
     expect(await theirs.editTask({ task: "theirs/uses", options: { priority: 2 } })).toMatchObject({ changed: true });
   });

@@ -57,7 +57,7 @@ test("a timeline tells what fires in each minute, what is meant by it, and how t
   const schedule = { type: "cron" as const, expression: move?.becomes as string };
   const { task = "", version = 0 } = move ?? {};
   await api.editTask({ task, options: { schedule } }, { ifVersion: version });
-  // A change is visible at once, although the timeline is cached.
+  // The edit shows at once, although the server caches the timeline.
   expect(Math.max(...(await api.getTimeline(shared)).fires)).toBe(5);
   const theirs = stage.clientOf(await stage.token("viewer", { where: ["theirs"] }));
   expect((await theirs.getTimeline({})).foretold).toBe(0);
@@ -67,7 +67,7 @@ test("a timeline that is kept is not shown once a change comes to light, whateve
   const shared = { matching: "shows-*", days: 1 };
   await stage.task("shows-a", { schedule: cron("0 3 * * *") });
   expect((await api.getTimeline(shared)).paused).toBe(0);
-  // Another node's clock is behind, and its transaction took a while.
+  // Simulates a change by another node whose clock is behind and whose transaction took three seconds.
   await stage.rows("update $s.task set paused_ms = 1, changed_ms = $1 where name = 'shows-a'", [Date.now() - 3_000]);
   expect((await api.getTimeline(shared)).paused).toBe(1);
 });
@@ -201,7 +201,7 @@ test("a task may have more schedules, which are tasks of their own", async () =>
   const said = { task: "digest:tenant-7", options: { ...options, slotPayload: { tenant: 77 } } };
   expect(await api.defineTask(said)).toMatchObject({ version: 2, changes: [{ part: "slotPayload" }] });
   await api.editTask({ task: "digest:tenant-7", options: { description: "by hand" } });
-  // The task has the values given last, which also replace edits.
+  // Defining the task sets all its options to the given values; an edit made in between is overwritten.
   expect(await api.defineTask(said)).toMatchObject({ version: 4, edited: [], changes: [{ part: "description" }] });
   await api.createTask({ task: "digest:tenant-8", options });
   expect(await api.getTask({ task: "digest" })).toMatchObject({ of: null, schedules: 2 });

@@ -36,7 +36,7 @@ describe("a request with an idempotency key", () => {
   test("finds the run that was made by whoever died before it could answer", async () => {
     const headers = { "idempotency-key": "k-2" };
     const made = await post(headers);
-    // This simulates a node that died between the run's commit and the answer's.
+    // Simulates a node that died after the commit of the run and before that of the stored response.
     await stage.rows("update $s.idempotent_answer set status = null, answer = null, begun_ms = 0 where key = 'k-2'");
     const again = await post(headers);
     expect(again.body.run).toBe(made.body.run);

@@ -1,4 +1,7 @@
-/** Each changing route of the contract, with a condition that does not hold and with an idempotency key: the requests are the examples. */
+/**
+ * Sends the example request of every route that changes something twice: with an `If-Match` that does not match, and with an idempotency
+ * key.
+ */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { isKept, writes } from "../../src/api/contract/route.ts";
 import { type RouteId, routeIds, shapeOf } from "../../src/api/contract.ts";
@@ -30,7 +33,7 @@ describe("with a condition that does not hold, and twice with one key", () => {
       return;
     }
     const before = await audited();
-    // No version is as high as this one.
+    // No object has a version as high as this one, so the condition fails.
     const stale = await stage.request(routeId, { "if-match": '"999999999"' });
     const heeds = shape.etag === "demands" || shape.etag === "heeds";
     const code = heeds ? expect.stringMatching(/_STALE$/) : "REQUEST_INVALID";

@@ -1,4 +1,4 @@
-/** Schedules in requests: in the form that answers have, and in the words of a file of tasks. */
+/** Tests schedules in requests, both in the form that responses have and in the short form of task files. */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { WordedSchedule } from "../../src/api/contract/task-options.ts";
 import { at, cron, every, manual, rrule, type ScheduleSpec } from "../../src/schedule/schedule.ts";

@@ -44,7 +44,7 @@ describe("a user", () => {
       { act: "create", why: "on call", after: { role: "operator" }, who: expect.stringContaining("admin") },
     ]);
     expect(JSON.stringify(items)).not.toMatch(/scrypt|bells/);
-    // Sorted by the action, its time, and its number.
+    // Filters the audit log by action, by time, and by the number of the entry.
     const [{ entry = 0, at = "" } = {}] = items;
     const later = new Date(Date.parse(at) + 1).toISOString();
     const found = async (given: object) => (await admin().listAudit({ named: "ann", ...given })).items.length;
@@ -105,7 +105,7 @@ describe("a user", () => {
     ).rejects.toMatchObject({ code: "USER_STALE" });
     const is = async () => (await admin().listUsers({ limit: 200 })).items.find(({ name }) => name === "ida");
     expect(await is()).toEqual(made);
-    // A new password changes nothing that was shown.
+    // A new password changes no visible field, so the user's version stays the same.
     const same = await admin().changeUser({ user: "ida", password: "twelve bells" }, { ifVersion: made.version });
     expect(same.version).toBe(made.version);
     const bare = await stage.ask("PATCH", "/v1/users/ida", { token: stage.tokens.admin, body: { role: "viewer" } });
@@ -313,7 +313,7 @@ describe("a token", () => {
     expect(ended.map(({ named, why }) => [named.split("/").at(-1), why])).toEqual(
       ["second", "heir", "leaked"].map((name) => [name, "it was in a log"]),
     );
-    // This simulates another node, which has not received the change yet.
+    // Simulates another node that has not received the revocation yet.
     const { access } = stage.store;
     const { user: name } = await admin().getMe();
     const { userId } = (await access.userByName(name)) as { userId: number };
@@ -449,8 +449,8 @@ describe("who guesses passwords", () => {
     await Promise.all(Array.from({ length: 20 }, guess));
     expect([...statuses.keys()].sort()).toEqual([401, 429]);
     expect(statuses.get(401)).toBeLessThan(20);
-    // During a wait, a user with the right password has to wait too. The test first makes the wait several seconds long, so that it
-    // is not over too early.
+    // While the address has to wait, even the right password is refused. Wrong guesses first raise the wait to several seconds, so that it
+    // is not over before the test signs in.
     while (Number((await signIn("eve", "one more guess")).headers.get("retry-after")) < 3) await pause(50);
     expect((await signIn("eve")).body.code).toBe("TOO_MANY_ATTEMPTS");
     const guessedMs = Date.now();

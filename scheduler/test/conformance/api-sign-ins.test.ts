@@ -29,7 +29,7 @@ async function signIn(name: string, agent: string): Promise<string> {
 }
 const by = (cookie: string, server = stage.server): AskOptions => ({ headers: { cookie, ...own(server) } });
 const listed = async (cookie: string) => (await stage.ask("GET", "/v1/me/sign-ins", by(cookie))).body.items;
-/** A request to a server that has never seen the cookie, so that it queries the store. */
+/** Resolves with whether a new server accepts the cookie. A new server has no cached sign-ins, so it reads the store. */
 const isLetIn = async (cookie: string) => {
   const other = await stage.serve();
   return (await stage.ask("GET", "/v1/me", by(cookie, other), other)).status === 200;
@@ -152,7 +152,7 @@ test("a node ends sign-ins as its settings say: the idle end and the absolute on
   const me = () => stage.ask("GET", "/v1/me", by(cookie, short), short);
   const endsIn = async () => Date.parse((await me()).body.expires) - Date.now();
   expect(await endsIn()).toBeLessThanOrEqual(180_000);
-  // Used a moment ago, and at its absolute end.
+  // The sign-in was used a moment ago, but its absolute lifetime ends now.
   await stage.rows("update $s.sign_in set seen_ms = $1, expires_ms = $1 where agent = 'short'", [Date.now() - 1_000]);
   const fresh = await stage.serve({ signInLasts: "10m", signInIdle: "3m" });
   expect((await stage.ask("GET", "/v1/me", by(cookie, fresh), fresh)).status).toBe(401);
@@ -191,7 +191,7 @@ describe("the log", () => {
       return code !== undefined || way !== undefined ? [{ level, what: code ?? way, user, address, route }] : [];
     });
   const address = "127.0.0.1";
-  // A server of its own: the other one has logged the maximum number of refusals for a minute.
+  // A new server, because the shared one has logged the maximum number of refusals per minute.
   let server = stage.server;
   beforeAll(async () => {
     server = await stage.serve();

@@ -36,7 +36,7 @@ describe("one user, token, worker key or silence is read", () => {
     expect(await admin.getToken({ token: "ci", user })).toEqual(made);
     const { body } = await stage.ask("GET", "/v1/tokens/ci", { token: stage.tokens.operator });
     expect(JSON.stringify(body)).not.toContain(secret.slice(-20));
-    // A token of another user is answered as one that does not exist.
+    // For a caller without rights, a token of another user looks like one that does not exist.
     for (const asked of [{ token: "ci" }, { token: "ci", user }, { token: "none", user }])
       await expect(stage.client("viewer").getToken(asked)).rejects.toMatchObject({ code: "TOKEN_UNKNOWN" });
     for (const asked of [{ token: "ci" }, { token: "none", user }, { token: "ci", user: "nobody" }])
@@ -112,7 +112,7 @@ describe("what a caller has already", () => {
       const again = await read(path, held);
       expect([held, again.status, again.body, again.headers.get("etag")]).toEqual([held, 304, undefined, tag]);
     }
-    // The version alone is no proof: an answer also has parts that change without a new version.
+    // The version alone does not match the ETag, because parts of the response change without a new version.
     for (const held of ['"1"', `"${first.body.version}"`, "nonsense", '"1.other"'])
       expect([held, (await read(path, held)).status]).toEqual([held, 200]);
     await expect(read(path, tag, "nonsense")).resolves.toMatchObject({ status: 401 });

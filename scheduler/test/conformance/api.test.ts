@@ -19,7 +19,7 @@ afterAll(() => stage.close());
 const command = { argv: ["/usr/bin/true"] };
 const daily = { type: "cron", expression: "0 3 * * *", zone: "Europe/Berlin" } as const;
 
-/** Runs a task by a worker, to this end. */
+/** Runs the task in a remote worker and ends the run with this verdict. @returns the run's id */
 async function ended(task: string, verdict: object = { outcome: "succeeded", result: { n: 1 } }): Promise<number> {
   const session = await stage.join(key, { tasks: [task] });
   const run = await stage.claimed(key, session, task, { big: "x".repeat(2_000) });
@@ -449,7 +449,7 @@ describe("the rest", () => {
     over.abort();
     await until("there is room again", async () => {
       const one = api.followEvents()[Symbol.asyncIterator]();
-      // Refused as busy until the server has noticed that the other streams ended.
+      // The server refuses further streams until it has noticed that the earlier ones were closed.
       const next = await one.next().catch(() => undefined);
       await one.return?.();
       return next !== undefined;

@@ -103,7 +103,7 @@ describe.each(everyPostgres())("tasks as code, on $title", (server) => {
       asDefined: { timeoutMs: 3_600_000 },
     });
     expect(await kinds("b", { b: { timeout: "1h", priority: 4 } })).toEqual({ b: "none" });
-    // The files change the edited part: shown as a change, and kept beneath.
+    // The files change an option that was edited by hand: the edit stays in force, and the new value is stored in `asDefined`.
     expect(await apply("b", { b: { timeout: "2h", priority: 4 } })).toEqual([["b", "change", 4]]);
     expect(await definition("b")).toMatchObject({ timeoutMs: 18_000_000, asDefined: { timeoutMs: 7_200_000 } });
     expect(await apply("b", { b: { timeout: "2h", priority: 4 } }, { overwriteEdits: true })).toEqual([
@@ -139,7 +139,7 @@ describe.each(everyPostgres())("tasks as code, on $title", (server) => {
     ).toEqual(["by-code", "d-3", "o-1"]);
     const row = await stage.one(`select deleted_by, deleted_why, bundle from $s.task where name = 'd-1'`);
     expect(row).toEqual({ deleted_by: "ann", deleted_why: "why", bundle: null });
-    // A removed task has no owner, so another bundle may define it.
+    // A removed task belongs to no bundle, so another bundle may define it.
     expect(await apply("other", { "o-1": {}, "d-1": {} })).toEqual([["d-1", "create", 2]]);
   });
 
@@ -205,7 +205,7 @@ describe.each(everyPostgres())("tasks as code, on $title", (server) => {
       "g-5": [8, undefined],
       "g-6": [5, "g"],
     });
-    // The task is created again after a removal; its versions continue from the last one.
+    // The removed task is created again after the plan was made, and its versions continue from the last one, so the plan is stale.
     const again = await plan("g", files({ "g-4": {} }));
     await stage.task("g-4");
     expect((await applyPlan(stage.store, again, by(), systemClock))[0]?.error?.code).toBe("TASK_STALE");

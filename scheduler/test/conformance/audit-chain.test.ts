@@ -56,7 +56,7 @@ async function exported(where?: string[], environment?: Record<string, string>):
 
 const made = (name: string, on = stage) =>
   on.store.access.createUser({ name, hash: "none", role: "viewer" }, change(on.nowMs));
-/** Writes a row like code from before the chain existed. */
+/** Writes an audit row as a version of Carillon without the hash chain did. */
 const written = (named: string, atMs: number, on = stage) =>
   on.rows(
     `insert into $s.audit (at_ms, who, act, about, named, before, after, why)
@@ -78,7 +78,7 @@ describe("the chain", () => {
         other.access.createUser({ name: `two-${n}`, hash: "none", role: "viewer" }, change(stage.nowMs)),
       ),
       ...Array.from({ length: 10 }, (_, n) => written(`older-${n}`, stage.nowMs)),
-      // Many rows of one transaction.
+      // One transaction writes many rows.
       stage.store.audit.record(
         Array.from({ length: 300 }, (_, n) => ({
           atMs: 1,
@@ -161,7 +161,7 @@ describe("the chain", () => {
 });
 
 describe("what somebody did with the database's rights", () => {
-  /** Restores the former rows; rows that have a place are not chained anew. */
+  /** Runs `work` and then restores all rows of the audit log and of the chain, so that the next test finds them unchanged. */
   const undone = async (work: () => Promise<void>) => {
     await stage.rows("create table $s.kept_rows as select * from $s.audit");
     await stage.rows("create table $s.kept_chain as select * from $s.audit_chain");

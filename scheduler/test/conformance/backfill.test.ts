@@ -11,7 +11,7 @@ const hourMs = 3_600_000;
 describe("backfill", () => {
   let stage: Stage;
   let tokens = 0;
-  /** Midnight, five days ago. */
+  /** Midnight UTC, five days ago. */
   let startMs: number;
   beforeAll(async () => {
     stage = await openStage(postgres());
@@ -51,7 +51,7 @@ describe("backfill", () => {
     expect(slots).toMatchObject([
       { outcome: "run", runId: expect.any(Number), reason: expect.stringMatching(/^backfill \d+$/) },
     ]);
-    // A second backfill finds nothing left to do.
+    // The first backfill has created all runs, so the second creates none.
     expect(await carryOut(await begin("hourly", { reverse: true }))).toMatchObject({ total: 24, done: 0, passed: 24 });
   });
 
@@ -60,7 +60,7 @@ describe("backfill", () => {
     const days = async (holidays: string[]) =>
       stage.store.calendars.set("edited", { zone: "UTC", weekend: [], holidays }, change(stage.nowMs));
     await days([]);
-    // The days after it have none, so that a moved slot lies on a day of its own.
+    // The task has no slot on the following days, so a slot that moves has its day to itself.
     const rest = [third, ...[3, 4].map((day) => new Date(startMs + day * dayMs).toISOString().slice(0, 10))];
     const schedule = cron(`0 9 ${Number((first as string).slice(8))} * *`);
     const calendar = { name: "edited", otherwise: "next" } as const;
@@ -71,12 +71,12 @@ describe("backfill", () => {
     await stage.plan([task], session, ownMs, ownMs);
     expect(await slotsOf(task)).toEqual([ownMs]);
     await days([first as string]);
-    // Now the slot is on the second day, for which the ledger has no entry.
+    // The new holiday moves the slot to the second day, for which the ledger has no entry.
     expect(await carryOut(await begin("edited", range))).toMatchObject({ total: 1, done: 0, passed: 1 });
     expect(await carryOut(await begin("edited", { ...range, missed: true }))).toMatchObject({ done: 0, passed: 1 });
     expect(await slotsOf(task)).toEqual([ownMs]);
 
-    // A slot that never ran runs once, at its moved time, and the ledger has its own time.
+    // This slot has not run, so it runs once at its moved time; the ledger records its original time too.
     expect(await carryOut(await begin("put-back", { ...range, missed: true }))).toMatchObject({ total: 1, done: 1 });
     expect(await slotsOf(other)).toEqual([ownMs + dayMs]);
     const { slots } = await stage.store.history.slots(other.taskId, ownMs + dayMs, ownMs + dayMs, 1);

@@ -57,7 +57,7 @@ const tool = (name: string, ...args: string[]) => {
 };
 
 const nobody = "00000000-0000-4000-8000-000000000000";
-/** Takes grace locks one after the other, each without a former holder. @returns the fences */
+/** Takes and releases a grace lock for each name, one after the other, none of them with a former holder. @returns the fences */
 async function taken(database: string, ...names: string[]): Promise<number[]> {
   const store = await openPostgres({ url: urlOf(database), schema });
   const fences: number[] = [];
@@ -90,7 +90,7 @@ it("a backup of a live store, restored, goes on: nothing of it twice, and no num
   await Promise.all(Array.from({ length: 50 }, () => live.enqueue("enqueued", null)));
   await until("much has run", () => first.length > 55);
   const used = await taken(before, "nightly", "nightly");
-  // Runs are enqueued while the store is being dumped.
+  // Runs are enqueued while `pg_dump` reads the store.
   const going = Promise.all(Array.from({ length: 200 }, () => live.enqueue("enqueued", null)));
   const dump = join(folder, "store");
   tool("pg_dump", "--format=custom", `--schema=${schema}`, `--file=${dump}`, urlOf(before));
@@ -106,7 +106,7 @@ it("a backup of a live store, restored, goes on: nothing of it twice, and no num
   const { rows: claimed } = await pools[1].query(`select id from ${schema}.run where state = 3`);
   const { rows: slots } = await pools[1].query(`select task_id, slot_ms from ${schema}.slot`);
   expect([ended.length > 40, claimed.length > 0, slots.length > 0]).toEqual([true, true, true]);
-  // A line of a log by a transaction that this server has not given out yet, as of a dump of a server that has given out more.
+  // Log lines whose transaction id this server has not reached yet, as after a restore from a server that has used up more ids.
   const foreign = `insert into ${schema}.run_log (run_id, attempt, at_ms, level, message, xid) select 1, 1, (extract(epoch from now()) * 1000)::bigint, 1, 'x', '9000000000000'`;
   await pools[1].query(foreign);
   const next = await skipNumbers(urlOf(after), schema, { author: "test", reason: "the disk", nowMs: 1 });

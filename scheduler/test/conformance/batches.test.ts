@@ -1,4 +1,4 @@
-/** Handlers that take several runs at once: in a process with the store, and in a worker without one. */
+/** Tests handlers that receive several runs at once, in a process with the store and in a worker without one. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { type BatchRun, every } from "../../src/index.ts";
@@ -9,7 +9,7 @@ import { everyPostgres } from "../support/servers.ts";
 import { recordingLog, until } from "../support/store-stage.ts";
 
 const wait = { timeout: "60s" } as const;
-/** Longer than any test waits: a batch begins because it is full. */
+/** Options of a batch that begins only when it is full, because its wait is longer than any test. */
 const full = (size: number) => ({ size, wait: "1m" }) as const;
 const payloads = (runs: readonly BatchRun<unknown>[]) => runs.map(({ payload }) => payload as number).toSorted();
 

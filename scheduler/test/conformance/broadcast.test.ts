@@ -12,7 +12,7 @@ const opened = async () => (await tower.carillon.open()).store;
 const nowMs = () => tower.now().getTime();
 const find = async (runId: number) => (await opened()).runs.find(runId);
 
-/** Joins a worker of the broadcast's group that consists only of a session. @returns the session */
+/** Registers a worker that is only a session, in the group of the broadcast. @returns the session's id */
 async function join(node: string): Promise<number> {
   const identity = { node, role: "worker", host: "here", pid: 1, version: "0", timeoutMs: 1e9 } as const;
   const session = await (await opened()).sessions.open({ ...identity, groups: ["members"], capacity: 5 }, nowMs());
@@ -20,7 +20,7 @@ async function join(node: string): Promise<number> {
 }
 const leave = async (sessionId: number) => (await opened()).sessions.end(sessionId, null, nowMs(), "silent");
 
-/** Claims the runs addressed to the session, and reports them as started. */
+/** Claims the runs addressed to the session and reports them as started. */
 async function claim(sessionId: number): Promise<ClaimedRun[]> {
   const { claims } = await opened();
   const request = { sessionId, groupIds: [-sessionId], exceptTaskIds: [], untilMs: nowMs(), limit: 10, nowMs: nowMs() };
@@ -32,12 +32,12 @@ async function claim(sessionId: number): Promise<ClaimedRun[]> {
 const settle = async (sessionId: number, run: ClaimedRun, verdict: Verdict = succeededVerdict) =>
   (await opened()).claims.settle(sessionId, [settlement(run, verdict, nowMs())], nowMs());
 
-/** Moves time in steps of a heartbeat, by which the loss of a worker is noticed. */
+/** Advances time in steps of one heartbeat (30 s), so that the loss of a worker is detected on the way. */
 async function pass(minutes: number): Promise<void> {
   for (let i = 0; i < 2 * minutes; i++) await tower.advance("30s");
 }
 
-/** A broadcast to two members. @returns the claimed part of each */
+/** Starts a broadcast to two members. @returns the run that each member has claimed */
 async function broadcast(options: TaskOptions = {}) {
   tower = await testTower({
     store: postgres().direct,

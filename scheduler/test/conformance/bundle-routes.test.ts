@@ -20,7 +20,7 @@ describe("a bundle, by the API", () => {
     const given = { bundle: "b", tasks: tasks("b-1", "b-2") };
     const { plan, steps } = await stage.client("viewer").planBundle(given);
     expect(kinds(steps)).toEqual(["create b-1", "create b-2"]);
-    // A caller with read rights only stores nothing under a key.
+    // A caller with only read rights may plan, but the response is not stored under the idempotency key.
     for (const some of [given.tasks, []]) {
       const how = {
         token: stage.tokens.viewer,
@@ -102,7 +102,7 @@ describe("a bundle, by the API", () => {
     const uses = [{ task: "theirs/z", options: { ...options, group: "ours/gpu" } }];
     await expect(theirs.planBundle({ bundle: "both", tasks: uses })).rejects.toMatchObject({ code: "ACCESS_DENIED" });
 
-    // A viewer everywhere, and an editor in one namespace: a step that the caller may see and not do refuses the whole.
+    // The caller is a viewer everywhere and an editor in one namespace. One step that it may see but not apply refuses the whole plan.
     const password = "ten bells at noon";
     const grants = [{ namespace: "theirs", role: "editor" as const }];
     await admin.createUser({ name: "mixed", password, role: "viewer", grants });

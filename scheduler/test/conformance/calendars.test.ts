@@ -19,7 +19,7 @@ const delay = { then: "delay" } as const;
 describe("calendars", () => {
   let stage: Stage;
   let session: number;
-  /** Tomorrow's midnight, and its day and the one after. */
+  /** Midnight UTC of tomorrow, in ms. */
   let tomorrowMs: number;
   beforeAll(async () => {
     stage = await openStage(postgres());
@@ -87,7 +87,7 @@ describe("calendars", () => {
   });
 
   it("skip slots on free days: told in the ledger, counted, without a run", async () => {
-    // The slot is at midnight, so today's slot has passed, whatever the time is now.
+    // The slot is at midnight, so today's slot is over at any time of day, and the first planned slot is tomorrow's.
     await set("skips", [day(0)]);
     const task = await stage.task("skips", { schedule: cron("0 0 * * *"), calendar: { name: "skips" } });
     expect(task.calendar).toMatchObject({ name: "skips", version: 1 });
@@ -104,7 +104,7 @@ describe("calendars", () => {
     await set("moves", [day(0)]);
     const options = { schedule: cron("0 9,23 * * *"), calendar: { name: "moves", otherwise: "next" as const } };
     const task = await stage.task("moves", { ...options, blackout: [{ from: "22:00", to: "06:00", ...delay }] });
-    // This test does not use today's slots.
+    // Planning starts at tomorrow, so that the result does not depend on today's slots.
     await stage.rows("update $s.plan set next_slot_ms = $2 where task_id = $1", [
       task.taskId,
       tomorrowMs + 33 * hourMs,
@@ -156,7 +156,7 @@ describe("calendars", () => {
     const at = new Date(stage.nowMs - hourMs).toISOString();
     const cronText = `${Number(at.slice(14, 16))} ${Number(at.slice(11, 13))} * * *`;
     const task = await stage.task(name, { schedule: cron(cronText), calendar: { name, otherwise: "previous" } });
-    // Tomorrow's slot would have been an hour ago, or yesterday's where that is another day.
+    // Tomorrow's slot moves to the previous working day at the same time of day, which was an hour ago.
     const tomorrow = new Date(stage.nowMs + dayMs - hourMs).toISOString().slice(0, 10);
     await set(name, [tomorrow]);
     expect((await ledger(task)).map(([, outcome, reason]) => [outcome, reason])).toEqual([
@@ -195,14 +195,14 @@ describe("calendars", () => {
       return counts;
     };
     await plan(noonMs);
-    // The slot of 12:00:05 is not planned yet, and is put off to the next day with those that follow it.
+    // The edit moves the slots from 12:00:05 on, which are not planned yet, to the next day.
     await edit([day(0)], noonMs + 4_000);
     await plan(noonMs + 4_000);
     await edit([], noonMs + 19_000);
     expect(await told(noonMs + 15_000)).toEqual([1, 1, 1, 1]);
     expect(await counters({ taskId } as TaskRecord)).toMatchObject({ missed: 3 });
     await plan(noonMs + 20_000);
-    // The same again, with another day in between, and with an edit of the task instead of the calendar.
+    // The same edits again, but with a second holiday in between, and with an edit of the task in place of the calendar.
     await edit([day(0)], noonMs + 24_000);
     await edit([day(0), day(1)], noonMs + 32_000);
     await stage.task(name, { ...options, calendar: { name, otherwise: "skip" } }, noonMs + 38_000);

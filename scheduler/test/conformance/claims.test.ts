@@ -13,7 +13,7 @@ describe.each(everyPostgres())("claims on $title", (server) => {
   afterAll(() => stage.close());
 
   let groups = 0;
-  /** A task in a group of its own, so that tests do not claim each other's runs. */
+  /** Creates a task in a new group, so that one test does not claim another's runs. */
   const alone = (name: string, options = {}) => stage.task(name, { group: `g${++groups}`, ...options });
 
   it("gives each run to one of many workers", async () => {
@@ -258,13 +258,13 @@ describe.each(everyPostgres())("claims on $title", (server) => {
       expect((top["Shared Hit Blocks"] ?? 0) + (top["Shared Read Blocks"] ?? 0), text).toBeLessThan(300);
     }
 
-    /** The plans of the claim statements that `work` sends, as PostgreSQL ran them. */
+    /** Returns the execution plans of the claim statements that `work` sends. */
     async function explained(work: () => Promise<unknown>): Promise<{ text: string; plan: PlanNode }[]> {
       const seen: { text: string; values: unknown[] }[] = [];
       const spy = vi.spyOn(pg.Client.prototype, "query");
       await work();
       for (const [query] of spy.mock.calls as unknown as [{ text?: string; values?: unknown[] }][]) {
-        // Statements of signals for earlier enqueues are ignored.
+        // Other statements, such as signals for earlier enqueues, are left out.
         if (query.text?.includes(".run ")) seen.push({ text: query.text, values: query.values ?? [] });
       }
       spy.mockRestore();

@@ -53,7 +53,7 @@ describe("a step of the store's clock", () => {
     );
   const alarmed = (kind: string) => receiver.kinds("clock").filter((one) => one === kind).length;
   const last = (task: string) => Math.max(...(fired.get(task) ?? []));
-  /** Checks for `ms` that slots fire by this machine's clock, whatever the store's clock does. */
+  /** Checks for `ms` that slots fire by this machine's clock, even if the store's clock steps. */
   const firesFor = async (ms: number) => {
     const endMs = clusterMs() + ms;
     await until("slots to fire", () => last("quick") >= endMs && last("steady") >= endMs, ms + 5_000);
@@ -107,14 +107,14 @@ describe("a step of the store's clock", () => {
     expect(rows, "slots recorded as missed").toEqual([]);
     const { rows: plans } = await sql.query("select max(next_slot_ms) as next from carillon.plan");
     expect(Math.abs(plans[0].next - clusterMs())).toBeLessThan(60_000);
-    // A store on a busy machine may truly be away for a moment; the slots above were each fired all the same.
+    // On a busy machine the store may be unreachable for a moment; the checks above show that all slots fired nevertheless.
     const right = ["the store's clock is", "the store is away"];
     const isOther = (message: string) => !right.some((start) => message.startsWith(start));
     expect(lines.filter(({ level, message }) => level === "error" && isOther(message))).toEqual([]);
   });
 });
 
-/** Memberships alone, on clocks of their own that a test steps. */
+/** Tests memberships without schedulers or workers; each has simulated clocks that a test can step. */
 describe("who decides about a step", () => {
   let server: SteppedStore;
   let store: Store;
@@ -122,7 +122,7 @@ describe("who decides about a step", () => {
   const members: Member[] = [];
 
   class Member {
-    /** The difference of this machine's clocks from the real ones. */
+    /** How far this member's wall and monotonic clocks are ahead of the real clocks, in ms. */
     wallOffMs = 0;
     monoOffMs = 0;
     readonly recorded = recordingLog();
@@ -143,7 +143,7 @@ describe("who decides about a step", () => {
       return this;
     }
 
-    /** How far its cluster time is ahead of the real time. */
+    /** Returns how far the member's estimate of the cluster's time is ahead of the real time, in ms. */
     aheadMs(): number {
       return this.storeClock.now() - Date.now();
     }
@@ -162,7 +162,7 @@ describe("who decides about a step", () => {
       const { rows } = await sql.query("select min(beat) as beat from carillon.session where ended_ms is null");
       return rows[0].beat > 3;
     });
-  /** A change smaller than a step. */
+  /** True if the difference in ms is smaller than a clock step. */
   const isNear = (found: number, wanted: number) => Math.abs(found - wanted) < 400;
 
   beforeAll(async () => {

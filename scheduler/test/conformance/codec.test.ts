@@ -7,7 +7,7 @@ import { RemoteStage } from "../support/remote-stage.ts";
 import { postgres } from "../support/servers.ts";
 import { recordingLog, until } from "../support/store-stage.ts";
 
-/** The example of docs/payloads.md. */
+/** The codec that docs/payloads.md shows as an example. */
 function aesCodec(keys: Record<string, Buffer>, current: string): PayloadCodec {
   return {
     encode(text, { task }) {
@@ -34,7 +34,7 @@ const [first, second] = [randomBytes(32), randomBytes(32)];
 describe("a codec of payloads and results", () => {
   const { schema, database, make } = ownSchema(postgres().url, "codec", { drain: 0 });
   const codec = aesCodec({ a: first }, "a");
-  /** All that is stored of runs. */
+  /** Returns all payloads, results and checkpoints of runs in the store, as JSON. */
   const stored = async () => {
     const { rows } = await database.query(
       `select payload::text, null as result, checkpoint::text from ${schema}.run

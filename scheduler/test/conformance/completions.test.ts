@@ -6,10 +6,10 @@ import { openStage, type Stage, settlement, succeededVerdict } from "../support/
 
 const runs = 1_200;
 const workers = 4;
-/** The number of runs that end in one turn of a worker's event loop; the rest of its burst follows in the next batch. */
+/** Number of runs that end in one turn of a worker's event loop. The worker's other runs end in the next turns. */
 const batch = 75;
 
-/** The burst of `bench completions`, smaller: many runs of one task, in several workers, end in the same instant. */
+/** A smaller version of `bench completions`: many runs of one task, in several workers, end at the same time. */
 describe.each(everyPostgres())("a burst of completions on $title", (server) => {
   let stage: Stage;
   let stores: Store[];
@@ -57,7 +57,7 @@ describe.each(everyPostgres())("a burst of completions on $title", (server) => {
             for (let from = 0; from < settlements.length; from += batch) {
               const some = settlements.slice(from, from + batch);
               batches.push(store.claims.settle(sessions[i] as number, some, stage.nowMs));
-              // A reply that was lost: the same verdicts again, while the first are under way.
+              // Simulates a lost reply: the same verdicts are sent again while the first request is under way.
               if (from === 0) batches.push(store.claims.settle(sessions[i] as number, some, stage.nowMs));
             }
             return batches;

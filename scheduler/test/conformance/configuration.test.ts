@@ -18,9 +18,9 @@ import { VirtualClock } from "../support/virtual-clock.ts";
 
 const timeoutMs = 6_000;
 const beatMs = 3_000;
-/** The time in which many changes are gathered into one read. */
+/** Changes that arrive within this time in ms are read together. */
 const gatherMs = 50;
-/** The longest wait between reads, which applies after the clock was moved far during a read. */
+/** The longest wait in ms between two reads. It applies if the virtual clock is advanced far during a read. */
 const gatherMostMs = 2_000;
 const seed = Number(process.env.CARILLON_TEST_SEED ?? Date.now() % 1_000_000);
 
@@ -85,7 +85,7 @@ describe.each(everyPostgres())(`configuration travels, on $title (seed ${seed})`
       this.definitions = new Definitions(this.#store.tasks);
     }
 
-    /** @param canRun whether this process can run a task of this definition */
+    /** @param canRun returns whether the worker of this process can run tasks with the given definition */
     async join(
       name: string,
       losses: Losses,
@@ -135,7 +135,7 @@ describe.each(everyPostgres())(`configuration travels, on $title (seed ${seed})`
       return this.definitions.get(task.taskId)?.version;
     }
 
-    /** Moves this node's time, and waits until all work that this started is done. */
+    /** Advances this node's clock, and waits until all operations that this started have settled. */
     async pass(ms: number): Promise<void> {
       this.clock.advance(ms);
       await this.quiet();
@@ -233,7 +233,7 @@ describe.each(everyPostgres())(`configuration travels, on $title (seed ${seed})`
     for (let i = 0; i < 60; i++) node.clock.advance(60_000);
     await node.quiet();
     expect(node.version(task)).toBe(1);
-    // The latest changes are of other tasks, and long after.
+    // These later changes concern other tasks, so reading only the last few minutes of changes would miss the first task's.
     for (let i = 0; i < 3; i++) await stage.task(`later-${i}`, {}, stage.nowMs + 3_600_000);
     node.cut = false;
     await until("it to catch up", async () => {
@@ -291,7 +291,7 @@ describe.each(everyPostgres())(`configuration travels, on $title (seed ${seed})`
       versions.reduce((sum, { version }) => sum + version - 1, 0),
     );
     expect(saved + refused).toBeGreaterThanOrEqual(12);
-    // A heartbeat that was sent before the last edits does not report them, and the next is sent only after its answer.
+    // The heartbeat under way may have been sent before the last edits; only the heartbeat after it reports them.
     await everyone(0);
     await everyone(beatMs);
     await everyone(gatherMostMs);

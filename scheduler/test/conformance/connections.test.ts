@@ -40,7 +40,7 @@ it.each(everyPostgres())("two connections are enough for all work, and no more a
     const { store } = await tower.open();
     const counts: number[] = [];
     const look = async () => {
-      // The last statement of each shows its owner; a connection without a statement yet is not counted.
+      // The text of a connection's last statement has the schema's name. A connection that has sent no statement yet is not counted.
       const { rows } = await database.query(
         "select count(*)::int as count from pg_stat_activity where application_name = 'carillon' and query like $1",
         [`%${schema}%`],

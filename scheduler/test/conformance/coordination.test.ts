@@ -11,7 +11,7 @@ import { VirtualClock } from "../support/virtual-clock.ts";
 
 const timeoutMs = 6_000;
 const beatMs = 3_000;
-/** From joinCluster: trust ends this many ms before the timeout. */
+/** The value in `joinCluster`: a node trusts its session until this many ms before the timeout. */
 const marginMs = 500;
 
 describe.each(everyPostgres())("membership on $title", (server) => {
@@ -28,14 +28,14 @@ describe.each(everyPostgres())("membership on $title", (server) => {
   });
   afterAll(() => stage.close());
 
-  /** One node: a clock of its own, and a line to the real store that can be cut. */
+  /** One node with its own virtual clock, and a connection to the real store that a test can cut. */
   class Node {
     readonly clock = new VirtualClock(stage.nowMs);
     readonly log = recordingLog();
     readonly rejoins: [number, number][] = [];
     readonly terms: (number | null)[] = [];
     cut = false;
-    /** The number of further heartbeats that are applied but whose reply is lost. */
+    /** For this many further heartbeats, the store applies the heartbeat but the reply is lost. */
     loseReplies = 0;
     beats = 0;
     membership!: Membership;
@@ -43,7 +43,7 @@ describe.each(everyPostgres())("membership on $title", (server) => {
 
     async join(name: string): Promise<this> {
       const { sessions } = stage.store;
-      // The store's clock follows this node's clock, so that time moved by the test does not look like a clock step.
+      // The store's clock follows this node's virtual clock, so that advancing it does not look like a clock step.
       const store = this.#meter.over({
         ...stage.store,
         clock: async () => ({ ms: this.clock.wall(), shiftMs: 0, number: 0 }),
@@ -77,13 +77,13 @@ describe.each(everyPostgres())("membership on $title", (server) => {
       return this;
     }
 
-    /** Moves this node's time and lets it beat until it sleeps again. */
+    /** Advances this node's clock, and waits until its heartbeats have settled. */
     async pass(ms: number): Promise<void> {
       this.clock.advance(ms);
       await this.quiet();
     }
 
-    /** Waits until the node does nothing but sleep. */
+    /** Waits until no call to the store is under way. */
     async quiet(): Promise<void> {
       await this.#meter.rest();
     }
@@ -132,7 +132,7 @@ describe.each(everyPostgres())("membership on $title", (server) => {
     const a = await join("a");
     const b = await join("b");
     await b.quiet();
-    await b.pass(beatMs); // b has seen a stand still
+    await b.pass(beatMs); // `b` has seen no heartbeat of `a` for a while
     await stage.store.sessions.beat(a.membership.sessionId, stage.nowMs, { witnessed: true });
     await b.pass(timeoutMs - beatMs);
     await b.pass(timeoutMs);
@@ -158,7 +158,7 @@ describe.each(everyPostgres())("membership on $title", (server) => {
       b.membership.heard(signal.sessionId, signal.beat);
     }, listening.signal);
     await until("the signals are heard", () => listens);
-    // Neither session gets a signal: one does not lead, and the service judges the other.
+    // Neither heartbeat is signalled: `b` does not lead, and the leader's liveness is judged by the coordination service.
     await stage.store.sessions.beat(b.membership.sessionId, stage.nowMs);
     await stage.store.sessions.beat(leader, stage.nowMs, { witnessed: true });
     await b.pass(1_000);
@@ -255,7 +255,7 @@ describe.each(everyPostgres())("membership on $title", (server) => {
     const beat = a.beats;
     a.loseReplies = 0;
     a.clock.advance(beatMs);
-    // The next beat finds the session over; the one of the new session is applied and its reply lost.
+    // The next heartbeat reports that the session has ended. The first heartbeat of the new session is applied, but its reply is lost.
     await until("it has found out", () => a.beats > beat);
     a.loseReplies = 1;
     await a.quiet();
@@ -270,7 +270,7 @@ describe.each(everyPostgres())("membership on $title", (server) => {
     const a = await join("a");
     await a.quiet();
     await stage.store.sessions.end(a.membership.sessionId, null, stage.nowMs, "by hand");
-    // Another session takes the name at once, so the node cannot join again.
+    // Another session takes the node's name at once, so the node cannot join again.
     const thief = await stage.store.sessions.open(
       { node: "a", role: "node", host: "there", pid: 2, version: "0", timeoutMs },
       stage.nowMs,

@@ -24,7 +24,7 @@ describe.each(everyPostgres())("dead letters on $title", (server) => {
   });
   afterAll(() => stage.close());
 
-  /** Makes runs of a task fail with these messages, one after another. */
+  /** Makes one run of the task fail for each message, in this order. @returns the ids of the runs */
   async function fail(task: TaskRecord, messages: string[], write = {}, endedMs = stage.nowMs): Promise<number[]> {
     await stage.store.runs.enqueue(
       messages.map(() => stage.write(task, write)),
@@ -311,7 +311,7 @@ describe.each(everyPostgres())("dead letters on $title", (server) => {
     const redrive = await begin("redrive", { task: "again" });
     await stage.store.operations.step(stage.nowMs + 1_000, redrive);
     const [run] = await stage.claim(session, [task], stage.nowMs + 2_000);
-    // It fails before the operation looks again, by a clock that is behind.
+    // The run fails again before the next step of the operation, with an end time before the step because the worker's clock is behind.
     await stage.store.claims.settle(session, [settlement(run!, failing("no"), stage.nowMs - 1)], stage.nowMs);
     expect(await carryOut(redrive)).toMatchObject({ state: "done", done: 1 });
     expect(await groupsOf({ task: "again" })).toEqual([expect.objectContaining({ letters: 1, lastRunId: run!.runId })]);

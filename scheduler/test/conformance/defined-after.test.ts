@@ -1,4 +1,4 @@
-/** A task that is defined after another one, while a run of that one is under way. */
+/** Tests a task that is defined to run after another task while a run of the other task is under way. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Verdict } from "../../src/run/claim-store.ts";
 import { everyPostgres } from "../support/servers.ts";

@@ -102,7 +102,7 @@ describe.each(everyPostgres())("a drained node by $title", (server) => {
     const other = await stage.another();
     for (let round = 0; round < 40; round++) {
       const node = `racing-${round}`;
-      // The name is recorded, so it may be drained before its process comes back.
+      // The store knows the node's name from this session, so the node can be drained before its process returns.
       await stage.store.sessions.end(await open(node), null, stage.nowMs, "stopped");
       const [sessionId] = await Promise.all([open(node), other.drains.drain(node, why())]);
       expect({ round, draining: await pulse(sessionId) }).toEqual({ round, draining: true });
@@ -145,7 +145,7 @@ describe("nodes", () => {
   };
 
   it("one that is drained gives back what waits there, ends what it runs, and leaves all else to others until it is resumed", async () => {
-    // Both are full, and a third waits at one of them.
+    // Both nodes are full, and further runs wait.
     const first = await Promise.all([0, 0, 0, 0].map(enqueue));
     for (const runId of first) await nodeOf(runId);
     const its = begun.filter(({ node }) => node === "a").map(({ runId }) => runId);
@@ -181,7 +181,7 @@ describe("nodes", () => {
     expect(listed.stdout).toMatch(/\ba\b.*\bdrained\b/);
     expect(listed.stderr).toMatch(/a was drained .* by .+ \(new disk\): it has no runs/);
 
-    // Runs that it enqueues itself, too, go to others.
+    // The drained node claims no runs, not even those that it enqueues itself.
     const elsewhere = await enqueue(0);
     expect(await nodeOf(elsewhere)).toBe("b");
     expect(await inProcess(["nodes", "resume", "a", ...atServer()], token())).toMatchObject({
@@ -210,7 +210,7 @@ describe("nodes", () => {
 
     const again = stage.poll(key, { session: one, want: 5, waitMs: limits.pollWaitMs });
     await stage.store.drains.resume("far-1", change(Date.now()));
-    // The poll's wait brought no run, so the worker claims again.
+    // The long poll ends without a run after the resume, so the worker polls again.
     await again;
     const { runs } = await stage.poll(key, { session: one, want: 5, waitMs: limits.pollWaitMs });
     expect(runs.map((run) => run.runId)).toEqual([next]);

@@ -67,7 +67,7 @@ describe("an enqueue while the store is away", () => {
     const tower = make({ failFast: true, worker: false, scheduler: false });
     await tower.enqueue("t", 1);
     proxy.cut({ refuse: true });
-    // Not ENQUEUE_TIMEOUT, which is the error of an enqueue that waits.
+    // ENQUEUE_TIMEOUT would mean that the call had waited, which `failFast` rules out.
     await expect(tower.enqueue("t", 2)).rejects.toMatchObject({ code: "STORE_UNREACHABLE" });
   });
 

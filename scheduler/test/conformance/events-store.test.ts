@@ -112,7 +112,7 @@ describe.each(everyPostgres())("events of runs in the store, $title", (server) =
     const client = await stage.sql.connect();
     try {
       await client.query("begin");
-      // This run's event has the lower number, the older time and the older transaction.
+      // This run's event gets a lower number, an older time and an older transaction than the next run's event, but commits after it.
       await stage.store.claims.settleIn(
         client,
         session,
@@ -130,7 +130,7 @@ describe.each(everyPostgres())("events of runs in the store, $title", (server) =
       const third = await read(second.place);
       expect(numbersOf(third.events)).toEqual([slow.runId]);
       expect(numbersOf((await read(third.place)).events)).toEqual([]);
-      // From each event on, in pages of one: none is left out, though the oldest came last.
+      // Reading on from any event, one page at a time, returns every later event, even the one that committed last.
       const [behindQuick] = first.events as [StoredEvent];
       expect(numbersOf((await read(behindQuick.place)).events).toSorted()).toEqual([]);
       expect(numbersOf((await read((await read(behindQuick.place)).place)).events).toSorted()).toEqual(
@@ -173,7 +173,7 @@ describe.each(everyPostgres())("events of runs in the store, $title", (server) =
     const { place } = await want(["run.failed"]);
     expect((await want(["run.failed"], place)).whole).toBe(true);
     expect((await want(["run.failed", "run.succeeded"], place)).whole).toBe(false);
-    // No process has requested these kinds of events again in time.
+    // No process has renewed its request for these kinds of events in time, so the store stops recording them.
     await stage.store.history.rotate(stage.nowMs + 2_000, 30 * dayMs);
     expect((await stage.one("select count(*)::int as n from $s.event_kind")).n).toBe(0);
     expect((await want(["run.failed"], place)).whole).toBe(false);

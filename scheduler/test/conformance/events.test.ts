@@ -9,7 +9,7 @@ describe.each(everyPostgres())("events of the cluster on $title", ({ url }) => {
   const { log, lines } = recordingLog();
   afterEach(() => lines.splice(0));
 
-  /** A process with a worker: `fine` succeeds with what it is given, `bad` fails. */
+  /** Starts a process with a worker; runs of `fine` succeed with their payload as result, runs of `bad` fail. */
   async function working() {
     const tower = make({ log });
     tower.task("fine", {}, (_run, payload: Json) => payload);

@@ -4,8 +4,8 @@ import { until } from "../support/store-stage.ts";
 import { WatchedNodes } from "../support/watched-nodes.ts";
 
 /**
- * Two nodes on a primary that is killed and a standby that is promoted while it lacks the last seconds. Whatever a process that
- * lives was acknowledged stands.
+ * Two nodes use a primary that is killed and a standby that is promoted although it lacks the last seconds. Everything that the store has
+ * acknowledged to a process that is still alive must survive.
  */
 describe("a fail-over to a standby that lags", () => {
   let pair: StandbyPair;
@@ -33,7 +33,7 @@ describe("a fail-over to a standby that lags", () => {
       await watched.enqueue("once");
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
-    // Not due yet when the primary dies: only the caller remembers it.
+    // This run is not due yet when the primary dies, so only the process that enqueued it remembers it.
     await watched.enqueue("once", { in: "3s" });
     const kept = await watched.enqueue("long");
     await until("it runs", () => began.some(({ run }) => run === kept));
@@ -41,7 +41,7 @@ describe("a fail-over to a standby that lags", () => {
     await pair.promote();
     const promotedMs = Date.now();
     await until("work goes on", () => ticksAfter(promotedMs).length > 0);
-    // The recovery waited for no session's timeout. The bench measures its best time.
+    // The recovery did not wait for a session to expire. The bench measures how fast the recovery can be.
     expect((ticksAfter(promotedMs)[0]?.atMs as number) - promotedMs).toBeLessThan(9_000);
     const open = "select from carillon.run where id = any($1)";
     await until("all ended", async () => (await sql(pair.standby, open, [acknowledged])).length === 0);

@@ -13,7 +13,7 @@ const failures = { history: "failures" as const };
 describe.each(everyPostgres())("a history of failures only, on $title", (server) => {
   let stage: Stage;
   let proxy: StoreProxy;
-  /** The store, connected through the proxy. */
+  /** The store, reached through the proxy. */
   let store: Store;
   let session: number;
   beforeAll(async () => {
@@ -36,7 +36,7 @@ describe.each(everyPostgres())("a history of failures only, on $title", (server)
     await stage.store.runs.enqueue(writes, stage.nowMs);
     return stage.claim(session, [task]);
   }
-  /** Settles like a worker, which has the task's definition. */
+  /** Returns a settlement as a worker sends it: the worker knows from the task's definition that successes are not kept in the history. */
   const unkept = (run: ClaimedRun, verdict: Verdict) => ({ ...settlement(run, verdict, stage.nowMs), unkept: true });
   const settle = (runs: ClaimedRun[], verdict: Verdict, by: Store = stage.store) =>
     by.claims.settle(

@@ -1,4 +1,4 @@
-/** Reads for a cluster of many tasks: its groups page by page, and its tasks gathered by when they fire. */
+/** Tests reads for a cluster with many tasks: groups in pages, and tasks grouped by when they fire. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { cron, every } from "../../src/schedule/schedule.ts";
 import { allGroups } from "../../src/task/group-store.ts";

@@ -1,6 +1,6 @@
 /**
- * Numbers are drawn above the floors of a recovery, even if it ended after the statement began: no version or fence is given out
- * twice.
+ * After a recovery, new numbers are drawn above the recovered ones, even if the recovery ends after the statement has begun. So no version
+ * or fence is used twice.
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { calendarContent } from "../../src/schedule/calendar.ts";
@@ -13,7 +13,8 @@ describe.each(everyPostgres())("on $title", (server) => {
 
   beforeAll(async () => {
     stage = await openStage(server);
-    // The check that the store is whole comes after this one, by its name.
+    // Triggers fire in the order of their names. The name of this trigger puts it before the trigger that checks for a recovery, so that
+    // the statement waits before the check.
     await stage.rows(
       `create function $s.held() returns trigger language plpgsql as
          $f$ begin perform pg_advisory_xact_lock_shared(hashtext('$s')); return null; end $f$`,
@@ -25,7 +26,7 @@ describe.each(everyPostgres())("on $title", (server) => {
   });
   afterAll(() => stage.close());
 
-  /** Begins the write, and ends a recovery between its beginning and its check. */
+  /** Starts the write, and carries out a recovery after the write has begun and before the write checks for a recovery. */
   async function beside<T>(write: () => Promise<T>): Promise<T> {
     const holder = await stage.sql.connect();
     try {

@@ -87,7 +87,7 @@ describe.each(everyPostgres())("what a handler does with other runs, on $title",
     expect(relatives.map(({ relation }) => relation).sort()).toEqual(["child", "child", "child", "child", "join"]);
     expect(sizes).toHaveLength(4);
 
-    // A joint answer for many runs contains the same as single answers, and a number without a run is reported as such.
+    // A request for many runs returns the same data as one request per run, and reports ids without a run.
     await tower.enqueue("publish", undefined, { in: "1h" });
     const { rows } = await seen(`select id from $s.run union all select id from $s.run_history order by id`);
     const ids = [...rows.map(({ id }) => Number(id)), 10 ** 12];
@@ -149,7 +149,7 @@ describe.each(everyPostgres())("what a handler does with other runs, on $title",
     const pages = tower.task("pages", { retry: { attempts: 2, delay: 0 } }, async (run, page: number) => {
       states.push([page, run.attempt, run.state]);
       if (run.attempt === 1) {
-        // The calls are not awaited one by one: the last state wins.
+        // The handler does not await the first call before the second; the state of the second call is stored last.
         await Promise.all([run.saveState({ page, half: 1 }), run.saveState({ page, half: 2 })]);
         expect(run.state).toEqual({ page, half: 2 });
         throw new Error("half-way");
@@ -180,7 +180,7 @@ describe.each(everyPostgres())("what a handler does with other runs, on $title",
     tower.task("c", { after: ["a", "b"] }, () => "c");
     tower.task("b", { after: "a" }, () => "b");
     const a = tower.task("a", {}, () => "a");
-    // Before the start, an enqueue also stores the tasks that its task comes after.
+    // Before the start, an enqueue also stores the predecessors of the run's task.
     await tower.enqueue("c");
     await tower.start();
     await a.enqueue(undefined);

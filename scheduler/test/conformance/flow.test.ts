@@ -25,7 +25,7 @@ describe.each(everyPostgres())("runs that come from runs, on $title", (server) =
   let stage: Stage;
   let session: number;
   let proxy: StoreProxy;
-  /** The store, connected through a proxy that can lose replies. */
+  /** The store, reached through a proxy that can lose replies. */
   let far: Store;
   beforeAll(async () => {
     stage = await openStage(server);
@@ -56,7 +56,7 @@ describe.each(everyPostgres())("runs that come from runs, on $title", (server) =
     expect(runs).toHaveLength(1);
     return runs[0] as ClaimedRun;
   };
-  /** Enqueues and claims a run of the task. */
+  /** Enqueues a run of the task and claims it. */
   const begun = async (of: TaskRecord) => {
     await stage.enqueue(of);
     return one(of);
@@ -174,7 +174,7 @@ describe.each(everyPostgres())("runs that come from runs, on $title", (server) =
       await settle(first.left);
       await settle(second.right);
       expect(await claim(end), "of two beginnings").toEqual([]);
-      // The reply is lost: the work after the commit is done all the same.
+      // The reply to the commit is lost, but the steps that follow the commit are carried out.
       proxy.swallowCommit();
       await settle(second.left, succeededVerdict, far);
       const joined = await one(end);
@@ -345,7 +345,7 @@ describe.each(everyPostgres())("runs that come from runs, on $title", (server) =
       const [one1] = await stage.store.flow.spawn(run, children(child, ["only"]), stage.nowMs);
       await settle(run, onward({ kind: "join", taskId: join.taskId, payload: null }));
       await stage.store.runs.cancel((one1 as { runId: number }).runId, "no", stage.nowMs);
-      // Here no node receives the signals: joins.test.ts has the other case.
+      // No node receives the signals of this test. joins.test.ts tests the case with a node.
       expect(await claim(join)).toEqual([]);
       await stage.store.plans.admitHeld(stage.nowMs, stage.nowMs);
       const joining = await one(join);

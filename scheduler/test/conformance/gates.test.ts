@@ -44,7 +44,7 @@ describe.each(everyPostgres())("places on $title", (server) => {
       taken.push(run.runId);
       await end(run, verdict);
     }
-    // A run that is cancelled before it is claimed, and one whose worker dies, free their slots of concurrency too.
+    // A run that is cancelled before it was claimed, and one whose worker dies, also free their places in the task's limit.
     const [fourth] = await states(runs[3] as number);
     expect(fourth).toBe("ready");
     expect(await stage.store.runs.cancel(runs[3] as number, "", stage.nowMs)).toBe("cancelled");
@@ -105,7 +105,7 @@ describe.each(everyPostgres())("places on $title", (server) => {
     const [first, second, third] = slots as [Row, Row, Row];
     const run = await one(task, first.slot_ms);
     expect(run.runId).toBe(first.run_id);
-    // The run is not due yet, so its policy is not applied yet.
+    // The second run is not due yet, so the overlap policy has not been applied to it.
     await stage.store.plans.admitHeld(second.slot_ms - 1, second.slot_ms - 1);
     expect(await states(second.run_id, third.run_id)).toEqual(["held", "held"]);
     expect(await stage.store.plans.admitHeld(second.slot_ms, second.slot_ms)).toBe(third.slot_ms);
@@ -198,7 +198,7 @@ describe.each(everyPostgres())("places on $title", (server) => {
     });
     expect(await stage.store.runs.attempts(first.run_id)).toHaveLength(1);
 
-    // This includes a run whose next try is due and not claimed yet.
+    // The newer run also replaces a run whose next attempt is due and not claimed yet.
     await end(await one(task, second.slot_ms), { ...failed, dueMs: second.slot_ms }, second.slot_ms);
     await stage.store.plans.admitHeld(third.slot_ms, third.slot_ms);
     expect(await states(second.run_id, third.run_id)).toEqual(["cancelled", "ready"]);
@@ -335,7 +335,7 @@ describe.each(everyPostgres())("places on $title", (server) => {
               task.taskId,
             ]);
             if (found && random.next() < 0.3) {
-              // It may have ended since it was seen: then there is nothing to cancel.
+              // The run may have ended since it was selected; then there is nothing to cancel.
               await store.runs
                 .cancel(found.id as number, "at random", nowMs())
                 .catch((error) => expect(error.code).toBe("RUN_STATE"));
@@ -346,7 +346,7 @@ describe.each(everyPostgres())("places on $title", (server) => {
       while (mine.length > 0) await settle([succeededVerdict]);
     });
     await Promise.all(steps);
-    // Everything comes due and ends; then no run may be left anywhere.
+    // All runs come due and end here; afterwards no run may be left in any table.
     for (let round = 0; ; round++) {
       const atMs = nowMs() + 1_000;
       await stage.store.plans.admitHeld(atMs, atMs);
@@ -428,7 +428,7 @@ interface Row {
   run_id: number;
 }
 
-/** The options that a later edit of the task must repeat, because they would change otherwise. */
+/** Returns the options that a later edit of the task must repeat, because the edit would reset them otherwise. */
 function options(task: TaskRecord): TaskOptions {
   return { group: task.definition.group, grace: task.definition.graceMs };
 }

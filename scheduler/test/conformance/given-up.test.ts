@@ -14,8 +14,8 @@ import { openStage, type Stage, until } from "../support/store-stage.ts";
 const answerMs = 1_500;
 
 /**
- * Without a cancel request, a statement that its client has abandoned would continue at the server, wait for its row and block the
- * next statement.
+ * Tests that the client asks the server to cancel a statement whose reply it no longer waits for. Otherwise the statement would run on at
+ * the server, wait for its row lock and block the next statement.
  */
 describe.each(everyPostgres())("a statement that is given up ends at the server, $title", (server) => {
   let stage: Stage;
@@ -29,7 +29,7 @@ describe.each(everyPostgres())("a statement that is given up ends at the server,
     await stage?.close();
   });
 
-  /** The connections of this schema that are executing or waiting. */
+  /** Counts the connections that wait for a lock in this schema. */
   const atWork = async () =>
     (
       await stage.rows<{ query: string }>(
@@ -60,7 +60,7 @@ describe.each(everyPostgres())("a statement that is given up ends at the server,
         (error) => error,
       );
       await until("the pause to wait", async () => (await atWork()) === 1);
-      // A call that gets no connection in time rejects with that, and is repeated: it cancelled no statement.
+      // A call that gets no connection in time is rejected with another message and has no statement to cancel, so it does not count.
       let givenUp = 0;
       await until("three beats to be given up", async () => {
         const error = await store.sessions.beat(session, stage.nowMs).catch((error: CarillonError) => error);
@@ -71,7 +71,7 @@ describe.each(everyPostgres())("a statement that is given up ends at the server,
       await until("all to end", async () => (await atWork()) === 0);
       expect(await paused).toMatchObject({ code: "STORE_UNREACHABLE" });
       await holder.query("commit");
-      // The first may meet a connection that is being cut.
+      // The first call may get a connection that is just being closed, so the call is repeated.
       const alive = () =>
         store.sessions.beat(session, stage.nowMs).then(
           (pulse) => pulse.alive,
@@ -94,7 +94,7 @@ describe.each(everyPostgres())("a statement that is given up ends at the server,
       clock: systemClock,
       random: systemRandom,
       log: silentLog,
-      // Without requests to cancel: a killed process sends none.
+      // This driver sends no cancel requests, like a process that was killed.
       driver: { pool: (config) => new pg.Pool(config), client: (config) => new pg.Client(config) },
     });
     const session = await stage.session();
@@ -104,7 +104,7 @@ describe.each(everyPostgres())("a statement that is given up ends at the server,
       const locked = `select id from ${stage.schema}.session where id = ${session} for update`;
       await holder.query(locked);
       await expect(database.ask("", locked)).rejects.toMatchObject({ code: "STORE_UNREACHABLE" });
-      // The server checks the client's connection once a second.
+      // PostgreSQL checks once a second whether the client is still connected.
       await until("the statement to end", async () => (await atWork()) === 0);
     } finally {
       await holder.query("rollback");

@@ -1,4 +1,4 @@
-/** Cases of PostgreSQL's grace lock only. grace-lock.test.ts has the tests of both drivers. */
+/** Tests what only PostgreSQL's grace lock does. grace-lock.test.ts tests both drivers. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { GraceLock } from "../../../zookeeper/src/recipes/grace-lock/grace-lock.ts";
 import type { LockRecord } from "../../../zookeeper/src/recipes/grace-lock/place.ts";
@@ -10,7 +10,7 @@ import { openStage, type Stage, until } from "../support/store-stage.ts";
 import { VirtualClock } from "../support/virtual-clock.ts";
 
 const times = { timeoutMs: 1_000, beatMs: 100, pollMs: 25 };
-/** For a holding that must not end: no load holds up a beat for as long. */
+/** For locks that must stay held: no load delays a heartbeat for as long as this timeout. */
 const longTimes = { ...times, timeoutMs: 60_000 };
 const by = (holder: string, replaced: string | null = null) => ({ holder, replaced });
 const record: LockRecord = { owner: "a", life: "1", graceMs: 0, released: false, use: null };
@@ -106,7 +106,7 @@ describe("grace lock's row", () => {
     const row = await graceLocks.read(name);
     expect(await graceLocks.take(name, row?.version ?? -1, by(two), 1_000, record)).toBeNull();
     expect([await graceLocks.beat(name, one), await graceLocks.beat(name, two)]).toEqual([true, false]);
-    expect(await graceLocks.vacate(name, one, row?.beat ?? -1)).toBe(false); // it has sent a heartbeat since
+    expect(await graceLocks.vacate(name, one, row?.beat ?? -1)).toBe(false); // the holder has sent a heartbeat since `row` was read
     expect(await graceLocks.vacate(name, one, (row?.beat ?? -1) + 1)).toBe(true);
     expect(await graceLocks.beat(name, one)).toBe(false);
     expect(await graceLocks.write(name, one, record, true)).toBe(false);

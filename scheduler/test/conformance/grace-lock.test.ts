@@ -11,11 +11,11 @@ import {
 } from "../support/grace-lock-stage.ts";
 import { until } from "../support/store-stage.ts";
 
-/** The longest wait for events that must happen eventually, even on a busy machine. */
+/** The longest wait in ms for an event that must happen eventually, even on a busy machine. */
 const patienceMs = 60_000;
-/** For contenders whose session must not end: longer than a busy machine keeps a process from its turn. */
+/** For contenders whose session must not end: longer than a busy machine delays a process. */
 const steady = { sessionMs: 8_000 };
-/** Timers may fire this much early by the other clock they are compared with. */
+/** Timers may fire up to this many ms early when compared with another clock. */
 const roundingMs = 5;
 
 describe.each(drivers)("grace lock in $title", (driver) => {
@@ -216,12 +216,12 @@ describe.each(drivers)("grace lock in $title", (driver) => {
   it("the owner's next life has it first and is told; a newcomer waits a whole grace, and is overtaken", async () => {
     fresh();
     const long = { ...steady, graceMs: 60_000 };
-    // The newcomer must see that the holder still counts as alive.
+    // The session is long enough that the newcomer's first attempt comes before the session ends.
     const a = await join("a", { ...long, sessionMs: 4_000 });
     const use = await mustLock(a);
     a.hang();
     const newcomer = await join("b", long);
-    expect(await newcomer.lock.tryLock()).toBeUndefined(); // the servers still count the holder as alive
+    expect(await newcomer.lock.tryLock()).toBeUndefined(); // the holder's session has not ended yet
     await soon("the newcomer sees the vacancy", () => newcomer.lock.state === "WAITING");
     const attempt = newcomer.lock.tryLock();
     const reborn = await join("a", long);
@@ -293,7 +293,7 @@ describe.each(drivers)("grace lock in $title", (driver) => {
     });
   });
 
-  /** Checks beliefs and fences in a random history of line faults. */
+  /** Plays a random history of connection faults, and checks after it who believed to hold the lock when, and that fences rise. */
   async function history(seed: number): Promise<void> {
     fresh();
     let state = seed;

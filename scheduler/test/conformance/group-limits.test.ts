@@ -22,7 +22,7 @@ describe.each(everyPostgres())("limits of groups on $title", (server) => {
 
   let turns = 0;
   let made = 0;
-  /** Tasks of a group of their own. */
+  /** Creates tasks in a new group with the given limit. */
   async function group(limit: number | null, ...tasks: TaskOptions[]): Promise<{ name: string; tasks: TaskRecord[] }> {
     const name = `g${++made}`;
     const records: TaskRecord[] = [];
@@ -91,7 +91,7 @@ describe.each(everyPostgres())("limits of groups on $title", (server) => {
           { sessionId: of, groupIds: [-of, tasks[0]?.groupId], limit: 3 },
           store,
         );
-        // Other workers check in between: a claimed run counts until its end is committed.
+        // Other workers claim before these runs end: a run counts towards the limit until its end is committed.
         await end(runs, succeededVerdict, of, store);
         ended += runs.length;
       }
@@ -234,7 +234,7 @@ describe.each(everyPostgres())("limits of groups on $title", (server) => {
     const [task] = limited.tasks as [TaskRecord];
     const [plain] = other.tasks as [TaskRecord];
     const groupIds = [task.groupId, plain.groupId];
-    // The store learns of the limit.
+    // The first claim caches the group's limit.
     expect(await claim(task, { groupIds })).toEqual([]);
     for (const priority of [1, 4, 4, 8]) await stage.enqueue(task, { priority });
     for (const priority of [2, 4, 4, 9]) await stage.enqueue(plain, { priority });
@@ -274,7 +274,8 @@ describe.each(everyPostgres())("limits of groups on $title", (server) => {
     const other = await stage.another();
     expect(await claim(task, { limit: 1 }, other), "without a limit").toHaveLength(1);
     await stage.store.groups.limit(name, 2, change(stage.nowMs));
-    // A claim for another group's turn claims nothing, and a claim that finds fewer runs than it has capacity for reads the limits.
+    // A fairness claim returns no run here, because `other` has cached that the group has no limit. A claim with spare capacity rereads
+    // limits.
     const turn = {
       leastPriority: 0,
       waitingTaskIds: [],
@@ -292,7 +293,7 @@ describe.each(everyPostgres())("limits of groups on $title", (server) => {
     });
     expect(took.runs).toEqual([]);
     expect(await claim(task, {}, other), "one is claimed already").toHaveLength(1);
-    // Nor can a run that is addressed to a session exceed the limit.
+    // A run that is addressed to a session cannot exceed the limit either.
     await many(directed, 1);
     const { runs } = await stage.store.routes.view(stage.nowMs, 10, [], 0);
     const mine = runs.filter(({ taskId }) => taskId === directed.taskId);
@@ -311,7 +312,7 @@ describe.each(everyPostgres())("limits of groups on $title", (server) => {
     const { tasks } = await group(2, {});
     const [task] = tasks as [TaskRecord];
     await many(task, 3);
-    // It is like a run enqueued by a transaction older than its task's pause.
+    // Makes the runs look as if a transaction older than the task's pause had enqueued them.
     await stage.sql.query(`update ${stage.schema}.plan set paused = true where task_id = $1`, [task.taskId]);
     expect(await claim(task)).toEqual([]);
     expect(

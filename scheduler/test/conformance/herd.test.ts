@@ -2,19 +2,19 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { until } from "../support/store-stage.ts";
 import { shownAs, type WitnessMember, type WitnessStage, witnessDrivers } from "../support/witness-stage.ts";
 
-/** No session ends by mistake, however busy the machine is, and few proofs of life are counted. */
+/** Long enough that no session expires by mistake on a busy machine, and that few heartbeats are counted. */
 const sessionTimeoutMs = 20_000;
 const nodes = 30;
 const times = 5;
-/** A member's own requests to be shown, and to be removed again: some of them belong to its connection. */
+/** The most requests that one member sends to join and to leave again; some of them belong to its connection. */
 const ownMost = 14;
 /**
- * The tolerance: all members' background requests are measured separately and vary; one more request from each node would add
- * `nodes`.
+ * Tolerance in requests: the background requests of all members are measured separately and vary. One more request from each node would add
+ * `nodes` requests, which is more than this.
  */
 const uncertain = nodes / 4;
 
-// bench/herd.ts measures it with 200 nodes and 5,000 workers.
+// bench/herd.ts measures the same with 200 nodes and 5,000 workers.
 describe.each(witnessDrivers)("a crowd on $title", (driver) => {
   let stage: WitnessStage;
   const all: WitnessMember[] = [];

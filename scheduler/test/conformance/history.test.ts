@@ -73,7 +73,7 @@ describe.each(everyPostgres())("history on $title", (server) => {
     const writers = stores.map(async (store) => {
       const task = await stage.task("writer");
       while (writing) {
-        // Rows written in this time belong to the later day.
+        // Rows with this time belong to a later day's partition, so the writers do not touch the partition that is dropped.
         const nowMs = stage.nowMs + 20 * dayMs;
         await store.runs.enqueue([stage.write(task)], nowMs);
         const request = {
@@ -141,7 +141,7 @@ describe.each(everyPostgres())("history on $title", (server) => {
           )
         )[0]?.pid;
       await until("the drop waits", async () => (await waiting()) !== undefined);
-      // A writer must not wait for the drop, because it would then wait for the reader.
+      // The drop must not make a writer wait, because the writer would then wait for the reader too.
       await endedRun(laterMs);
       expect(ended).toBe(false);
       await stage.rows("select pg_terminate_backend($1)", [await waiting()]);
@@ -197,7 +197,7 @@ describe.each(everyPostgres())("history on $title", (server) => {
       reader.release();
     }
     const late: string[] = [];
-    // The server may not have noticed yet that the connection of the last turn has ended.
+    // Repeated, because the server may not have noticed yet that the connection of the last attempt has ended.
     await until("those that were kept to be dropped", async () => {
       late.push(...(await historyStore(database).rotate(laterMs, 29 * dayMs, 0)).dropped);
       return late.length >= 4;

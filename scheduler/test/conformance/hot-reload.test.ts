@@ -1,4 +1,4 @@
-/** Tasks that are defined again in a process that runs, as a development server does. */
+/** Tests tasks that are defined again in a running process, as a development server does. */
 import { randomBytes } from "node:crypto";
 import pg from "pg";
 import { afterEach, describe, expect, test } from "vitest";

@@ -1,6 +1,6 @@
 /**
- * Random series of whole days, as calendar programs write them into ICS files, against python-dateutil. CARILLON_TEST_LONG=1 takes
- * 5,000; CARILLON_TEST_SEED repeats a run.
+ * Compares random series of whole days, in the forms in which calendar programs write them into ICS files, with python-dateutil.
+ * CARILLON_TEST_LONG=1 compares 5,000 series; CARILLON_TEST_SEED repeats a run.
  */
 import { describe, expect, it } from "vitest";
 import { isCarillonError } from "../../src/base/errors.ts";
@@ -16,14 +16,14 @@ const { next: chance } = seeded(seed);
 const pick = <T>(items: readonly T[]): T => items[Math.floor(chance() * items.length)] as T;
 const zones = ["UTC", "Europe/Berlin", "America/New_York", "Asia/Tokyo", "Pacific/Auckland"];
 const frequencies = ["DAILY", "WEEKLY", "MONTHLY", "YEARLY"];
-/** Series that one process of Python expands. */
+/** Number of series that one Python process expands. */
 const batch = 50;
-/** Series that dateutil may give up, more of them on a busy machine. */
+/** The largest share of series that dateutil may fail to expand in time; the share is larger on a busy machine. */
 const mostGivenUp = 0.4;
 
 const date = (ms: number) => basicText(ms).slice(0, 8);
 
-/** A rule of whole days: only the day of an UNTIL counts. */
+/** Returns a random rule of whole days, without times of day. In UNTIL the time of day is set to midnight. */
 function wholeDays(): RandomRule {
   const random = randomRule(chance, Date.UTC(1975, 0, 1) + Math.floor(chance() * 60 * 365) * dayMs, frequencies);
   let rule = random.rule.replace(/;BY(?:HOUR|MINUTE|SECOND)=[^;]*/g, "").replace(/(UNTIL=\d{8})T\d{6}/, "$1T000000");
@@ -31,7 +31,7 @@ function wholeDays(): RandomRule {
   return { ...random, rule, startMs: Math.floor(random.startMs / dayMs) * dayMs };
 }
 
-/** The ways in which programs write a date of a series of whole days. */
+/** Returns a date of a series of whole days in one of the forms that calendar programs use. */
 function written(name: string, ms: number, zone: string): string {
   const midnight = `${basicText(instantAt(zoneOf(zone), ms))}Z`;
   const value = pick([date(ms), midnight, `${date(ms)}T000000Z`, `${date(ms)}T000000`]);
@@ -43,7 +43,7 @@ function written(name: string, ms: number, zone: string): string {
 describe(`ICS files against dateutil, seed ${seed}`, () => {
   const batches = rounds(1, 100);
   let compared = 0;
-  // A test for each batch: each has the time that a test may take, and a failed one does not keep the others from being counted.
+  // Each batch is a test of its own, so that it has a full time limit, and a failure does not stop the other batches.
   it.each(Array.from({ length: batches }, (_, at) => at + 1))(
     `gives the days of ${batch} series, %i of ${batches}`,
     async () => {
@@ -55,7 +55,7 @@ describe(`ICS files against dateutil, seed ${seed}`, () => {
         const zone = pick(zones);
         const left = times.filter(() => chance() < 0.1).slice(0, 5);
         const lastMs = times.length === mostTimes ? (times.at(-1) as number) : endMs;
-        // Dates are added only to rules with occurrences, because a rule that never occurs is refused.
+        // Dates are added only to rules that have occurrences, because a rule without any is refused.
         const added =
           times.length > 0 && chance() < 0.2
             ? [startMs + Math.floor((chance() * (lastMs - startMs)) / dayMs) * dayMs]
@@ -86,7 +86,7 @@ describe(`ICS files against dateutil, seed ${seed}`, () => {
   });
 });
 
-/** @param mayNever dateutil found no time, so the rule may be refused as one that never comes true */
+/** @param mayNever true if dateutil found no date; then the rule may be refused as one that never occurs */
 function daysOf(text: string, window: Parameters<typeof holidaysOfIcs>[1], mayNever: boolean): string[] {
   try {
     return holidaysOfIcs(text, window);

@@ -11,10 +11,10 @@ const ending: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
   for (const end of ending.splice(0).reverse()) await end();
 });
-/** Numbers of heartbeats of each node: until its start is over, and while statements are counted. */
+/** Heartbeats per node that the test waits for: first until its start is over, then while statements are counted. */
 const [settledBeats, countedBeats] = [3, 5];
 
-// Behind a pooler signals are polled. bench/idle.ts measures it in seconds, for longer, and on each driver.
+// Connects without a pooler, behind which nodes poll for signals. bench/idle.ts measures the rate of statements for longer and per driver.
 it("three idle nodes ask the store for nothing but their beats, which are at most one a second in all, and go on", async () => {
   const stage = await openStage(postgres());
   ending.push(() => stage.close());
@@ -28,7 +28,7 @@ it("three idle nodes ask the store for nothing but their beats, which are at mos
     towers.push(await tower.start());
   }
   expect(towers.map(({ settings }) => settings.beatMs / towers.length >= 1_000)).toEqual([true, true, true]);
-  /** Reads the rows directly, past the counting proxy. */
+  /** Reads the heartbeat counters directly, so that the counting proxy does not see the query. */
   const beats = async () =>
     (await stage.rows<{ beat: number }>("select beat::int from $s.session where ended_ms is null order by id")).map(
       ({ beat }) => beat,
@@ -38,13 +38,13 @@ it("three idle nodes ask the store for nothing but their beats, which are at mos
       const now = await beats();
       return now.every((beat, n) => beat >= (since[n] as number) + more) && now;
     });
-  // Effects of the starts are over by then, including the search of each node's place among the beats.
+  // By then the start-up queries are over, including those that spread the heartbeats of the nodes over time.
   const settled = (await eachBeats(settledBeats, await beats())) as number[];
   const before = count.statements;
   const ended = (await eachBeats(countedBeats, settled)) as number[];
   const asked = count.statements - before;
   const beaten = ended.reduce((sum, beat, n) => sum + beat - (settled[n] as number), 0);
-  // A heartbeat's statement may be counted before its row is visible, or the reverse: an error of one per node at each end.
+  // A heartbeat's statement may be counted before or after its row is visible, so the count may be off by one per node.
   expect(asked).toBeLessThanOrEqual(beaten + towers.length);
   expect(ended).toHaveLength(towers.length);
   expect(towers.filter(({ term }) => term !== null)).toHaveLength(1);

@@ -5,7 +5,7 @@ import { type Carillon, carillon } from "../../src/library/carillon.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { recordingLog, until } from "../support/store-stage.ts";
 
-/** Counts concurrent calls, and the maximum so far. */
+/** Counts how many calls run at the same time, and records the maximum. */
 class AtOnce {
   now = 0;
   most = 0;
@@ -40,13 +40,13 @@ describe.each(everyPostgres())("limits on $title, whatever the isolation of the 
     const task = tower.task(`one-${isolation.slice(0, 1)}`, { overlap: "queue" }, () => seen.hold(60));
     await tower.start();
     const clients = await Promise.all(Array.from({ length: 4 }, () => pool.connect()));
-    // Each has its snapshot before any of them has enqueued, and so sees a free place.
+    // Each transaction takes its snapshot before any of them enqueues, so each sees no other run.
     for (const client of clients) {
       await client.query(`begin isolation level ${isolation}`);
       await client.query(`select count(*) from ${schema}_enqueue.run`);
     }
     for (const client of clients) {
-      // Serializable refuses transactions that it cannot put in an order, and their caller begins anew, as always there.
+      // At level serializable, PostgreSQL may refuse a transaction that it cannot serialise; its caller then repeats the transaction.
       const enqueue = () => task.enqueue(undefined, { tx: client }).then(() => client.query("commit"));
       await enqueue().catch(async (error) => {
         await client.query("rollback");

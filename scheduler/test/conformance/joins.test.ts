@@ -12,8 +12,9 @@ const find = async (runId: number) => (await opened()).runs.find(runId);
 const nowMs = () => tower.now().getTime();
 
 /**
- * A parent, ended, with one child whose group has no worker. @param before a step before the parent runs
- * @returns the child's number
+ * Runs a parent that ends with one child, whose group has no worker.
+ * @param before called before the parent runs
+ * @returns the child's id
  */
 async function fanOut(child: TaskOptions, before: () => Promise<unknown> = async () => undefined): Promise<number> {
   tower = await testTower({
@@ -34,7 +35,7 @@ async function fanOut(child: TaskOptions, before: () => Promise<unknown> = async
   return made?.runId as number;
 }
 
-/** Advances time in one leap, as a test tower does when nothing is pending. */
+/** Advances time in one leap, and checks that the join has run within a second after the child ended with `outcome`. */
 async function expectJoined(childId: number, outcome: string, leap: Duration = "20m"): Promise<void> {
   await tower.advance(leap);
   const child = await find(childId);
@@ -77,7 +78,7 @@ describe("a join begins when the last child ends, also one that no worker had", 
     const child = await fanOut({ overlap: "replace" }, inTheWay);
     expect((await find(child)).state).toBe("held");
     await tower.carillon.enqueue("child");
-    // While a run that is due waits for a place, time goes in small steps.
+    // A run that is due waits for its task's limit, so the time must advance in smaller steps.
     await expectJoined(child, "skipped", "10s");
   });
 

@@ -15,7 +15,7 @@ interface PlanNode {
   Plans?: PlanNode[];
 }
 
-/** The smallest number of times that PostgreSQL plans a prepared statement anew. */
+/** PostgreSQL plans a prepared statement anew for at least its first five executions, and then may use a generic plan. */
 const tried = 5;
 const lone = 20;
 
@@ -29,7 +29,7 @@ describe.each(everyPostgres())("plans that a connection keeps, on $title", (serv
   beforeAll(async () => {
     stage = await openStage(server);
     store = await openPostgres({
-      // A pooler in transaction mode keeps no prepared statements.
+      // Connects without a pooler, because one in transaction mode keeps no prepared statements.
       url: server.direct,
       schema: stage.schema,
       connectionsMax: 1,
@@ -50,7 +50,7 @@ describe.each(everyPostgres())("plans that a connection keeps, on $title", (serv
     await stage.close();
   });
 
-  /** One run from its enqueue to its end, with nothing beside it. */
+  /** Enqueues, claims and settles one run, while no other run exists. */
   async function live(): Promise<void> {
     const { nowMs } = stage;
     await store.runs.enqueue([stage.write(task)], nowMs);
@@ -135,7 +135,7 @@ describe.each(everyPostgres())("plans that a connection keeps, on $title", (serv
     };
     gather(rows[0]["QUERY PLAN"][0].Plan);
     const read = scans.reduce((sum, scan) => sum + scan.rows + scan.removed, 0);
-    // Each partition may have one row read ahead of the limit.
+    // Each partition may return one row more than the limit needs.
     expect(read).toBeLessThanOrEqual(limits.endedRunsLookedAt + scans.length);
     expect(read).toBeGreaterThanOrEqual(limits.endedRunsLookedAt);
   });

@@ -1,4 +1,4 @@
-/** What a key means over time: `uniqueFor`, `maxWait`, and how the other options make debounce and throttle. */
+/** Tests the options for keys over time: `uniqueFor` and `maxWait`, and how they make debouncing and throttling with other options. */
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Carillon, taskType } from "../../src/index.ts";
@@ -20,7 +20,7 @@ describe.each(everyPostgres())("a key over time, on $title", ({ url }) => {
   const known = async () =>
     (await database.query(`select key, run_id::int as run from ${schema}.known_key order by key`)).rows;
   const pass = () => database.query(`update ${schema}.known_key set until_ms = until_ms - ${hourMs}`);
-  /** A process that only enqueues, and the task. */
+  /** Starts a process that defines the task and enqueues runs, but has no worker. */
   async function producer(): Promise<Carillon> {
     const tower = make({ worker: false });
     tower.task("a", {}, () => undefined);

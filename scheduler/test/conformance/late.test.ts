@@ -7,7 +7,7 @@ import type { TaskRecord } from "../../src/task/task-record.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { openStage, type Stage, settlement, succeededVerdict } from "../support/store-stage.ts";
 
-/** Slots that were planned in time, and could not be started in time: no worker could claim for a while. */
+/** Tests slots that were planned in time but could not start in time, because no worker could claim runs for a while. */
 describe.each(everyPostgres())("late starts on $title", (server) => {
   let stage: Stage;
   let planner: number;
@@ -20,7 +20,7 @@ describe.each(everyPostgres())("late starts on $title", (server) => {
   afterAll(() => stage.close());
 
   let made = 0;
-  /** A task each second, ten seconds of which are planned and not claimed. */
+  /** Creates a task with one slot per second, of which ten are planned and not claimed. */
   async function planned(misfire: TaskOptions["misfire"], options: TaskOptions = {}): Promise<TaskRecord> {
     const name = `late-${++made}`;
     const task = await stage.task(name, { group: name, schedule: every("1s"), misfire, ...options });
@@ -29,7 +29,7 @@ describe.each(everyPostgres())("late starts on $title", (server) => {
   }
   const slotsOf = (runs: readonly ClaimedRun[]) => runs.map(({ slotMs }) => slotMs as number).sort((a, b) => a - b);
 
-  /** Checks the outcome of every slot, and that ledger, history and counters agree. */
+  /** Checks that ledger, history and counters agree on every slot. @returns the slots that became runs, and those that were missed */
   async function account(task: TaskRecord): Promise<{ run: number[]; missed: number[] }> {
     const { slots, ranges } = await stage.store.history.slots(task.taskId, 0, stage.nowMs + 86_400_000, 100);
     const of = (outcome: string) => slots.filter((slot) => slot.outcome === outcome).map(({ slotMs }) => slotMs);
@@ -48,7 +48,7 @@ describe.each(everyPostgres())("late starts on $title", (server) => {
   }
 
   let turns = 0;
-  /** Judges the due runs, addresses them to the worker, and claims them there. */
+  /** Applies the policies to the due runs, addresses the runs to the worker, and claims them there. */
   async function claimRouted(task: TaskRecord, nowMs: number): Promise<ClaimedRun[]> {
     await stage.store.plans.admitHeld(nowMs, nowMs);
     const { runs } = await stage.store.routes.view(nowMs, 100, [], 0);
@@ -76,7 +76,7 @@ describe.each(everyPostgres())("late starts on $title", (server) => {
   it("fire_once: the newest runs, however late", async () => {
     const task = await planned("fire_once", { schedule: every("1s", { anchor: stage.nowMs }) });
     const { taskId, nextSlotMs } = task;
-    // No slot follows the tenth, as after the end of a schedule.
+    // No slot follows the tenth, as if the schedule had ended.
     await stage.rows("update $s.plan set next_slot_ms = null where task_id = $1", [taskId]);
     const claimed = slotsOf(await stage.claim(worker, [task], stage.nowMs + 3_600_000));
     expect(claimed).toEqual([(nextSlotMs as number) + 9_000]);
@@ -148,7 +148,7 @@ describe.each(everyPostgres())("late starts on $title", (server) => {
       const begun = (nowMs: number) => claimRouted(task, nowMs);
       const [running] = await begun(first);
       expect(running?.slotMs).toBe(first);
-      // Each run passes the overlap limit when it is due, and then waits for its slot on the worker.
+      // Each run passes its task's limit when it is due, and then waits because the worker has reached its limit for the task.
       for (let at = 1; at < 10; at++) expect(await begun(first + at * 1_000), `slot ${at} waits`).toEqual([]);
       await stage.store.claims.settle(
         worker,
@@ -164,7 +164,7 @@ describe.each(everyPostgres())("late starts on $title", (server) => {
       const [next] = await begun(first + 9_500);
       expect((next?.slotMs as number) - first).toBe(6_000);
     }
-    // Late, as is a run whose task does not give up waiting runs.
+    // With `fire_once`, runs that already wait are not given up, so the late run starts.
     const patient = await planned("fire_once", { limit: { perWorker: 1 } });
     expect(slotsOf(await claimRouted(patient, stage.nowMs + 3_600_000))).toEqual([patient.nextSlotMs]);
   });

@@ -10,7 +10,7 @@ import { change, openStage, type Stage, settlement, succeededVerdict } from "../
 
 const minute = 60_000;
 const hour = 3_600_000;
-/** How long after the end of the other wait a worker takes the run. */
+/** How long after a run has become ready a worker claims it, in ms. */
 const late = 2_000;
 
 describe.each(everyPostgres())("how late a run starts, on $title", (server) => {
@@ -45,7 +45,7 @@ describe.each(everyPostgres())("how late a run starts, on $title", (server) => {
     return one((await stage.store.claims.claim({ ...asked, untilMs: nowMs, nowMs })).runs);
   };
 
-  /** Two runs are due; the second one waits until the first one ends at `roomMs`, and a worker takes it a little later. */
+  /** Makes two runs due; the second one waits until the first one ends at `roomMs`, and a worker claims it `late` ms after that. */
   const afterAnother = async (
     task: TaskRecord,
     roomMs: number,

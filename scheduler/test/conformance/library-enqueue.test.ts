@@ -1,4 +1,4 @@
-/** Many runs at a time, and runs that are made by the caller's own transaction. */
+/** Tests the enqueueing of many runs at once, and of runs in the caller's own transaction. */
 import { randomBytes } from "node:crypto";
 import pg from "pg";
 import { describe, expect, test } from "vitest";
@@ -117,7 +117,7 @@ describe.each(everyPostgres())("enqueueing on $title", ({ url }) => {
       await other.query("begin");
       await expect(task.enqueue(1, { tx: other })).rejects.toMatchObject(elsewhere);
       await other.query("rollback");
-      // A cluster of its own, of the same name.
+      // A second cluster whose schema has the same name, in another database.
       const apart = make({ store: Object.assign(new URL(url), { pathname: `/${name}` }).href });
       await apart.open();
       await other.query("begin");

@@ -1,4 +1,4 @@
-/** The library's locks, from opening to stop, with the instance's own options. */
+/** Tests the locks that the library offers, from the opening of an instance to its stop, with the instance's own options. */
 import { readFileSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type Carillon, type CarillonOptions, carillon, type Term } from "../../src/index.ts";

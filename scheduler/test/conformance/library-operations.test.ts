@@ -1,4 +1,4 @@
-/** Operations, drains and the state of a process, by the library. */
+/** Tests operations, drains and the state of a process through the library. */
 import { randomBytes } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { every } from "../../src/index.ts";

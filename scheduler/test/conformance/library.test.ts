@@ -9,7 +9,7 @@ import type { CarillonOptions } from "../../src/settings/settings.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { complaints } from "../support/store-stage.ts";
 
-/** A log that a test can read. */
+/** Returns a log that collects its lines, so that a test can read them. */
 function memoryLog(): Log & { lines: { level: string; message: string; fields: Record<string, unknown> }[] } {
   const lines: { level: string; message: string; fields: Record<string, unknown> }[] = [];
   const write = (level: string) => (fields: object, message: string) => {
@@ -146,7 +146,7 @@ describe.each(everyPostgres())("the library on $title", ({ url }) => {
     await database.query("rollback");
     await database.query("begin");
     const kept = await task.enqueue(2, { tx: database });
-    // Enqueued later and committed: once it has ended, the one before it would have started.
+    // This run is enqueued and committed later, so once it has ended, an earlier committed run would have started too.
     await ended(tower, (await task.enqueue(3)).runId);
     expect(seen).toEqual([3]);
     await database.query("commit");
@@ -170,7 +170,7 @@ describe.each(everyPostgres())("the library on $title", ({ url }) => {
         await client.query(`insert into ${schema}.ledger values ($1, $2)`, [run.id, run.attempt]);
         await expect(run.complete(pool, "outside of it")).rejects.toMatchObject({ code: "OPTION_INVALID" });
         await run.complete(client, { by: "transaction" });
-        // The first attempt fails after it completed: all of it is undone together.
+        // The first attempt fails after it completed the run, so the completion is rolled back with its transaction.
         if (run.attempt === 1) throw new Error("power cut");
         await client.query("commit");
       } finally {
@@ -267,7 +267,7 @@ describe.each(everyPostgres())("the library on $title", ({ url }) => {
     expect(await ended(tower, near.runId)).toMatchObject({ state: "cancelled", startedMs: null });
     expect(await ended(tower, now.runId)).toMatchObject({ state: "cancelled", error: { message: "enough" } });
     await expect(tower.cancel(now.runId)).rejects.toMatchObject({ code: "RUN_STATE" });
-    // Due later than the cancelled one: once it has ended, that one would have started.
+    // This run is due after the cancelled ones, so once it has ended, they would have started too.
     await ended(tower, later.runId);
     expect(started).toEqual([now.runId]);
   });
@@ -287,7 +287,7 @@ describe.each(everyPostgres())("the library on $title", ({ url }) => {
     for (let round = 0; round < 5; round++) {
       await task.pause("a look");
       const seen = slots.length;
-      // The same schedule beside it: its third slot is due after two that the paused task leaves out.
+      // The other task has the same schedule and is not paused. Its third slot is due after two slots that the paused task must leave out.
       const goal = others + 3;
       await until("three slots of the task that is not paused", () => others >= goal);
       expect(slots.length, `round ${round}`).toBe(seen);
@@ -320,7 +320,7 @@ describe.each(everyPostgres())("the library on $title", ({ url }) => {
     await tower.start();
     const { sessions } = (await tower.open()).store;
     const me = async () => (await sessions.members()).members.find(({ node }) => node === "asked");
-    // Without requests it sends a heartbeat every 5 s, so this number of heartbeats would exceed the test's time limit.
+    // Without the request, the worker would send a heartbeat every 5 s, and 60 of them would exceed the time limit of the test.
     for (let asked = 0; asked < 60; asked++) {
       const { sessionId = 0, beat = 0 } = (await me()) ?? {};
       await sessions.prompt(sessionId);
@@ -360,10 +360,10 @@ describe.each(everyPostgres())("the library on $title", ({ url }) => {
     const task = define(tower);
     await tower.start();
     const running = await task.enqueue(1);
-    // Not due before the stop begins, even on a busy machine.
+    // The run is due after the stop has begun, even on a busy machine.
     const ahead = await task.enqueue(2, { in: "3s" });
     const { store } = await tower.open();
-    // A run that is claimed and has not begun yet would go back too.
+    // Waits until run 1 has started, because the stop would give back a run that was only claimed.
     await until(
       "one that runs and one claimed ahead",
       async () => begun.has(running.runId) && (await store.runs.find(ahead.runId)).state === "claimed",
@@ -406,9 +406,9 @@ describe.each(everyPostgres())("the library on $title", ({ url }) => {
     const another = other.task("another", {}, () => undefined);
     await other.start();
     const { store } = await other.open();
-    // Due later and in the same group: once it has ended, the other one was claimable before it.
+    // This run is due later and in the same group, so once it has ended, the other run could have been claimed before it.
     await ended(other, (await another.enqueue(undefined)).runId);
-    // It may be claimed for a moment, and is given back at once.
+    // A worker without the handler may claim the run for a moment, and gives it back at once.
     await expect.poll(() => store.runs.find(runId)).toMatchObject({ state: "ready", attempt: 0 });
     await first.start();
     expect(await ended(first, runId)).toMatchObject({ state: "succeeded", result: "here", attempt: 1 });
@@ -430,7 +430,7 @@ describe.each(everyPostgres())("the library on $title", ({ url }) => {
   });
 
   test("misfire: after a time without any node, slots end by their policy and gaps are ranges", async () => {
-    // Longer than a busy machine keeps the planner waiting once it is back: there is one gap, and no second one.
+    // Longer than a busy machine delays the planner after its return, so that there is one gap and no second one.
     const misfireMs = 5_000;
     const define = (tower: Carillon) => {
       const misfire = { after: misfireMs } as const;
@@ -457,7 +457,7 @@ describe.each(everyPostgres())("the library on $title", ({ url }) => {
     for (const name of names) await until(`a run of ${name}`, () => lastSlot(name, 0));
     await first.stop();
     const planned = Math.max(...(await Promise.all(names.map((name) => lastSlot(name)))));
-    // More unplanned slots than the cap are late by more than the misfire time.
+    // Waits until more unplanned slots are later than the misfire time than the cap allows to run.
     await until("slots to come due that are not planned", () => Date.now() > planned + misfireMs + 3_000);
     const back = make({ sessionTimeout: "1500ms", horizon: "3s" });
     define(back);
@@ -475,7 +475,7 @@ describe.each(everyPostgres())("the library on $title", ({ url }) => {
       expect(gap, name).toMatchObject({ outcome: "missed", reason: expect.stringContaining("misfire") });
       for (let slot = gap.fromMs; slot <= gap.toMs; slot += 500) expect(times.has(slot), name).toBe(false);
       expect(gap.slots, name).toBe((gap.toMs - gap.fromMs) / 500 + 1);
-      // Every half second from the first slot on is in the ledger or in the gap.
+      // Every half second from the first slot on must be in the ledger or in the gap.
       const first = Math.min(...times);
       for (let slot = first; slot <= now; slot += 500) {
         expect(times.has(slot) || (slot >= gap.fromMs && slot <= gap.toMs), `${name} ${slot}`).toBe(true);

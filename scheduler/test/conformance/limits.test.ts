@@ -31,7 +31,7 @@ describe.each(everyPostgres())("limits on $title", (server) => {
   const limited = (options: TaskOptions) => stage.task(`l${++made}`, { group: `g${made}`, grace: 0, ...options });
   const end = (run: ClaimedRun, verdict: Verdict = succeededVerdict, nowMs = stage.nowMs, of = session) =>
     stage.store.claims.settle(of, [settlement(run, verdict, nowMs)], nowMs);
-  /** Judges the due runs, addresses them to the session if necessary, and claims them. */
+  /** Applies the policies to the due runs, addresses the runs to the session if necessary, and claims them. */
   async function begin(task: TaskRecord, nowMs = stage.nowMs, of = session): Promise<ClaimedRun[]> {
     await stage.store.plans.admitHeld(nowMs, nowMs);
     const { runs } = await stage.store.routes.view(nowMs, 100, [], 0);
@@ -64,7 +64,7 @@ describe.each(everyPostgres())("limits on $title", (server) => {
       const [first] = (await begin(task, stage.nowMs, of)) as [ClaimedRun];
       let nowMs = stage.nowMs + 1;
       let worker = of;
-      // The run is due far in the future, so that it does not take the freed slot itself; the slot goes to a run that is due now.
+      // Moves the first run far into the future, so that it does not take the freed place itself.
       if ((event === "is released" || event === "is lost") && policy !== "overlap")
         await stage.sql.query(`update ${stage.schema}.run set due_ms = $2 where id = $1`, [
           first.runId,
@@ -104,7 +104,7 @@ describe.each(everyPostgres())("limits on $title", (server) => {
     for (let left = 30; left > 0; ) {
       const runs = await begin(task);
       expect(runs).toHaveLength(Math.min(6, left));
-      // One claim's runs come in no order.
+      // A claim returns its runs in no particular order.
       for (const run of runs.sort((a, b) => (a.payload as number) - (b.payload as number))) {
         order[(run.payload as number) % 3]?.push(run.payload as number);
         await end(run);
@@ -207,7 +207,10 @@ describe.each(everyPostgres())("limits on $title", (server) => {
   });
 
   const retryAt = (dueMs: number): Verdict => ({ kind: "retry", dueMs, error: null });
-  /** Steps time, failing each run's first tries at once. @returns when each try began, from the stage's time on */
+  /**
+   * Advances time in steps, and lets each run fail at once until its last attempt succeeds.
+   * @returns when each attempt started, in ms from the stage's time
+   */
   async function failing(task: TaskRecord, tries: number, stepMs: number, untilMs: number): Promise<number[]> {
     const begun: number[] = [];
     for (let ms = 0; ms < untilMs; ms += stepMs) {

@@ -6,7 +6,7 @@ import { StoreProxy } from "../support/proxy.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { change, openStage, type Stage, settlement, succeededVerdict } from "../support/store-stage.ts";
 
-/** A worker's offer, and its outcome. */
+/** Returns an offer of a worker's free slots, and an object that records what becomes of it. */
 function offerOf(stage: Stage, sessionId: number, tasks: TaskRecord[], room = 100) {
   const claimed: ClaimedRun[] = [];
   const seen = { readyMs: Number.POSITIVE_INFINITY, lost: 0 };
@@ -109,7 +109,7 @@ describe.each(everyPostgres())("runs that are made as a claim of this process on
     ];
     const made = await stage.store.runs.enqueue(writes, stage.nowMs, offer.local);
     const runIds = made.map(({ runId }) => runId);
-    // The serial one's place was free, so its admission made it ready.
+    // No other run of the task with a limit of one was live, so its first run was ready at once.
     expect(await states(runIds)).toEqual([claimed, ready, ready, ready, ready, claimed, ready, paused, ready]);
     expect(offer.claimed.map(({ runId }) => runId)).toEqual([runIds[0], runIds[5]]);
     expect(offer.seen.readyMs).toBe(stage.nowMs);
@@ -192,7 +192,7 @@ describe.each(everyPostgres())("runs that are made as a claim of this process on
       await client.query("rollback");
       client.release();
     }
-    // Pauses and enqueues race: a claim that exists when the pause is over has been recalled, or no claim was made.
+    // Pauses and enqueues race. After the pause, either the claim has been recalled or no claim was made.
     for (let round = 0; round < 20; round++) {
       const offer = offerOf(stage, worker, [task]);
       const [, { recalled }] = await Promise.all([

@@ -5,7 +5,10 @@ import { type JoinOptions, type LockStage, type LockUser, lockDrivers, lockTimeo
 import { until } from "../support/store-stage.ts";
 
 const patienceMs = 60_000;
-/** For waiters that should be notified: their next beat, a third of it, is further away than any wait of the tests. */
+/**
+ * Session timeout of waiters that should be woken by a notification: a third of it, the time to their next heartbeat, is longer than any
+ * wait of the tests.
+ */
 const longMs = 240_000;
 const tick = () => new Promise((resolve) => setImmediate(resolve));
 

@@ -21,7 +21,7 @@ const line = (runId: number, atMs: number, message: string) => ({
   fields: null,
 });
 
-/** A stream that is broken off after some lines. @returns their messages, and the id by which the next one goes on */
+/** Reads a stream of log lines and disconnects after `count` lines. @returns their messages, and the event id from which to resume */
 async function tailed(runId: number, count: number, lastEventId: string | undefined) {
   const over = new AbortController();
   const response = await fetch(`${stage.urlOf()}/v1/runs/${runId}/logs/tail`, {

@@ -5,7 +5,10 @@ import { everyPostgres } from "../support/servers.ts";
 import { openStage, type Stage, until } from "../support/store-stage.ts";
 
 const [count, aheadMs] = [40_000, 12_000];
-/** By the assumed claim rate, a burst of this size is claimed 2 s ahead: longer than a busy machine keeps a process from its turn. */
+/**
+ * Usual claim-ahead time in ms. At the assumed claim rate, workers start to claim this burst 2 s ahead instead, which is longer than a busy
+ * machine delays a process.
+ */
 const claimAheadMs = 100;
 
 describe.each(everyPostgres())("a mass that is due at one instant, on $title", (server) => {
@@ -36,7 +39,7 @@ describe.each(everyPostgres())("a mass that is due at one instant, on $title", (
     });
     const few = running.task("few", { group: "few" }, () => void begun.few++);
     await running.start();
-    // The runs are first due in an hour, and become due together once all are enqueued; pulses report them.
+    // The runs are first due in an hour. Once all are enqueued, one statement makes them due together; heartbeats report the new due time.
     const laterMs = Date.now() + 3_600_000;
     await Promise.all(Array.from({ length: count }, () => mass.enqueue(undefined, { at: laterMs })));
     const { ms: nowMs } = await stage.store.clock();

@@ -6,7 +6,7 @@ import { ApiStage } from "../support/api-stage.ts";
 import { postgres } from "../support/servers.ts";
 import { until } from "../support/store-stage.ts";
 
-/** "name{label="value"}" → its value. */
+/** Parses metrics in text format into a map from name with labels, such as `name{label="value"}`, to value. */
 const samples = (text: string): Map<string, number> =>
   new Map(
     text

@@ -40,7 +40,7 @@ describe.each(everyPostgres())("migrations on $title", (server) => {
   }
   const applied = async () =>
     (await sql.query(`select number from ${schema}.migration order by number`)).rows.map(({ number }) => number);
-  // A pooler would refuse `options`.
+  // Connects without a pooler, which would refuse `options`.
   const withOptions = (text: string) => `${server.direct}?options=${encodeURIComponent(text)}`;
 
   it("many nodes that start at once apply each migration once", async () => {
@@ -90,7 +90,7 @@ describe.each(everyPostgres())("migrations on $title", (server) => {
     const old = await open();
     const newer = `insert into ${schema}.migration (number, name, applied_ms, serves) values ($1, 'of tomorrow', 0, $2)`;
     await sql.query(newer, [newest + 1, newest]);
-    // An addition that this code does not have.
+    // A column that a later version adds and this code does not know.
     await sql.query(`alter table ${schema}.session add column of_tomorrow text not null default 'x'`);
     const beside = await open();
     for (const store of [old, beside]) await store.sessions.cluster();
@@ -151,7 +151,7 @@ describe.each(everyPostgres())("migrations on $title", (server) => {
   });
 
   it("a wrong password, an unknown database and rights that lack are refused at once", async () => {
-    const url = new URL(server.direct); // A pooler may accept every client.
+    const url = new URL(server.direct); // Without a pooler, which may accept any password.
     url.password = "wrong";
     await expect(open({ url: url.href, failFast: false })).rejects.toMatchObject({ code: "STORE_REFUSED" });
     const unknown = new URL(server.url);
@@ -233,7 +233,7 @@ describe.each(everyPostgres())("migrations on $title", (server) => {
   });
 
   it("a long reader delays the starting node, and the running ones hardly", async () => {
-    // The schema of the first version, with a node at work on it.
+    // Creates the schema of the first version, and a node that uses it.
     const [first] = migrations as [(typeof migrations)[number]];
     const quoted = `"${schema}"`;
     await sql.query(`create schema ${schema}`);
@@ -262,7 +262,7 @@ describe.each(everyPostgres())("migrations on $title", (server) => {
         );
         return rows.length + alters.length > 0;
       });
-      // A beat behind the waiting migration: one that waited for it would wait for the reader.
+      // Heartbeats go on while the migration waits. One that waited for the migration would also wait for the reader.
       await sql.query(`update ${schema}.session set beat = beat + 1`);
       expect(await applied(), "the reader is still there").toEqual([1]);
       await reader.query("commit");

@@ -10,7 +10,7 @@ import { Carillon, CarillonModule, InjectProducer, producerToken, Task } from ".
 import { postgres } from "../support/servers.ts";
 import { recordingLog, until } from "../support/store-stage.ts";
 
-/** What the handlers of a test did: a service that is injected. */
+/** Records what the handlers of a test did; injected as a service. */
 @Injectable()
 class Book {
   readonly lines: string[] = [];
@@ -37,7 +37,7 @@ class Receipts {
     this.#book.lines.push("swept");
   }
 
-  /** Not a task. */
+  /** A method without a task decorator, so it must not become a task. */
   receipts() {
     return this.#book.lines.length;
   }
@@ -68,7 +68,7 @@ describe("carillon/nest", () => {
     return { store: url, schema, handleSignals: false, log: recordingLog().log, ...more };
   };
 
-  /** An application context of these parts, once it has started. */
+  /** Starts an application context with these parts, and closes it after the test. */
   async function started(parts: ModuleMetadata) {
     class AppModule {}
     const app = await NestFactory.createApplicationContext(

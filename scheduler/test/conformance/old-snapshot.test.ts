@@ -14,7 +14,7 @@ describe.each(everyPostgres())("an old snapshot keeps the rows of runs that have
     stage = await openStage(server);
     const task = await stage.task("ended", { group: "default" });
     session = await stage.session();
-    // Ready in the session's group, at its address, and at no address.
+    // Creates runs that are ready in the session's group, addressed to the session, or in no group.
     await stage.rows(
       `insert into $s.run (id, due_ms, created_ms, task_id, group_id, version, state, priority, source)
        select -n, $1, $1, $2, case n % 3 when 0 then $3 when 1 then 0 else -$4::int end, 1, 2, 5, 0 from generate_series(1, ${dead}) n`,
@@ -37,8 +37,8 @@ describe.each(everyPostgres())("an old snapshot keeps the rows of runs that have
   });
 
   /**
-   * The number of pages of the runs' table and of its indexes that the statement reads; it is rolled back. Pages of the catalog are not
-   * counted: their number grows whenever other clients of this server have changed it.
+   * Executes the statement, rolls it back, and returns how many pages of the table `run` and of its indexes it read. Pages of the catalogue
+   * do not count, because their number grows when other clients change the catalogue.
    */
   const runPagesOf = async (sql: string, values: unknown[]) => {
     const client = await stage.sql.connect();
@@ -91,7 +91,7 @@ describe.each(everyPostgres())("a look at what waits that takes long, on $title"
     for (let n = 0; n < 2; n++) {
       await hold();
       const slow = beat();
-      await new Promise((resolve) => setTimeout(resolve, 150)); // longer than a beat with its look may take
+      await new Promise((resolve) => setTimeout(resolve, 150)); // longer than a heartbeat and its query for runs may take
       await holder.query("rollback");
       expect(await slow).toMatchObject({ alive: true, gated: false });
     }

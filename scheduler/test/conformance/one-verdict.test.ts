@@ -3,7 +3,7 @@ import type { GivenRun, PollAnswer } from "../../src/api/worker-protocol.ts";
 import { limits } from "../../src/base/limits.ts";
 import { RemoteStage, said } from "../support/remote-stage.ts";
 
-/** A claim ends once: the first verdict on it counts, whatever other verdicts are sent, in one poll, in two, at two servers. */
+/** Tests that a claim ends once: only the first verdict on it counts, from the same poll, another poll, or another server. */
 
 const stage = new RemoteStage();
 let key = "";
@@ -28,7 +28,7 @@ const late = (runId: number) =>
     "select outcome, error from $s.late_result where run_id = $1 order by outcome, error::text",
     [runId],
   );
-/** The runs that the end of this run has started, and the waiting joins. */
+/** Returns the tasks and payloads of the runs that the end of this run has started, and of the joins that wait. */
 const begunBy = async (runId: number) => [
   ...(await stage.rows(
     `select t.name as task, r.payload from $s.run r join $s.task t on t.id = r.task_id where r.parent_id = $1 and r.inputs is not null
@@ -45,7 +45,7 @@ const joined = { outcome: "succeeded", onward: { join: "publish", payload: { to:
 const succeeded = { outcome: "succeeded" };
 const failed = (message: string) => ({ outcome: "failed", error: { message } });
 
-/** Takes back the runs that a case left, so that the next one claims its own. */
+/** Deletes the runs and joins that a test case left, so that the next case claims only its own runs. */
 async function clear(): Promise<void> {
   await stage.rows("delete from $s.run");
   await stage.rows("delete from $s.gathering");
@@ -372,7 +372,7 @@ describe("what is said twice of one claim in one poll", () => {
     ]);
     const lines = await stage.store.runs.logs(run.runId, 9);
     expect(lines.map(({ message }) => message)).toEqual(["first", "second"]);
-    // A success sent beside a refused state does not count, nor does a later verdict in the same poll.
+    // If one of the states is refused, a verdict in the same poll is refused too, and so is a later verdict on the claim.
     const beside = await stage.poll(key, {
       session,
       states: [
@@ -389,7 +389,7 @@ describe("what is said twice of one claim in one poll", () => {
   test("what is said of a claim that has ended is refused, and a log line kept", async () => {
     const run = await stage.claimed(key, session, "plain");
     const claim = claimOf(run);
-    // The second server has a copy of the claim, and does not see how it ends.
+    // The second server has cached the claim and does not see it end.
     await stage.poll(key, { session, holds: [run.fence] }, stage.second);
     await stage.poll(key, { session, verdicts: [said(run)] });
     for (const server of [stage.server, stage.second]) {
@@ -428,13 +428,13 @@ test("two failures in one millisecond: the first counts, and it alone may be sai
 test("a log line of a claim of which nothing is kept any more is refused, and not dropped unsaid", async () => {
   const run = await stage.claimed(key, session, "plain");
   await stage.poll(key, { session, verdicts: [said(run, { outcome: "released" })] });
-  // The same run, under another fence.
+  // The same run is claimed again and has another fence.
   const again = await stage.poll(key, { session, want: 1, waitMs: limits.pollWaitMs });
   expect(again.runs.map(({ runId }) => runId)).toEqual([run.runId]);
   const logs = [
     { ...claimOf(run), message: "of the old claim" },
     { ...claimOf(again.runs[0] as GivenRun), message: "of the new one" },
-    // No claim has this run, whatever its fence is.
+    // No run with this id has a claim.
     { ...claimOf(run), runId: run.runId + 1_000_000, message: "of no claim" },
   ];
   expect(codes(await stage.poll(key, { session, logs }))).toEqual(["log RUN_UNKNOWN", "log FENCE_STALE"]);
@@ -442,7 +442,7 @@ test("a log line of a claim of which nothing is kept any more is refused, and no
   await clear();
 });
 
-/** Makes the store refuse writes of one run, as a fault of its own would. */
+/** Makes the store refuse writes to one run with an internal error. @returns a function that undoes this */
 async function broken(table: "run" | "run_history", when: "insert" | "update of checkpoint", runId: number) {
   await stage.rows(
     `create function $s.broken() returns trigger language plpgsql as 'begin

@@ -42,7 +42,7 @@ describe.each(everyPostgres())("operations on $title", (server) => {
     );
     return task;
   };
-  /** A process that took a batch, carried out a part of it and was killed. */
+  /** Simulates a process that took a batch, carried out a part of it and was killed. */
   async function dieAmidABatch(id: number, name: string, cancelled: number) {
     const runs = await stage.store.runs.list({ task: name, states: ["ready"], limit: 1_000 });
     const items = runs.sort((a, b) => a.runId - b.runId).slice(0, 50);
@@ -77,7 +77,7 @@ describe.each(everyPostgres())("operations on $title", (server) => {
   it("cancel the live runs there were when they began, and count what ended by itself", async () => {
     const task = await enqueue("cancelled", 120);
     const id = await begin({ filter: { task: "cancelled" } });
-    // The ids may come from a block that this process drew before.
+    // A later run may have a lower id than an earlier one, because each process draws ids in blocks.
     const later = [await stage.enqueue(task), await stage.enqueue(task, { key: "later" })];
     const [one] = await stage.claim(session, [task], stage.nowMs, 1);
     await stage.store.claims.settle(
@@ -131,8 +131,8 @@ describe.each(everyPostgres())("operations on $title", (server) => {
     const client = await stage.sql.connect();
     let late: Promise<unknown> = Promise.resolve();
     try {
-      // It has the batch, and reaches the first task when another process has done and counted all of it, and an operator has resumed the
-      // tasks.
+      // The slow process has taken the batch. Before it reaches the first task, another process has carried out and counted the whole
+      // batch, and an operator has resumed the tasks.
       await client.query("begin");
       await client.query(`select from ${stage.schema}.task where name = any($1) for update`, [names]);
       late = step(id, 0, slow);
@@ -169,7 +169,7 @@ describe.each(everyPostgres())("operations on $title", (server) => {
     expect(await carryOut(await begin(rerun))).toMatchObject({ state: "done", total: 250, done: 250 });
     const made = await stage.rows("select payload->>'n' as n from $s.run where task_id = $1", [task.taskId]);
     expect(new Set(made.map(({ n }) => Number(n))).size).toBe(250);
-    // A run that was run again is no dead letter any more.
+    // A failed run that was run again no longer counts as a dead letter.
     expect(await stage.store.deadLetters.groups({ task: "rerun" })).toEqual({
       groups: [],
       total: { groups: 0, letters: 0 },
@@ -210,7 +210,7 @@ describe.each(everyPostgres())("operations on $title", (server) => {
     await enqueue("killed", 120);
     const id = await begin({ filter: { task: "killed" } });
     await dieAmidABatch(id, "killed", 30);
-    // Other processes do not touch the batch while its process may be alive.
+    // No other process takes over the batch while the process that took it may be alive.
     expect(await step(id, 100)).toEqual({ stepped: null, nextMs: stage.nowMs + 5_000 });
     expect(await carryOut(id, 6_000)).toMatchObject({ state: "done", total: 120, done: 120, passed: 0 });
   });
@@ -231,7 +231,7 @@ describe.each(everyPostgres())("operations on $title", (server) => {
     const id = await begin({ kind: "redrive", filter: { task: "atomic" } });
     const client = await stage.sql.connect();
     try {
-      // Writers of runs wait here, so the step's process can be killed in the middle.
+      // Steps that write runs wait for this lock, so the connection of the step can be killed in the middle.
       await client.query("begin");
       await client.query(`lock table ${stage.schema}.run in share mode`);
       const other = await stage.another();
@@ -257,7 +257,7 @@ describe.each(everyPostgres())("operations on $title", (server) => {
     const stores = [stage.store, await stage.another(), await stage.another()];
     await Promise.all(
       stores.map(async (store) => {
-        // Late enough that each treats the others' batches as those of a dead process.
+        // Each step is so much later that it treats the batches of the others as those of a dead process.
         for (let ms = 0; (await find(id)).endedMs === null; ms += 60_000) await step(id, ms, store);
       }),
     );
@@ -327,17 +327,17 @@ describe.each(everyPostgres())("operations on $title", (server) => {
         if (event === "stop" || event === "stop amid a batch") {
           const refused =
             operationTransition(state, event) === undefined && state !== "stopping" && state !== "stopped";
-          if (state === "stopping" && event === "stop") continue; // a batch is in progress: that is the other event
+          if (state === "stopping" && event === "stop") continue; // with a batch under way, the event is "stop amid a batch"
           if (refused) await expect(stop()).rejects.toMatchObject({ code: "OPERATION_STATE" });
           else await stop();
         } else if (event === "break") {
-          // An impossible item: the error of its step would occur again for ever.
+          // Creates a cursor that makes every step fail with the same error.
           await stage.rows(`update $s.operation set cursor = '{"id": "x"}', batch = null where id = $1`, [id]);
           await step(id, 6_000);
         } else if (event === "kill -9") {
-          // No process reports anything; the row stays unchanged.
+          // A killed process reports nothing, so the row stays unchanged.
         } else if (state === "stopping" && event !== "batch done") {
-          continue; // While a batch is out, no other event can occur.
+          continue; // With a batch under way, no other event can occur.
         } else await step(id, 6_000);
         expect((await find(id)).state, `${state}, ${event}`).toBe(operationTransition(state, event) ?? state);
         await stage.rows("update $s.operation set ended_ms = 1 where id = $1", [id]);

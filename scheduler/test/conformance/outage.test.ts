@@ -7,12 +7,12 @@ import { StoreProxy } from "../support/proxy.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { openStage, recordingLog, type Stage, settlement, succeededVerdict, until } from "../support/store-stage.ts";
 
-/** The largest number of tries that a waiting enqueue can make within this time. */
+/** Returns the largest number of attempts that a waiting enqueue can make within this time. */
 function mostTries(withinMs: number): number {
   let tries = 1;
   let pauseMs = 50;
   for (let atMs = 0; ; pauseMs = Math.min(2 * pauseMs, 2_000)) {
-    atMs += pauseMs / 2 - 1; // timers may be early by one
+    atMs += pauseMs / 2 - 1; // a timer may fire one ms early
     if (atMs > withinMs) return tries;
     tries++;
   }
@@ -145,7 +145,8 @@ describe.each(everyPostgres())("a store that goes away, on $title", (server) => 
     const enqueueing = store.runs.enqueue([stage.write(task)], stage.nowMs);
     await until("several tries of each", () => proxy.connections > attempts + 4 * 21);
     const tried = proxy.connections - attempts;
-    // 21 that wait, each with pauses that double from 50 ms, of which half at least is kept: however fast or slow the machine is, no more.
+    // Each of the 21 waiting calls pauses for 50 ms and then twice as long each time, less at most half by jitter. That limits the
+    // attempts.
     expect(tried).toBeLessThanOrEqual(21 * mostTries(performance.now() - began));
     expect(said("the store is away"), "said once, however many wait").toBe(away + 1);
     expect(said("the store is back")).toBe(back);
@@ -171,7 +172,7 @@ describe.each(everyPostgres())("a store that goes away, on $title", (server) => 
       answered = true;
     });
     const told = expect(beat).rejects.toMatchObject({ code: "STORE_UNREACHABLE" });
-    // Whatever the real store does in this time, nothing of it gets through.
+    // The proxy passes nothing on, so no reply arrives, even though the store itself answers at once.
     await stage.store.sessions.members();
     expect(answered).toBe(false);
     proxy.heal();

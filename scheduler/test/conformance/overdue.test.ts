@@ -4,11 +4,11 @@ import type { TaskRecord } from "../../src/task/task-record.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { change, openStage, type Stage, settlement, succeededVerdict } from "../support/store-stage.ts";
 
-/** The rule `overdue`: it finds runs that wait for a worker and runs that wait for a limit, and names which. */
+/** Tests the alarm rule `overdue`. The rule finds runs that wait for a worker or for a limit, and the alarm's text names which. */
 describe.each(everyPostgres())("overdue runs, on $title", (server) => {
   let stage: Stage;
   let sessionId: number;
-  /** Long before the check, so that runs that are due then are overdue. */
+  /** Ten minutes before the time of the check, so a run that was due then is overdue. */
   let longAgo: number;
   const minute = 60_000;
   beforeAll(async () => {
@@ -122,8 +122,8 @@ describe.each(everyPostgres())("overdue runs, on $title", (server) => {
     for (let i = 0; i < 4; i++) await waits(task);
     await stage.store.groups.limit("grouped", 1, change(longAgo));
     const full = async (nowMs: number) => end(await claimed(task, nowMs), nowMs);
-    // A run that is running at a check counts, however long ago it was claimed; so does a run that began and ended between two
-    // checks.
+    // A run that is running at the time of a check counts towards the limit, however long ago it was claimed. A run that started and ended
+    // between two checks counts too.
     const first = await claimed(task, longAgo);
     const limited = ["grouped: the limit of its group"];
     expect(await overdue()).toEqual(limited);

@@ -11,7 +11,7 @@ describe("failures in a row", () => {
     for (const tower of towers.splice(0)) await tower.close();
   });
 
-  /** Opens a tower with a task that runs each minute and whose n-th try fails if `fails(n)` is true. */
+  /** Starts a test instance with a task that runs every minute and whose n-th attempt fails if `fails(n)` returns true. */
   async function open(options: Parameters<typeof defineTask>[1] = {}, fails: (n: number) => boolean = () => true) {
     let runs = 0;
     const tower = await testTower({
@@ -63,13 +63,13 @@ describe("failures in a row", () => {
 
   it("are counted from the last success; tries, cancelled and skipped runs are none", async () => {
     const retry = { attempts: 2, delay: "1s", jitter: 0 } as const;
-    // Each run has two tries: 1 and 2, then 3 and 4 fail, the third run succeeds at its second try, and so on.
+    // Each run has two attempts: the first two runs fail with attempts 1 to 4, and the third run succeeds with attempt 6.
     const { tower, runs, paused } = await open({ retry, overlap: "skip" }, (n) => n % 6 !== 0);
     await tower.advance("10m");
     expect([runs(), await paused()]).toEqual([20, null]);
     const { runId } = await tower.carillon.enqueue("failing", null, { in: "10s" });
     await tower.carillon.cancel(runId);
-    // The run of the eleventh minute fails, then the one of the twelfth succeeds.
+    // The run of the eleventh minute fails, and the one of the twelfth succeeds.
     await tower.advance("5m");
     expect(await paused()).toBe(null);
   });

@@ -13,7 +13,7 @@ interface Try {
   attempt: number;
 }
 
-/** Processes of two releases, on one store. */
+/** Tests with processes of two releases on one store. */
 describe("a run that keeps to the release it began with", () => {
   let stage: Stage;
   let towers: Carillon[] = [];

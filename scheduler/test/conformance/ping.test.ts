@@ -36,7 +36,7 @@ describe.each(everyPostgres())("the ping, on $title", (server) => {
       /^due runs wait: waits: the oldest is due since .*, and waits for a worker of group default: /,
     );
     await stage.rows("delete from $s.run");
-    // Of two runs of a task that runs one at a time the second waits for the first, not for a worker.
+    // The task runs one at a time, so the second run waits for the first, not for a worker.
     const serial = await stage.task("serial", { overlap: "queue" });
     const session = await stage.session("worker");
     for (let n = 0; n < 2; n++) await stage.enqueue(serial, { dueMs: t });

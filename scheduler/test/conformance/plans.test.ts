@@ -18,7 +18,7 @@ describe.each(everyPostgres())("plans on $title", (server) => {
   });
   afterAll(() => stage.close());
 
-  /** Checks that the ledger and the runs of a task agree. */
+  /** Returns the slots of a task in the ledger and in its runs. */
   async function slotsAndRuns(task: TaskRecord): Promise<{ slots: number[]; runs: number[] }> {
     const slots = await stage.rows("select slot_ms from $s.slot where task_id = $1 order by 1", [task.taskId]);
     const runs = await stage.rows("select slot_ms from $s.run where task_id = $1 order by 1", [task.taskId]);
@@ -84,7 +84,7 @@ describe.each(everyPostgres())("plans on $title", (server) => {
       expect(new Set(takers).size, "a task's step was taken twice").toBe(takers.length);
       accepted += results.reduce((sum, result) => sum + result.accepted, 0);
     }
-    // Plans that all planners skipped in the last round are still open; a single planner takes them.
+    // In the last round all planners may have skipped a task that another had locked; here a single planner plans these tasks.
     accepted += await stage.plan(tasks, session, stage.nowMs + 40 * 300);
     expect(accepted).toBe(20 * 120);
     for (const task of tasks) {
@@ -131,7 +131,7 @@ describe.each(everyPostgres())("plans on $title", (server) => {
     const heir = await stage.session();
     const client = await stage.sql.connect();
     try {
-      // Simulates a running statement of the leader by holding the same locks.
+      // Holds the same lock as a planning statement of the leader that is still running.
       await client.query("begin");
       await client.query(`select from ${stage.schema}.leadership where term = $1 for share`, [term]);
       await stage.store.sessions.end(leader, null, stage.nowMs, "gone");
@@ -141,7 +141,7 @@ describe.each(everyPostgres())("plans on $title", (server) => {
         .then((won) => {
           elected = won;
         });
-      // The order is certain, because the campaign is seen waiting for the lock.
+      // The campaign must wait for that lock, so the statement ends before the term does.
       await expect
         .poll(
           async () =>
@@ -167,7 +167,7 @@ describe.each(everyPostgres())("plans on $title", (server) => {
 
   it("accepts 10,000 tasks in a few statements, whatever else is planned", async () => {
     const { groupId } = await stage.task("many-pattern");
-    // The set-up uses SQL: the saving of ten thousand tasks one by one is not tested here.
+    // Inserts ten thousand tasks by SQL, because saving them one by one is not part of this test.
     await stage.rows(
       `with made as (
          insert into $s.task (name, version, group_id, definition, definition_text, gate, created_ms, changed_ms)
@@ -192,7 +192,7 @@ describe.each(everyPostgres())("plans on $title", (server) => {
     const sent = statements.mock.calls.length;
     statements.mockRestore();
     expect(accepted).toBe(10_000);
-    // Through a pooler a statement is a transaction: begun, carried out, committed.
+    // Through a pooler each statement is sent as a transaction: begin, statement, commit.
     expect(sent).toBe(server.url === server.direct ? 1 : 3);
     const { xids } = await stage.one("select count(distinct xmin::text) as xids from $s.run where due_ms = $1", [
       stage.nowMs + 60_000,
@@ -239,7 +239,7 @@ describe.each(everyPostgres())("plans on $title", (server) => {
   });
 
   it("records what was missed as a range, and counts it", async () => {
-    // Half a minute past a slot, so that none is late but not yet missed.
+    // Half a minute after a slot, so no slot is due but not yet missed.
     const nowMs = Math.floor(stage.nowMs / 60_000) * 60_000 + 30_000;
     const task = await stage.task("missed", { schedule: every("1m"), misfire: "skip" }, nowMs - 3_600_000);
     await stage.plan([task], session, nowMs, nowMs);
@@ -263,14 +263,14 @@ describe.each(everyPostgres())("plans on $title", (server) => {
     expect(due.map(({ taskId }) => taskId)).toEqual([soon.taskId, later.taskId]);
   });
 
-  // At 01:00 the slots of a day that is a holiday have moved to a midnight that ran by the clock of before.
+  // At 01:00, slots of the holiday have already moved to a midnight that came, and ran, while the clock was ahead.
   it.each([1, 20])(
     "after cluster time went back, tasks are planned from now on: what ran stays, what a range tells of runs: at %s:00",
     async (hour) => {
       const hourMs = 3_600_000;
       const stageOfDay = await openStage(server, { hour });
       const { store, nowMs } = stageOfDay;
-      // The clock is a day ahead for a while; all of it is planned and run by that.
+      // The cluster's time is a day ahead at first; all slots up to then are planned and run by that time.
       const aheadMs = nowMs + dayMs;
       const today = new Date(nowMs).toISOString().slice(0, 10);
       await store.calendars.set("days", { zone: "UTC", weekend: [], holidays: [today] }, change(nowMs));

@@ -19,7 +19,7 @@ import {
 import { postgres } from "../support/servers.ts";
 import { change, openStage, type Stage, settlement, succeededVerdict } from "../support/store-stage.ts";
 
-/** The store follows docs/policies.md, cell by cell. */
+/** Checks each cell of the tables in docs/policies.md against the store. */
 describe("policies", () => {
   let stage: Stage;
   let session: number;
@@ -97,7 +97,7 @@ describe("policies", () => {
       expect(await stateOf(later as number), "one waits, and it is the second").toBe("held");
       const [third, fourth] = await many(2);
       expect(await states([third as number, fourth as number])).toEqual(["held", "skipped"]);
-      // A run that comes due while the maximum number wait is skipped then, though it was enqueued before them.
+      // A run that comes due while the maximum number of runs wait is skipped, even though it was enqueued before them.
       await stage.store.plans.admitHeld(stage.nowMs + 60_000, stage.nowMs + 60_000);
       expect(await stateOf(later as number)).toBe("skipped");
     });
@@ -155,7 +155,7 @@ describe("policies", () => {
       const [running] = (await stage.claim(session, [of], first)) as [ClaimedRun];
       expect(await stage.plan([of], planner, first + 20_000)).toBe(2);
       await stage.store.plans.admitHeld(first + 20_000, first + 20_000);
-      // Both runs are due and wait behind the first, which ends when they are already late.
+      // Both later runs are due and wait for the first, which ends only when they are already late.
       await stage.store.claims.settle(session, [settlement(running, succeededVerdict, first + 26_000)], first + 26_000);
       const { slots: told } = await stage.store.history.slots(of.taskId, first + 1, first + 60_000, 10);
       const fates = told.toSorted((a, b) => a.slotMs - b.slotMs).map(({ outcome }) => outcome);

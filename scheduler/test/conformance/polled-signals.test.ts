@@ -4,7 +4,7 @@ import { Pgbouncer } from "../support/pgbouncer.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { openStage, type Stage, until } from "../support/store-stage.ts";
 
-/** A time in ms that is longer than several polls. */
+/** Longer than several polls for signals, in ms. */
 const polledMs = 1_000;
 
 describe.each(everyPostgres())("signals that are polled through PgBouncer, $title", (server) => {
@@ -22,7 +22,7 @@ describe.each(everyPostgres())("signals that are polled through PgBouncer, $titl
     await stage?.close();
     await pooler?.kill();
   });
-  /** No listener has subscribed to signals yet. */
+  /** Restores the state in which no listener has subscribed to signals yet. */
   beforeEach(async () => {
     heard = [];
     await pool.query(`truncate ${stage.schema}.signal, ${stage.schema}.signal_poll`);
@@ -69,7 +69,7 @@ describe.each(everyPostgres())("signals that are polled through PgBouncer, $titl
     const client = await pool.connect();
     try {
       await client.query("begin");
-      // It has changed something, like every process that signals.
+      // Gives the transaction an id, which it has in practice because a process that signals has changed something.
       await client.query("select pg_current_xact_id()");
       await tell(client, "unheard");
       await listening(async () => {
@@ -77,8 +77,8 @@ describe.each(everyPostgres())("signals that are polled through PgBouncer, $titl
         const before = resyncs();
         await client.query("commit");
         await until("listeners to look", () => resyncs() > before);
-        // Other clients of the server had transactions under way too when the first listener subscribed: as each ends, listeners read once
-        // more.
+        // Transactions of other clients were also open when the first listener subscribed. When each of them ends, listeners read
+        // everything once more.
         let after: number;
         await until("listeners to look no more", async () => {
           after = resyncs();

@@ -25,16 +25,16 @@ async function recordOf(stage: Stage, name: string): Promise<TaskRecord> {
   return found;
 }
 
-/** The PostgreSQL behind a pooler, and the pooler. */
+/** Starts a pooler in front of the PostgreSQL server, and a stage whose connections go through the pooler. */
 async function pooled(server: TestServer, mode: "transaction" | "session", poolSize: number) {
   const pooler = await Pgbouncer.before(server.direct, { mode, poolSize });
   return { pooler, stage: await openStage({ ...server, url: pooler.url }) };
 }
 
 /**
- * Enqueues runs one by one, like another process. If a signal does not come, a node notices the run by its next beat.
- * @param begun the runs that the node has begun
- * @returns how many of them began before the node's next beat
+ * Enqueues runs one by one, as another process would. Without a signal, the node notices such a run only with its next heartbeat.
+ * @param begun the ids of the runs that the node has started
+ * @returns how many runs started before the node's next heartbeat
  */
 async function begunBetweenBeats(
   stage: Stage,
@@ -154,7 +154,7 @@ describe.each(everyPostgres())("through PgBouncer in transaction mode with four 
     const slots = [...late.keys()].sort((a, b) => a - b);
     expect(slots.slice(1).map((slotMs, at) => slotMs - (slots[at] as number))).toEqual(slots.slice(1).map(() => 200));
     expect([...late.values()].filter((times) => times.length !== 1)).toEqual([]);
-    // The node's idea of the store's clock is as exact as the way there and back.
+    // The node's estimate of the store's clock may be wrong by up to half a round trip, so runs may seem to start slightly early.
     expect(Math.min(...[...late.values()].flat())).toBeGreaterThan(-1_000);
   });
 
@@ -195,7 +195,7 @@ describe.each(everyPostgres())("through PgBouncer in transaction mode with four 
 
   it("signals come at once where listenUrl leads to the server", async () => {
     const { log, lines } = recordingLog();
-    // The longer the session, the fewer beats: one in 5 s.
+    // A long session timeout makes heartbeats rare (one in 5 s), so that runs start by signals.
     const tower = node({ log, listenUrl: server.direct, sessionTimeout: "1m" });
     const begun = new Set<number>();
     tower.task("at-once", {}, (run) => void begun.add(run.id));
@@ -250,7 +250,7 @@ describe.each(everyPostgres())("through PgBouncer in transaction mode with four 
     const { log, lines } = recordingLog();
     const database = new Database({ ...options, clock: systemClock, random: systemRandom, log });
     const reader = new pg.Client({ connectionString: pooler.url });
-    // The pooler may crash: the next statement shows it.
+    // Without a listener, the error of a pooler that crashed would end the process; the next statement reports it anyway.
     reader.on("error", () => undefined);
     const laterMs = stage.nowMs + 30 * dayMs;
     try {

@@ -1,4 +1,4 @@
-/** The ports in examples/ports behave like their originals, on a real store. */
+/** Tests that the ports in examples/ports behave like their originals, on a real store. */
 import { randomBytes } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import pg from "pg";
@@ -7,7 +7,7 @@ import { postgres } from "../support/servers.ts";
 import { until } from "../support/store-stage.ts";
 
 const folder = new URL("../../../examples/ports/", import.meta.url);
-/** The ports are typed against the packed library, which is not built when these tests are compiled, so the import is untyped. */
+/** Imports a port without types: the ports are typed against the packed library, which is not built when these tests are compiled. */
 // biome-ignore lint/suspicious/noExplicitAny: see above.
 const open = async (name: string, ...given: unknown[]): Promise<any> =>
   (await import(new URL(`${name}.ts`, folder).href)).open(...given);

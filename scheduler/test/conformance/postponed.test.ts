@@ -1,4 +1,4 @@
-/** `run.retryIn` and `run.snooze`: in a process with the store, in a worker without one, and by the protocol itself. */
+/** Tests `run.retryIn` and `run.snooze` in a process with the store, in a worker without one, and directly by the worker protocol. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { limits } from "../../src/base/limits.ts";
 import { type RemoteWorker, worker } from "../../src/library/remote-worker.ts";

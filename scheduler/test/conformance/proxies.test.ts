@@ -8,7 +8,7 @@ beforeAll(() => stage.serve());
 afterAll(() => stage.close());
 
 describe("what a connection says of others", () => {
-  /** Statuses of wrong keys, each with a header that claims an address of its own. */
+  /** Sends 25 requests with wrong keys, each with another address in `x-forwarded-for`. @returns the HTTP statuses */
   async function guesses(server: Carillon, forwarded: (n: number) => string): Promise<number[]> {
     const statuses: number[] = [];
     for (let n = 0; n < 25; n++) {
@@ -39,7 +39,7 @@ describe("what a connection says of others", () => {
   });
 });
 
-/** The status, and an error's code. fetch() sets `Host` itself. */
+/** Sends a GET request with this `Host` header, which `fetch` would replace. @returns the HTTP status and the error's code */
 const answerFor = (server: Carillon, host: string, path: string): Promise<[number | undefined, string | undefined]> =>
   new Promise((resolve, reject) => {
     const [hostname, port] = (server.listening as string).split(":");

@@ -17,7 +17,7 @@ test("a worker key has so many live sessions and no more; another key's workers 
     'select key_id as "keyId" from $s.session where id = $1',
     [first],
   );
-  // This simulates a key's maximum of joined workers: they are live for a minute from now.
+  // Adds sessions up to the maximum number of workers per key; they count as live for a minute.
   await stage.rows(
     `insert into $s.session (node, role, host, pid, version, timeout_ms, started_ms, seen_ms, groups, labels, key_id, instance)
      select 'many-' || n, 'worker', '', 1, '', 60000, $2, $2, '{}', '{}', $1, '' from generate_series(2, $3::int) n`,
@@ -99,7 +99,7 @@ describe("what the API lets be enqueued", () => {
     );
     const [first] = (await admin().listRuns({ task: "theirs/a" })).items;
     await admin().cancelRun({ run: first?.run ?? 0 });
-    // Drops the cached counts, as the end of a second does.
+    // A change of the quota drops the cached counts, which otherwise happens at the end of a second.
     await admin().setQuota({ kind: "namespace", name: "theirs", waiting: 3, bytes: 100_000 });
     const large = { task: "theirs/a", payload: Array.from({ length: 9_000 }, (_, n) => n * 7_919) };
     await expect(admin().enqueueRuns({ runs: [large, large] })).rejects.toMatchObject({ code: "QUOTA_EXCEEDED" });
@@ -156,7 +156,7 @@ describe("a quota", () => {
     await expect(admin().beginOperation({ ...backfill, range })).rejects.toMatchObject(exceeded);
     expect((await admin().listOperations()).items, "none was begun").toEqual([]);
     await admin().beginOperation({ kind: "cancel", filter: { task: "again/a" } });
-    // One run in a hundred seconds: one of them in the minute.
+    // At one run in a hundred seconds, the backfill counts as one enqueue in this minute.
     await admin().beginOperation({ ...backfill, range: { ...range, perSecond: 0.01 } });
     expect(await usedOf("namespace", "again")).toMatchObject({ enqueues: 3 });
     await expect(admin().rerunRun({ run })).rejects.toMatchObject(exceeded);

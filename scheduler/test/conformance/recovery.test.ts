@@ -11,8 +11,8 @@ import { everyPostgres } from "../support/servers.ts";
 import { openStage, recordingLog, type Stage, settlement, succeededVerdict } from "../support/store-stage.ts";
 
 /**
- * One store as two processes see it. It goes back by the rows that a test removes, and reports a timeline of its log other than the one
- * that is recorded as whole, as after a promotion.
+ * Two processes use one store. A test makes the store go back in time: it deletes rows, and records a timeline of the write-ahead log that
+ * differs from the server's, as after the promotion of a standby.
  */
 describe.each(everyPostgres())("the recovery of a store that went back, $title", (server) => {
   const { log, lines } = recordingLog();
@@ -29,7 +29,7 @@ describe.each(everyPostgres())("the recovery of a store that went back, $title",
   afterEach(() => stage.close());
 
   const promoted = () => stage.rows("update $s.cluster set timeline = 'of the former primary'");
-  /** Changes rows as the test itself, not as a process of the cluster. */
+  /** Changes rows outside of the cluster, so that no process takes the change for its own. @returns the number of rows */
   const takenOut = (text: string, values: unknown[] = []) =>
     stage.sql.connect().then(async (client) => {
       await client.query("begin; set local carillon.recovery = on");
@@ -100,13 +100,13 @@ describe.each(everyPostgres())("the recovery of a store that went back, $title",
       verdicts: 0,
       missing: ["gone"],
     });
-    // The recovery is reported once; a second recovery is reported again.
+    // The alarm is raised once per recovery, and a second recovery is added in a summary.
     expect(await look(first + 5_001)).toEqual(["raised"]);
     const second = await recovered(2);
     expect(await look(second + 70_000)).toEqual(["raised", "summary"]);
     expect(await stage.store.alarms.open(second + 70_000)).toMatchObject([{ count: 2 }]);
 
-    // A recovery that does not end is reported in the meantime.
+    // A recovery that takes long is reported while it is under way.
     await stage.rows("update $s.cluster set recovery = 3, recovering_since_ms = $1", [second + 100_000]);
     await stage.rows("insert into $s.recovery (number, began_ms) values (3, $1)", [second + 100_000]);
     await look(second + 111_000);
@@ -195,14 +195,14 @@ describe.each(everyPostgres())("the recovery of a store that went back, $title",
     const enqueueing = enqueue(two).then(() => {
       enqueued = true;
     });
-    /** Dates the beginning of the recovery back by this time, by the store's clock. */
+    /** Moves the beginning of the recovery `ms` into the past, so that the recovery seems to have lasted longer. */
     const passes = (ms: number) =>
       takenOut("update $s.cluster set recovering_since_ms = recovering_since_ms - $1", [ms]);
-    // It continues to beat in this time.
+    // The first process sends heartbeats meanwhile, but the other one is still missing.
     for (const ms of [0, gone.timeoutMs / 2]) {
       await passes(ms);
       expect((await one.sessions.beat(session, stage.nowMs)).alive).toBe(true);
-      await new Promise((resolve) => setTimeout(resolve, 600)); // Waiting processes read it every 250 ms.
+      await new Promise((resolve) => setTimeout(resolve, 600)); // Waiting processes read the recovery's state every 250 ms.
       expect(await recoveries()).toMatchObject([{ over: false }]);
       expect(enqueued).toBe(false);
     }
@@ -251,7 +251,7 @@ describe.each(everyPostgres())("the recovery of a store that went back, $title",
     const { before } = await stage.one<{ before: number }>("select nextval('$s.fence') as before");
     const ahead = () => stage.rows("select last_value, log_cnt from $s.fence");
     const drawnAhead = await ahead();
-    // The process notices the recovery when it draws new numbers; some numbers it has drawn already.
+    // The process notices the recovery when it has to draw a new block of ids; until then it uses ids that it has drawn already.
     for (let n = 0; n < 2; n++) await two.runs.enqueue(Array(100).fill(stage.write(task)), stage.nowMs);
     await expect.poll(() => stage.rows("select id from $s.run where id = $1", [lost])).toHaveLength(1);
     expect(drawnAhead).toMatchObject([{ last_value: before }]);
@@ -281,7 +281,7 @@ describe.each(everyPostgres())("the recovery of a store that went back, $title",
     await enqueue(two);
     const [run] = (await claimedBy(one, session)) as [ClaimedRun];
     const verdict = settlement(run, succeededVerdict, stage.nowMs);
-    // On another connection, like a try whose answer was lost: this process finds it applied.
+    // The verdict is applied through another connection first, as if the reply to this process's first attempt had been lost.
     await (await stage.another()).claims.settle(session, [verdict], stage.nowMs);
     expect([...(await one.claims.settle(session, [verdict], stage.nowMs))]).toEqual([]);
     await takenOut("delete from $s.run_history");
@@ -368,7 +368,7 @@ describe.each(everyPostgres())("a service that does not tell its log's timeline,
       const timeline = async () => (await inside.query("select timeline from carillon.cluster")).rows[0].timeline;
       const own = await timeline();
       expect(own).toMatch(/^start \d{20}$/);
-      // One that had started later; it does not show whether this one came after it.
+      // Records the start of a server that started later. The text does not show which of the two states is the newer one.
       await inside.query("update carillon.cluster set timeline = 'start 99990101000000000000'");
       const identity = { node: "one", role: "node", host: "h", pid: 1, version: "0", timeoutMs: 5_000 } as const;
       expect(await store.sessions.open(identity, Date.now())).toMatchObject({ sessionId: expect.any(Number) });

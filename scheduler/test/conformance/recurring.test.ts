@@ -9,7 +9,7 @@ import { openStage, type Stage } from "../support/store-stage.ts";
 
 const zone = "Europe/Berlin";
 const from = "2030-03-25T08:00:00Z";
-/** 09:00 in Berlin on Mondays, on both sides of 31 March 2030. */
+/** 09:00 in Berlin on every second Monday; daylight saving time begins on 31 March 2030, between the first and the second. */
 const slots = ["2030-03-25T08:00:00Z", "2030-04-08T07:00:00Z", "2030-04-22T07:00:00Z"].map(Date.parse);
 const specs = {
   interval: every("2 weeks", { on: "MON", at: "09:00", zone, from, times: 3 }),

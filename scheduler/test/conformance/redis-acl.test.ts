@@ -1,4 +1,4 @@
-/** A Redis user with the rights that docs/redis.md names, and no more. */
+/** Tests a Redis user with exactly the rights that docs/redis.md names. */
 import { readFileSync } from "node:fs";
 import { Redis } from "ioredis";
 import { afterEach, describe, expect, it } from "vitest";
@@ -9,7 +9,7 @@ import { until } from "../support/store-stage.ts";
 import { shownAs } from "../support/witness-stage.ts";
 
 const page = readFileSync(new URL("../../../docs/redis.md", import.meta.url), "utf8");
-/** The rules of the page's example, behind the user's name and password. */
+/** The ACL rules in the page's example, without the user's name and password. */
 const rules = (/^ACL SETUSER \S+ on >\S+ (.*)$/m.exec(page)?.[1] ?? "").split(" ");
 const select = /also needs `(\+select)`/.exec(page)?.[1] ?? "";
 const cluster = (/Redis Cluster `([^`]*)`/.exec(page)?.[1] ?? "").split(" ");
@@ -51,7 +51,7 @@ async function locks(url: string) {
   return { locks: opened, log };
 }
 
-/** Every kind of lock, waited for by chance and in turn. */
+/** Uses every kind of lock, with unordered waiters and with a queue of waiters. */
 async function usesLocks(url: string): Promise<void> {
   const [a, b] = [await locks(url), await locks(url)];
   for (const kind of ["lock", "semaphore", "election"] as const)

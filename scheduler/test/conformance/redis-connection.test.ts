@@ -26,7 +26,7 @@ describe("messages of a Redis Cluster", () => {
     await server.close();
   });
 
-  /** Subscribes to "news". @returns its messages and subscriptions so far, to which later ones are added */
+  /** Subscribes to the channel "news". @returns an object that collects the messages and counts the subscriptions */
   const follow = () => {
     const heard: string[] = [];
     const told = { heard, following: 0 };

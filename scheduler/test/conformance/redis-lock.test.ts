@@ -7,11 +7,11 @@ import { RedisServer } from "../support/redis-server.ts";
 import { until } from "../support/store-stage.ts";
 
 const patienceMs = 60_000;
-/** With a timeout this long, a lock passes on because its holder gave it, not because it expired. */
+/** Lock timeout in ms for tests in which the lock must pass on because its holder released it, not because it expired. */
 const ttlMs = 600_000;
-/** The timeout of a holder whose lock has to expire. */
+/** Lock timeout in ms for tests in which the lock must expire. */
 const briefMs = 1_500;
-/** Runs out within a test, and not while a busy machine lets a holder stand still for some seconds. */
+/** Lock timeout in ms that is over within a test, but not while a busy machine delays the holder for some seconds. */
 const steadyMs = 6_000;
 
 describe.each([
@@ -31,7 +31,7 @@ describe.each([
   afterAll(() => server.close());
 
   const soon = (what: string, condition: () => boolean | Promise<boolean>) => until(what, condition, patienceMs);
-  /** One process: its own connection, and a line that can be disturbed. */
+  /** Simulates one process: it has its own connection, through a proxy that can disturb it. */
   const join = async () => {
     const proxy = await StoreProxy.before(server.url);
     const clock = new PausableClock();
@@ -134,7 +134,8 @@ describe.each([
     const a = await join();
     await (await a.lock(name).acquire()).release();
     a.proxy.swallowReply((reply) => /^\*2\r\n:1\r\n/.test(reply.toString("latin1")));
-    // If the lock whose reply was lost were not found, the caller would wait until it expires.
+    // The lock was taken but the reply was lost. If the caller did not recognise the lock as its own, it would have to wait until the lock
+    // expires.
     const held = await a.lock(name).acquire();
     expect(a.proxy.swallowed).toBe(1);
     expect(held.held).toBe(true);
@@ -193,7 +194,7 @@ describe("Redis locks", () => {
       fenceBase: async () => ++bases,
       log: () => undefined,
     });
-    // Waiting contenders try by themselves three times in that time: here none does before the test is over.
+    // Waiters retry three times within `ttlMs`, so none retries before the test is over; they are woken in their order.
     const lock = locks.lock("queue", { fair: true, ttlMs });
     const held = await lock.acquire();
     const order: number[] = [];

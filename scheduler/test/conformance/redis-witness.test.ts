@@ -1,6 +1,6 @@
 /**
- * Over a minute: four tests outlast a session of several seconds, after Redis has lost its memory, idle, and under clocks that step; eighteen
- * shorter ones follow each other on servers of their own.
+ * Takes over a minute: four tests wait until sessions of several seconds are over (after Redis has lost its data, while idle, and twice
+ * while clocks step). Eighteen shorter tests run one after another, each on its own server.
  */
 import { rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -21,18 +21,18 @@ import { shownAs } from "../support/witness-stage.ts";
 
 const patienceMs = 60_000;
 const sessionTimeoutMs = 1_500;
-/** For members that must not lose their session while a busy machine lets this process stand still. */
+/** Session timeout in ms of members that must not lose their session while a busy machine delays this process. */
 const steadyMs = 6_000;
-/** No test is as long: nothing that happens within it happens because a session ended, or was renewed. */
+/** Session timeout in ms that is longer than any test, so that no session ends or is renewed during a test. */
 const lastingMs = 600_000;
-/** As in coordination/membership.ts. */
+/** The value in coordination/membership.ts. */
 const trustMarginMs = 500;
-/** The rights that docs/redis.md gives administrators. */
+/** The ACL rules that docs/redis.md tells administrators to grant. */
 const documentedRights =
   "~{carillon* &{carillon}* +eval +evalsha +info +subscribe +publish +@string +@hash +@sortedset +del +pexpire +pttl +time";
 const promptReplication = ["--repl-diskless-sync-delay", "0"];
 
-/** Cases of Redis only; witness.test.ts has the tests of every coordination provider. */
+/** Tests what only Redis does. witness.test.ts tests every coordination provider. */
 describe("witness on Redis", () => {
   const closing: (() => Promise<unknown>)[] = [];
   afterEach(async () => {
@@ -69,7 +69,7 @@ describe("witness on Redis", () => {
     return witness;
   };
 
-  /** A process on a machine of its own: it may stand still for a while before it reads an answer. */
+  /** Simulates a process on its own machine, which can be suspended before it reads a reply: then its monotonic clock is set back. */
   const machine = async ({ url }: RedisServer) => {
     let stoodMs = 0;
     const clock = { ...systemClock, monotonic: () => performance.now() - stoodMs };
@@ -165,7 +165,7 @@ describe("witness on Redis", () => {
     await soon("it is sure", () => witness.sure());
     await server.ask("CONFIG", "SET", "maxmemory-policy", "volatile-lru");
     log.length = 0;
-    ahead = 31_000; // the witness reads Redis's settings every 30 s
+    ahead = 31_000; // the provider reads Redis's settings every 30 s
     await soon("it says so", () => log.some((line) => line.includes("maxmemory-policy volatile-lru")));
     expect([witness.sure(), witness.first()]).toEqual([false, false]);
     expect(log.filter((line) => line.includes("maxmemory-policy"))).toHaveLength(1);
@@ -197,7 +197,7 @@ describe("witness on Redis", () => {
     const before = await asked(server);
     await pause(steadyMs);
     const idle = (await asked(server)) - before;
-    // Counted against the time that has really passed, and one more each: a renewal may have been about to be sent.
+    // The bound uses the time that has really passed, and one renewal more per member, because a renewal may have been about to be sent.
     const seconds = (performance.now() - began) / 1_000;
     expect(idle).toBeLessThanOrEqual(many.length * (seconds + 1));
   });
@@ -206,7 +206,7 @@ describe("witness on Redis", () => {
     const server = await start();
     const many = await twenty(server, lastingMs);
     const ahead = (witness: Witness) => witness.sure() && witness.ahead();
-    // For a whole timeout after its start the service calls no node first; its line has a head all the same.
+    // For one session timeout after its start, Redis reports no node as the first, but its queue has a head already.
     await soon("one is ahead", () => many.some(ahead));
     await soon("those who joined have nothing more to ask", async () => {
       const before = await asked(server);
@@ -218,7 +218,7 @@ describe("witness on Redis", () => {
       const from = await asked(server);
       await leader?.stepDown();
       await soon("another is ahead", () => many.some((witness) => witness !== leader && ahead(witness)));
-      // One request to step down and one by the next in line. Were all woken, it would be twenty more.
+      // One request steps down and one comes from the next in the queue. If all members were woken, they would send twenty more.
       expect((await asked(server)) - from).toBe(2);
     }
   });
@@ -240,7 +240,7 @@ describe("witness on Redis", () => {
       await c.leave();
       await soon("the one who went is not", () => a.shown()?.size === 2 && b.shown()?.size === 2);
     }
-    // The connections that are open stay silent for ever; new ones are good.
+    // Open connections stay silent for ever; new connections work.
     proxy.hang();
     proxy.reopen();
     const c = await contender(server.url, 20);
@@ -266,18 +266,18 @@ describe("witness on Redis", () => {
     // From now on, writes that the master acknowledges do not reach the replica.
     await replica.ask("REPLICAOF", "NO", "ONE");
     const late = await contender(master.url, 2);
-    // Before the first request to the promoted one: its doubt begins with that.
+    // Taken before the first request to the promoted replica, because its period of doubt begins with that request.
     const promoted = performance.now();
     const onReplica = await open(replica.url);
     onReplica.contend();
     while (performance.now() < promoted + sessionTimeoutMs * 3) {
       const claims = [a.shownUntil(), late.shownUntil()];
-      const gone = await onReplica.gone([1, 2]).catch(() => []); // It cannot report that yet.
+      const gone = await onReplica.gone([1, 2]).catch(() => []); // Rejected while it cannot know which sessions ended.
       const now = performance.now();
       if (performance.now() < promoted + sessionTimeoutMs * 0.9) {
         expect([gone, onReplica.first()]).toEqual([[], false]);
       }
-      // From here on their master counts no more, and they cannot notice it: this cannot be avoided (see the docs).
+      // From here on the old master's answers are no longer valid, and its clients cannot notice it. The docs say that this is unavoidable.
       if (now > promoted + sessionTimeoutMs) break;
       expect(gone.filter((id) => (claims[id - 1] as number) > now)).toEqual([]);
       await new Promise((resolve) => setTimeout(resolve, 20));
@@ -337,9 +337,9 @@ describe("witness on Redis", () => {
       both.every((witness) => witness.sure() && isShown(witness)),
     );
     await soon("one is first again", () => both.some(first));
-    // Until the lost master is noticed the old connection's answers still count, and in between no server can be queried.
+    // Answers of the old connection still count until the client notices the loss of the master; in between it can query no server.
     await soon("the new one tells who is gone", async () => {
-      const gone = await both[0]?.gone([1, 2, 3]).catch(() => undefined); // It cannot report that yet.
+      const gone = await both[0]?.gone([1, 2, 3]).catch(() => undefined); // Rejected while it cannot know which sessions ended.
       return gone?.join() === "3";
     });
     await expect(open(`redis+sentinel://127.0.0.1:${sentinel.port}/unknown`)).rejects.toMatchObject({
@@ -349,7 +349,7 @@ describe("witness on Redis", () => {
 
   it("works on a Redis Cluster", async () => {
     const own = ["--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf"];
-    const server = await start(...own, "--cluster-announce-ip", "127.0.0.1"); // alone it does not learn its address
+    const server = await start(...own, "--cluster-announce-ip", "127.0.0.1"); // a single node does not learn its own address
     await server.ask("CLUSTER", "ADDSLOTSRANGE", 0, 16_383);
     await soon("the cluster is up", async () =>
       String(await server.ask("CLUSTER", "INFO")).includes("cluster_state:ok"),
@@ -374,18 +374,19 @@ describe("witness on Redis", () => {
     await until("it can tell who is gone", () =>
       prompt.registry.gone([7]).then(
         () => true,
-        () => false, // it began anew
+        () => false, // `gone` rejects while the data of Redis is new
       ),
     );
     await late.registry.renew(renewal(2));
     await prompt.registry.renew(renewal(1));
     const standstillMs = sessionTimeoutMs - 300;
     await pause(standstillMs);
-    // By its own clock no time has passed since that answer, so its requests do not move the service's clock.
+    // Sets this process's clock back, as if it had been suspended before it read the last reply. So its requests do not advance `clock`,
+    // the time that Redis counts by the clocks of its clients.
     late.standsStill(standstillMs);
     const began = performance.now();
     await late.registry.renew(renewal(2));
-    // Queried all the time, so that its end is seen at once.
+    // The other process queries continuously, so that it sees the end of the session at once.
     await until("it is gone", async () => (await prompt.registry.gone([2])).length === 1);
     expect(performance.now() - began, "not within its timeout").toBeGreaterThanOrEqual(sessionTimeoutMs - 1);
   });
@@ -398,17 +399,17 @@ describe("witness on Redis", () => {
       const steady = { sessionTimeoutMs: steadyMs };
       const [a, b] = [await contender(server.url, 1, steady), await contender(server.url, 2, steady)];
       await soon("one is first", () => first(a) || first(b));
-      // A step of Redis's clock changes its difference from the counted time.
+      // Deadlines count from Redis's wall clock plus `lead`, so a change of `lead` by `stepMs` has the effect of a step of the wall clock.
       await server.ask("HINCRBY", "{carillon}:state", "lead", stepMs);
       const began = performance.now();
       await registry.renew(renewal(3));
       const dead = async () => (await registry.gone([1, 2, 3])).join();
-      // By the wall clock, a step forward would cost a day here.
+      // If the end of a session depended on the wall clock, a step forward would make this take a day.
       const seen = await until("the dead is gone", dead);
       expect(seen, "nobody but who says no more").toBe("3");
       const took = performance.now() - began;
-      // After a step back the lag of the counted time is unknown; it is as long as answers took to arrive. A session trusts itself for half
-      // a second less than its timeout: far longer than that.
+      // After a step back, `clock`, the time that the clients' requests count, lags by an unknown time, at most as long as a reply takes.
+      // The tolerance covers that: a member trusts its session for half a second less than its timeout.
       expect(took).toBeGreaterThanOrEqual(sessionTimeoutMs - (stepMs < 0 ? trustMarginMs / 2 : 1));
       expect([isShown(a), isShown(b)]).toEqual([true, true]);
       expect(await server.ask("TTL", "{carillon}:state"), "nothing expires by it").toBe(-1);

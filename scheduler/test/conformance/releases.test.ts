@@ -1,4 +1,4 @@
-/** Roll-outs at the store: processes of releases start, stop and crash in every order, and time is a parameter. See task/release.ts. */
+/** Tests roll-outs at the store: processes of releases start, stop and crash in any order, and time is a parameter. See task/release.ts. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Random, seeded } from "../../src/base/random.ts";
 import { edited } from "../../src/task/edits.ts";
@@ -22,7 +22,7 @@ describe.each(everyPostgres())(`releases on $title (seed ${seed})`, (server) => 
   });
   afterAll(() => stage.close());
 
-  /** A task's name, and its definition in each release's code. */
+  /** Returns a new task name, and a function that makes its definition in the code of a release. */
   const task = () => {
     const name = `released-${++tasks}`;
     return { name, of: (description: string) => defineTask(name, { description }) };
@@ -42,7 +42,7 @@ describe.each(everyPostgres())(`releases on $title (seed ${seed})`, (server) => 
       return this.#sessionId !== undefined;
     }
 
-    /** Stores its code's definitions without joining, like a process that only enqueues. */
+    /** Stores the definitions of this process's code without joining the cluster, as a process that only enqueues does. */
     async bring(): Promise<BroughtTask[]> {
       const change = { author: this.release.name, reason: "defined in code", nowMs };
       return stage.store.tasks.saveAll(this.#definitions, change, { release: this.release, graceMs });
@@ -65,7 +65,7 @@ describe.each(everyPostgres())(`releases on $title (seed ${seed})`, (server) => 
     }
   }
 
-  /** The leader does this every 15 s. */
+  /** Does what the leader does every 15 s. */
   const look = async () => stage.store.tasks.adoptLeft(graceMs, { author: "leader", reason: "", nowMs });
   const pass = async (ms: number) => {
     for (const endMs = nowMs + ms; nowMs < endMs; ) {
@@ -265,9 +265,9 @@ describe.each(everyPostgres())(`releases on $title (seed ${seed})`, (server) => 
   });
 
   /**
-   * Random histories of five releases, two of which have the same definitions and two have numbers. The checks after each event: code that
-   * was here before has changed nothing while a process with the present definition lived; and once no such process has lived for the grace
-   * time, and processes of one release alone live, the definition is theirs.
+   * Plays random histories of five releases, two of which have equal definitions and two of which have numbers. Checks after each event:
+   * code that was here before has not changed the definition while a process with the present definition was alive. And once no such
+   * process has been alive for the grace time, and only processes of one release are alive, the definition is that of this release.
    */
   it("random roll-outs: known code takes nothing from who stands behind it, and in the end the definition is theirs who live", async () => {
     for (let round = 0; round < rounds(6, 200); round++) await playOne(seeded(seed + round), `round ${round}`);

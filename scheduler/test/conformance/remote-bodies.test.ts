@@ -54,7 +54,7 @@ describe("a poll's body", () => {
       const call = request(`${stage.urlOf()}/v1/worker/poll`, { method: "POST", headers });
       const block = Buffer.alloc(1024 * 1024, 0x20);
       let bytes = 0;
-      // The server closes the connection: with its answer, or before that is read.
+      // The server closes the connection, either with its response or before the client could read it.
       const over = () => {
         call.destroy();
         resolve(bytes);
@@ -106,7 +106,7 @@ describe("a poll's body", () => {
 
 describe("numbers that JavaScript cannot hold exactly", () => {
   const [large, endless] = ["12345678901234567890", "1e400"];
-  /** The numbers are in the body as they are: JSON.stringify would write others. */
+  /** Sends the body with these numbers as text, because JSON.stringify would round them. */
   const post = (session: number, parts: object) =>
     stage.post(
       key,
@@ -147,7 +147,7 @@ describe("numbers that JavaScript cannot hold exactly", () => {
     const states = async () =>
       Promise.all([first, wrong, chain, last].map(async ({ runId }) => (await stage.store.runs.find(runId)).state));
     expect(await states()).toEqual(["succeeded", "claimed", "claimed", "failed"]);
-    // The claims stand: another verdict is sent for them.
+    // The refused verdicts did not end the claims, so other verdicts may be sent for them.
     const again = await post(session, {
       verdicts: [said(wrong, { outcome: "succeeded", result: { ids: [large] } }), said(chain)],
     });

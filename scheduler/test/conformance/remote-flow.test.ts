@@ -179,7 +179,7 @@ describe("by the bare protocol", () => {
     expect(codes(await spawn([one("a"), one("b", "vaulted")]))).toEqual(["spawn KEY_FORBIDDEN"]);
     const huge = one("b", "child", "x".repeat(limits.payloadBytes));
     expect(codes(await spawn([one("a"), huge]))).toEqual(["spawn PAYLOAD_TOO_LARGE"]);
-    // It has nearly as many children as a run may have.
+    // Creates one child less than a run may have.
     await stage.rows(
       `insert into $s.run (id, task_id, group_id, version, state, due_ms, created_ms, priority, gate, after_end, source, key, parent_id)
        select nextval('$s.run_id'), r.task_id, r.group_id, r.version, 1, 0, 0, r.priority, 0, false, ${sourceNumber("child")}, $1 || '/old ' || i, $1::bigint
@@ -226,7 +226,7 @@ describe("by the bare protocol", () => {
     for (const server of [stage.server, second()])
       expect(codes(await stage.poll(key, { session, ...about(claimOf(run)) }, server))).toEqual(all("FENCE_STALE"));
     await stage.server.cancel(run.runId);
-    // Taken back before its server has noticed: the store refuses.
+    // Simulates a claim that was taken back before its server has noticed, so that the store refuses.
     const lost = await stage.claimed(key, session, "parent");
     await stage.rows("update $s.run set fence = fence + 100000 where id = $1", [lost.runId]);
     expect(codes(await stage.poll(key, { session, ...about(claimOf(lost)) }))).toEqual(all("FENCE_STALE"));
@@ -282,7 +282,7 @@ describe("carillon/worker", () => {
           );
         },
         "resize-all": async (run, files) => {
-          // The answer is lost; its content was carried out.
+          // The server has created the child, but its reply is lost, so the repeated request finds the child.
           proxy.swallowReply((reply) => reply.includes('"spawned"'));
           const early = await run.spawn("resize", "early");
           expect(early.created).toBe(false);
@@ -361,7 +361,7 @@ describe("carillon/worker", () => {
     await until("it has failed once", async () => (await stage.store.runs.attempts(late)).length === 1);
     const [attempt] = await stage.store.runs.attempts(late);
     const inMs = (await recordOf(late)).dueMs - (attempt?.endedMs ?? 0);
-    // The attempt's end is sent as a duration, which is as exact as the way there and back.
+    // The worker reports the attempt's end as an age, so the time may be off by the duration of the request and its reply.
     expect(inMs).toBeGreaterThan(110_000);
     expect(inMs).toBeLessThan(240_000);
     await mine.stop();

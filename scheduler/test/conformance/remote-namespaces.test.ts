@@ -31,7 +31,7 @@ beforeAll(async () => {
 });
 afterAll(() => stage.close());
 
-/** Each field that names a claim, filled for one. `many`: the field is a list. */
+/** By field of a poll that names a claim: an entry for the given claim. `many`: the field is a list. */
 const ofClaims = {
   verdicts: { many: true, part: "verdict", fill: (claim: Claim) => ({ ...claim, outcome: "failed", retry: false }) },
   reports: { many: true, part: "report", fill: (claim: Claim) => ({ ...claim, startedAgoMs: 1, progress: "forged" }) },
@@ -47,10 +47,10 @@ const ofClaims = {
   secretOf: { many: false, part: "secret", fill: (claim: Claim) => ({ ...claim, name: "password" }) },
 } satisfies Partial<Record<Field, { many: boolean; part: string; fill: (claim: Claim) => object }>>;
 
-/** Fields that name no claim, or only the session's own. */
+/** Fields of a poll that name no claim, or only claims of the poll's own session. */
 const ofNone: Field[] = ["want", "aheadMs", "waitMs", "holds", "turn", "placesFor", "draining", "leave"];
 
-/** All that a poll could have changed of a run. */
+/** Returns all rows about a run that a poll could change. */
 async function seen(runId: number): Promise<unknown> {
   const [row] = await stage.rows(
     `select (select to_jsonb(r) from $s.run r where r.id = $1::bigint) as run,
@@ -89,7 +89,8 @@ describe("a worker key reaches no other namespace", () => {
       for (const what of Object.keys(forged()))
         for (const server of [stage.second, stage.server])
           for (const order of ["alone", "before its own", "behind its own", "beside its own in another field"]) {
-            // A claim that the second server never saw: its own claim vouches for nothing beside it.
+            // The second server has not cached the session's own claim. A valid claim in a poll must not authorise the forged one beside
+            // it.
             theirRun = claimOf(await stage.claimed(theirs, theirSession, "theirs/settle"));
             const claim = forged()[what] as Claim;
             const before = [await seen(ourRun.runId), await seen(nobody)];

@@ -25,7 +25,7 @@ const lateResults = (runId: number) =>
     "select fence, session_id, outcome from $s.late_result where run_id = $1",
     [runId],
   );
-/** Acts like a reaper when the worker's session is over: runs that had come due by then may have been started. */
+/** Ends a session and takes its claims back as the reaper does; its runs that were due at `endedMs` count as started. */
 async function lose(session: number, endedMs: number): Promise<void> {
   await stage.store.sessions.end(session, null, endedMs, "test");
   await stage.store.claims.reclaim(session, 1e12, Date.now(), 100);
@@ -67,7 +67,8 @@ describe("a poll", () => {
   });
 
   test("waits, and is answered when a run is enqueued, not when its time is over", async () => {
-    // One that has begun to wait before, for as long, and for another task: its time is over first.
+    // This poll is for another task; it begins before the second poll and has the same time limit. While it still waits, the time limit of
+    // the second poll is not over.
     const aside = await stage.join(key, { tasks: ["patient"] });
     const idle = stage.post(key, { session: aside, want: 5, waitMs: limits.pollWaitMs });
     const session = await stage.join(key);
@@ -170,7 +171,7 @@ test("runs of a task that no live worker of the group names are told to the lead
   await stage.task("named", { group: "listed" });
   await stage.task("unnamed", { group: "listed" });
   for (const task of ["named", "unnamed"]) await stage.server.enqueue(task);
-  // With the present members, for the reader of a failure.
+  // The result includes the live members, so that a failure shows them.
   const unserved = async (inMs = 61_000): Promise<{ unserved: string[]; there: string[] }> => {
     const { leadership, members } = await stage.store.sessions.members();
     const leader = leadership.sessionId as number;
@@ -182,7 +183,7 @@ test("runs of a task that no live worker of the group names are told to the lead
     };
   };
   const comesTo = (what: string[]) => expect.poll(() => unserved()).toMatchObject({ unserved: what });
-  // A beat that is slow leaves the look to a later one.
+  // The check is repeated, because after a slow heartbeat only a later heartbeat reports the groups and tasks without a worker.
   await comesTo(["group listed"]);
   const session = await stage.join(lister, { tasks: ["named"] });
   await comesTo(["task unnamed"]);
@@ -221,11 +222,11 @@ describe("answers that are lost", () => {
       const none = await stage.poll(key, { session, holds: [run.fence], want: 1 }, server);
       expect([none.runs, none.lost]).toEqual([[], []]);
     }
-    // It has slots for as many as it requests, and repeated claims take some.
+    // The worker has as many free slots as it asks for. Claims that it does not list in `holds` are sent again and take slots first.
     const waits = await stage.server.enqueue("echo");
     const one = await stage.poll(key, { session, holds: [], want: 1 });
     expect(one.runs.map(({ fence }) => fence)).toEqual([run.fence]);
-    // Repeated claims are given at once; the other one when it has been claimed.
+    // A claim that is sent again is in the reply at once; the new run only after it was claimed.
     const two = await until("both to be given", async () => {
       const answer = await stage.poll(key, { session, holds: [], want: 2, waitMs: 5_000 });
       return answer.runs.length > 1 && answer;
@@ -283,7 +284,7 @@ describe("a session that is lost", () => {
     const name = "comes-back";
     const session = await stage.join(key, { name });
     const run = await stage.claimed(key, session, "patient");
-    // Without a reported start, the run would have no grace.
+    // The start is reported, because a run without a reported start has no grace period.
     await stage.poll(key, { session, reports: [{ runId: run.runId, fence: run.fence, startedAgoMs: 0 }] });
     await stage.store.sessions.end(session, null, Date.now(), "test");
     await until("the server knows", async () => (await stage.post(key, { session })).body.code === "SESSION_LOST");
@@ -338,7 +339,7 @@ describe("a rogue", () => {
       const headers = { authorization: `Bearer ${one}`, "content-type": "application/json" };
       return fetch(`${stage.urlOf(proxied)}/v1/worker/poll`, {
         method: "POST",
-        // Headers of the client itself come before those that the proxy adds.
+        // The header begins with addresses that the client itself sent; the proxy appends the real one.
         headers: { ...headers, "x-forwarded-for": `192.0.2.${Math.floor(Math.random() * 250)}, ${address}` },
         body: JSON.stringify(body),
       });
@@ -356,7 +357,7 @@ describe("a rogue", () => {
     expect((await from("198.51.100.7", key, { session: known })).status).toBe(200);
     expect((await from("198.51.100.7", other, { join: { name: "new-here" } })).status).toBe(200);
     expect((await from("198.51.100.8", "")).status).toBe(401);
-    // Not by way of a proxy, whatever it says: all of this machine.
+    // This request does not come through the proxy, so the server ignores its header and uses the address of this machine.
     const faked = await fetch(`${stage.urlOf()}/v1/worker/poll`, {
       method: "POST",
       headers: { "x-forwarded-for": "198.51.100.7" },
@@ -384,7 +385,7 @@ describe("a rogue", () => {
         { status: 404, code: "RUN_UNKNOWN" },
       ]);
     }
-    // A valid fence belongs to exactly one run, so it is refused together with another run's id.
+    // A fence belongs to exactly one run, so a verdict that names it with another run's id is refused.
     const elsewhere = await stage.poll(key, { session: mine, verdicts: [{ ...said(run), runId: run.runId + 7_777 }] });
     expect(elsewhere.refused).toMatchObject([{ status: 404, code: "RUN_UNKNOWN" }]);
     expect(await stage.store.runs.find(run.runId)).toMatchObject({ state: "claimed", startedMs: null });

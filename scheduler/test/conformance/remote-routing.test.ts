@@ -55,7 +55,7 @@ test("what is addressed to a session reaches it and no other, whether its poll w
   const quiet = await enqueue("pinned");
   await addressed(quiet, "chosen");
   expect((await stage.poll(key, { session: another, want: 2 })).runs).toEqual([]);
-  // This server had not cached the session when its run was addressed.
+  // The second server had not cached the session when the run was addressed to it.
   const found = await stage.poll(key, { session: chosen, want: 2 }, stage.second);
   expect(found.runs.map((run) => run.runId)).toEqual([quiet]);
   await stage.poll(key, { session: chosen, verdicts: found.runs.map((run) => said(run)) });
@@ -129,7 +129,7 @@ test("tasks take turns: a run behind thousands of older ones of another task doe
   await until("it is busy", () => olds > 10);
   const runId = await enqueue("young");
   await ended(runId);
-  // In the order of their times all of them would have begun before it.
+  // If runs started in the order of their due times, all runs of "old" would start before the run of "young".
   expect(before).toBeGreaterThan(0);
   expect(before).toBeLessThan(4_000);
   const stopped = one.stop();
@@ -153,7 +153,7 @@ test("a run that was cut short by its worker's stop waits for a decision where i
 test("what a run had kept is handed on to another worker", async () => {
   const session = await stage.join(key, { name: "first", tasks: ["reads"] });
   const run = await stage.claimed(key, session, "reads");
-  // A process with the store does the same.
+  // A process with the store saves the state in the same way.
   expect(await stage.store.flow.saveState(run.runId, run.fence, '{"page":7}')).toBe(true);
   await stage.poll(key, { session, verdicts: [said(run, { outcome: "stopped" })], leave: true });
   const reader = await make("reader", { reads: (again) => again.state });

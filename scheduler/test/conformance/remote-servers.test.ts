@@ -21,7 +21,7 @@ describe("several servers behind one address", () => {
     const session = await stage.join(key);
     const run = await stage.claimed(key, session);
     await stage.poll(key, { session, verdicts: [said(run)] }, stage.second);
-    // The store now has as many claims as the first server has cached, but another one.
+    // The store now has as many claims of the session as the first server has cached, but a different one.
     const runId = await stage.claimedUnheard(session);
     const given: number[] = [];
     await until("it is given", async () => {
@@ -52,7 +52,7 @@ describe("several servers behind one address", () => {
     const run = await stage.claimed(key, session);
     const { runId, fence } = run;
     await stage.poll(key, { session, reports: [{ runId, fence, startedAgoMs: 0 }] }, stage.second);
-    // Together longer than two beats of the second server.
+    // These polls take longer together than two heartbeats of the second server.
     for (let polls = 0; polls < 4; polls++)
       expect((await stage.poll(key, { session, want: 1, waitMs: 2_000 }, stage.second)).runs).toEqual([]);
     await stage.poll(key, { session, verdicts: [said(run)], leave: true }, stage.second);

@@ -163,9 +163,9 @@ describe("a worker without a store", () => {
         await ended(runId);
         const record = await stage.store.runs.find(runId);
         expect(started.get(runId)).toBeGreaterThanOrEqual(record.dueMs - 20);
-        // Sent as a duration, so it is as exact as the way there and back.
+        // The worker reports the start as an age, so the time may be off by the duration of the request and its reply.
         expect(record.startedMs).toBeGreaterThanOrEqual(record.dueMs - 1_000);
-        // By the worker's clock it would be an hour off; a busy machine takes some seconds.
+        // By the worker's clock the time would be off by an hour; a busy machine delays it by some seconds.
         expect(record.startedMs).toBeLessThan(record.dueMs + 600_000);
       } finally {
         Date.now = realNow;
@@ -367,7 +367,7 @@ test("a server gives nothing that its worker had from another one, and is throug
   for (const payload of ["one", "two"]) await enqueue("echo", payload);
   const claimed = (await stage.poll(key, { session, want: 2 }, other)).runs;
   expect(claimed).toHaveLength(2);
-  // The first server finds both on the book, where it put none, and offers one: there is a place for no more.
+  // The first server, which has claimed neither run, reads both claims from the store, and offers one because the worker wants one.
   let offered: GivenRun[] = [];
   await until("the first server offers one", async () => {
     offered = (await stage.poll(key, { session, want: 1, waitMs: 250 })).runs;

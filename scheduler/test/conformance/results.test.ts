@@ -9,7 +9,7 @@ describe.each(everyPostgres())("results on $title", (server) => {
   const { url } = server;
   const { schema, database, make } = ownSchema(url, "results", { drain: "5s" });
 
-  /** Opens a process that runs tasks, and one that only enqueues. */
+  /** Starts a process that executes runs. @returns another process, which only enqueues */
   async function pair(define: (tower: Carillon) => void): Promise<Carillon> {
     const worker = make();
     define(worker);

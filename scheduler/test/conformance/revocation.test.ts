@@ -52,7 +52,7 @@ describe("what is revoked elsewhere", () => {
     const { items } = await api.listWorkerKeys({});
     expect(items.find(({ name }) => name === "brief")).toMatchObject({ expires, revoked: expect.any(String) });
     expect(await stage.rows("select from $s.session where id = $1 and ended_ms is null", [session])).toEqual([]);
-    // Another key of the name may be made, and one without an end stays.
+    // The name can be used for a new key; a key without an expiry stays valid.
     expect(await api.createWorkerKey({ name: "brief" })).toMatchObject({ expires: null, revoked: null });
     await expect(api.createWorkerKey({ name: "long", expiresIn: "11000d" })).rejects.toMatchObject({
       code: "OPTION_INVALID",
@@ -63,7 +63,7 @@ describe("what is revoked elsewhere", () => {
     const key = await stage.key("lost");
     const session = await stage.join(key);
     const other = await stage.join(key);
-    // Each server has cached the key and one of the sessions, whose poll waits there.
+    // Each server has cached the key and one of the sessions, and a long poll of this session waits there.
     const waiting = [stage.server, stage.second].map((server, at) =>
       stage.post(key, { session: [session, other][at], waitMs: limits.pollWaitMs }, { server }),
     );
@@ -72,7 +72,7 @@ describe("what is revoked elsewhere", () => {
     await stage.client("admin").revokeWorkerKey({ key: "lost", reason: "leaked" });
     const words = (answer: Answer) => [answer.status, answer.body.code, answer.body.detail];
     const refused = [401, "KEY_UNKNOWN", "the worker key lost was revoked"];
-    // Oftener than wrong keys may be tried: this one is not guessed.
+    // More requests than wrong keys are allowed: a revoked key is known, so it does not count as a guess.
     for (let n = 0; n < 25; n++) expect(words(await stage.post(key, { session }))).toEqual(refused);
     expect((await Promise.all(waiting)).map(words)).toEqual([refused, refused]);
     expect(words(await stage.post(key, { session: other }, { server: stage.second }))).toEqual(refused);

@@ -16,7 +16,7 @@ describe.each(everyPostgres())("a role that owns the schema and one that works, 
   let schema: string;
   let owner: string;
   let worker: string;
-  // A pooler would refuse `options`, and connects as one role for every client.
+  // Connects without a pooler, which would refuse `options` and connects as one role for all clients.
   const as = (role: string) => `${server.direct}?options=${encodeURIComponent(`-c role=${role}`)}`;
   async function open(role: string, options: Partial<PostgresOptions> = {}): Promise<Store> {
     const store = await openPostgres({ url: as(role), schema, failFast: true, connectionsMax: 2, ...options });
@@ -72,7 +72,7 @@ describe.each(everyPostgres())("a role that owns the schema and one that works, 
         const run = await store.runs.find(runId);
         return run.state === "succeeded" && ticks > 5;
       });
-      // The leader's hourly work.
+      // The leader does this every hour.
       await store.history.rotate((await store.clock()).ms, 30 * dayMs);
     } finally {
       await tower.stop();

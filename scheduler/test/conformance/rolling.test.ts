@@ -32,7 +32,7 @@ afterAll(async () => {
 it("nodes are restarted one after the other, on a schema that is newer by then: every slot once, none tried twice", async () => {
   let [one, two] = [await start(), await start()];
   await until("slots fire", () => began.length > 5, patienceMs);
-  // The result of a future migration that serves this code.
+  // Simulates a migration of a later version whose schema this code may still use.
   const newest = migrations.at(-1)?.number as number;
   const put = `insert into ${schema}.migration (number, name, applied_ms, serves) values ($1, 'of tomorrow', 0, $2)`;
   await sql.query(put, [newest + 1, newest]);
@@ -54,7 +54,7 @@ it("nodes are restarted one after the other, on a schema that is newer by then: 
   );
   const certainMs = slotsBegun().at(-1) ?? 0;
   await Promise.all([one.stop(), two.stop()]);
-  // Both nodes stop at once: a run that one of them gives back waits for the next node, even if the other node still started a
+  // Both nodes stop at the same time. A run that one of them gives back waits for the next node, although the other node may still start a
   // later run.
   const { rows: left } = await sql.query(`select slot_ms, state from ${schema}.run`);
   expect(new Set(left.map(({ state }) => state)), "given back, and claimed by none").toEqual(new Set([runState.ready]));

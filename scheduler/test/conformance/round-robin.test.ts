@@ -10,11 +10,11 @@ import { StoreClock } from "../../src/store/store-clock.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { openStage, type Stage, until } from "../support/store-stage.ts";
 
-/** The situation right after a change of leaders, when the old and the new leader, or a stand-in, address runs concurrently. */
+/** Tests two routers that address runs concurrently, as happens right after a change of leaders or while a follower stands in. */
 describe.each(everyPostgres())("two routers at once, on $title", (server) => {
   let stage: Stage;
   let routers: Router[];
-  /** The addressed runs, in the order of the answers. */
+  /** The addresses that the store accepted, in the order of its replies. */
   let written: AddressWrite[] = [];
 
   beforeAll(async () => {
@@ -62,7 +62,7 @@ describe.each(everyPostgres())("two routers at once, on $title", (server) => {
         const leaves = await join(`d-${name}`, name);
         written = [];
         const runs = 40;
-        // Enqueues in small portions, so that each router sees runs that the other has not seen.
+        // Enqueues a few runs at a time, so that each router sees runs that the other has not seen yet.
         const enqueue = async () => {
           for (let i = 0; i < runs; i += 4) {
             await stage.store.runs.enqueue(

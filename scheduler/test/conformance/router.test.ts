@@ -12,7 +12,7 @@ interface Begun {
   shard: Run["shard"];
 }
 
-/** Whole instances of Carillon, on one store: the effects of the router's choices. */
+/** Tests the effects of the router's choices with complete instances of Carillon on one store. */
 describe.each(everyPostgres())("the router on $title", (server) => {
   let stage: Stage;
   let towers: Carillon[] = [];
@@ -28,7 +28,7 @@ describe.each(everyPostgres())("the router on $title", (server) => {
 
   const waitFor = (what: string, condition: () => boolean | Promise<boolean>) => until(what, condition);
 
-  /** One process that has the task, and a label. */
+  /** Starts a process that has the task and, if given, a label. */
   async function start(
     node: string,
     task: string,
@@ -49,7 +49,7 @@ describe.each(everyPostgres())("the router on $title", (server) => {
     towers.push(tower);
     return tower.start();
   }
-  /** Three processes w0, w1, w2; the last has the label. */
+  /** Starts three processes w0, w1 and w2; w2 has the label. */
   async function three(options: TaskOptions, hold?: (begun: Begun) => Promise<void>) {
     const task = `task-${++names}`;
     const begun: Begun[] = [];
@@ -89,7 +89,7 @@ describe.each(everyPostgres())("the router on $title", (server) => {
       await waitFor("all run", () => one.begun.length === 4);
       expect(one.nodes()).toEqual([2, 2, 2, 2]);
       if (!("labels" in options)) continue;
-      // Changes of members: it waits for one that has the label, whichever others are there.
+      // After the only worker with the label has left, the run waits until another worker with the label joins.
       await (towers.pop() as Carillon).stop();
       await one.enqueue(4);
       await one.start(1 + 3);
@@ -118,8 +118,8 @@ describe.each(everyPostgres())("the router on $title", (server) => {
     const any = await three({}, () => new Promise((resolve) => setTimeout(resolve, 50)));
     let sent = 0;
     /**
-     * Enqueues further runs until the condition holds, because other workers may claim all runs before the worker in question is
-     * notified.
+     * Enqueues further runs until the condition is true, because the other workers may claim all runs before the worker in question
+     * receives a signal.
      */
     const until = async (what: string, so: () => boolean) => {
       await waitFor(what, async () => {
@@ -144,7 +144,7 @@ describe.each(everyPostgres())("the router on $title", (server) => {
     await waitFor("each has it", () => all.begun.length === 3);
     expect(all.nodes().sort()).toEqual([0, 1, 2]);
     expect(all.begun.map(({ shard }) => shard?.index).sort()).toEqual([0, 1, 2]);
-    // A worker that left gets no part, and a worker that joined gets one.
+    // A worker that has left gets no part of the broadcast, and a worker that has joined gets one.
     await (towers.pop() as Carillon).stop();
     await all.enqueue(2);
     await waitFor("each that is left has it", () => all.begun.length === 5);
@@ -191,7 +191,7 @@ describe.each(everyPostgres())("the router on $title", (server) => {
         [rated.task],
       );
     await waitFor("all have run", async () => (await claimed()).length === 8);
-    // By the store, which makes the claims: a handler begins later if its process stands still.
+    // Uses the times of the claims in the store, because a handler starts later if its process is delayed.
     const times = (await claimed()).map(({ ms }) => ms);
     expect((times.at(-1) as number) - (times[0] as number)).toBeGreaterThan(1_300);
   });

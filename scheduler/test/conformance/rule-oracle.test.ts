@@ -1,6 +1,6 @@
 /**
- * Random recurrence rules against python-dateutil: their local times, and the instants that these are in zones at their
- * transitions by each policy. CARILLON_TEST_LONG=1 takes all zones and more rules; CARILLON_TEST_SEED repeats a run.
+ * Compares random recurrence rules with python-dateutil: their local times, and the instants of these in time zones around transitions,
+ * under each policy. CARILLON_TEST_LONG=1 tests all zones and more rules; CARILLON_TEST_SEED repeats a run.
  */
 import { describe, expect, it } from "vitest";
 import { isCarillonError } from "../../src/base/errors.ts";
@@ -15,13 +15,13 @@ const { next: chance } = seeded(seed);
 const gaps: readonly Gap[] = ["skip", "shift"];
 const overlaps: readonly Overlap[] = ["first", "last", "both"];
 const local = (ms: number) => new Date(ms).toISOString().slice(0, 19);
-/** Rules that one process of Python expands. */
+/** Number of rules that one Python process expands. */
 const batch = 250;
 
-/** Rules that dateutil may give up, more of them on a busy machine. */
+/** The largest share of rules that dateutil may fail to expand in time; the share is larger on a busy machine. */
 const mostGivenUp = 0.4;
 
-/** The schedule of a rule; null if the rule never occurs, in which dateutil must agree. */
+/** Returns the schedule of a rule; null if Carillon refuses the rule as one that never occurs. Then dateutil must find no time either. */
 function specOf({ rule, startMs, rdate, exdate }: RandomRule, options: object): ScheduleSpec | null {
   try {
     const dates = { rdate: rdate.map(local), exdate: exdate.map(local) };
@@ -32,7 +32,7 @@ function specOf({ rule, startMs, rdate, exdate }: RandomRule, options: object): 
   }
 }
 
-/** All slots from the start to the end of the window; up to `mostTimes` of them, where `wanted` has as many. */
+/** Compares the slots of the schedule in the window with `wanted`, forwards and backwards; only the first `mostTimes` if there are more. */
 function compare(
   spec: ScheduleSpec | null,
   wanted: readonly number[],
@@ -53,7 +53,7 @@ function compare(
   for (let slot = schedule.previous(toMs + 1); slot !== null && slot >= fromMs; slot = schedule.previous(slot))
     back.push(slot);
   expect(back.reverse(), `previous, ${name}`).toEqual(wanted);
-  // From any instant within, and not only from the slot before.
+  // Also tests `next` and `previous` from random instants between slots.
   for (let at = 0; at < 5; at++) {
     const asked = fromMs + Math.floor(chance() * (toMs - fromMs));
     const after = wanted.find((slot) => slot > asked);
@@ -63,7 +63,7 @@ function compare(
   }
 }
 
-/** The whole takes minutes, on a busy machine many. */
+/** The tests take several minutes, on a busy machine many more. */
 const timeout = rounds(240_000, 7_200_000);
 
 describe(`rules against dateutil, seed ${seed}`, () => {
@@ -75,12 +75,12 @@ describe(`rules against dateutil, seed ${seed}`, () => {
         const aroundMs = Date.UTC(1975, 0, 1) + Math.floor(chance() * 60 * 365 * 86_400) * 1000;
         return randomRule(chance, aroundMs);
       });
-      // The added and removed times are chosen among the times of the rules themselves.
+      // The rules are first expanded without additions, because added and excluded times are chosen from their times.
       const plain = await expandedRules(rules);
       for (const [at, rule] of rules.entries()) {
         const times = plain[at] ?? [];
         if (chance() < 0.3) rule.exdate = times.filter(() => chance() < 0.2).slice(0, 20);
-        // A rule that dateutil refuses as empty is no base for further dates.
+        // Dates are added only to rules that have occurrences, because dateutil refuses a rule without any.
         if (times.length > 0 && chance() < 0.2)
           rule.rdate = [rule.startMs + Math.floor((chance() * dayMs) / 1000) * 1000, ...times.slice(3, 5)];
       }
@@ -123,7 +123,7 @@ describe(`rules against dateutil, seed ${seed}`, () => {
       const times = await expandedRules(some.map(({ rule }) => rule));
       for (const [at, { rule, zone, window }] of some.entries()) {
         const locals = times[at] ?? null;
-        // Cut short, the local times do not reach the end of the window.
+        // A list of `mostTimes` local times was cut off and may not reach the end of the window.
         if (locals === null || locals.length === mostTimes) continue;
         compared++;
         for (const gap of gaps)

@@ -11,7 +11,7 @@ import { ApiStage } from "../support/api-stage.ts";
 const stage = new ApiStage();
 let api: Client;
 
-/** More tasks than are probed one by one. */
+/** More tasks than the query for runs probes one by one. */
 const manyTasks = limits.tasksProbed + 20;
 const ended = 9_000;
 const live = 1_600;
@@ -37,7 +37,7 @@ beforeAll(async () => {
   const groupOf = (task: string) => (task.startsWith("many/") ? "wide" : task.startsWith("few/") ? "narrow" : "alone");
   const names = [...Array.from({ length: manyTasks }, (_, n) => `many/${n}`), "few/a", "few/b", "few/c", "lone"];
   for (const name of names) await stage.task(name, { group: groupOf(name) });
-  // Most runs are of many tasks and come from slots; one in forty was enqueued by hand.
+  // Most runs belong to one of many tasks and come from slots; one in forty was enqueued by hand.
   const values = [noonMs, ended, live, manyTasks];
   const drawn = `
     (select f.id from $s.task f where f.name = case when i % 9 = 0 then (array['few/a', 'few/b', 'few/c'])[1 + i / 9 % 3]
@@ -81,7 +81,7 @@ beforeAll(async () => {
 afterAll(() => stage.close());
 
 const isLive = ({ state }: Written) => (liveStates as readonly string[]).includes(state);
-/** The numbers of the runs that match, in the order of lists. */
+/** Returns the ids of the runs that match the filters, in the order in which lists return them. */
 function expected({ task, group, namespace, key, source, label, state, since }: Given<"listRuns">): number[] {
   const sinceMs = since === undefined ? Number.MIN_SAFE_INTEGER : Date.parse(since);
   const found = written.filter(
@@ -146,7 +146,7 @@ describe("runs are listed by", () => {
     expect((await walk(api, { ...asked, limit: 200 })).runs).toEqual(wanted);
     const { items } = await api.listRuns({ ...asked, limit: 7 });
     expect(items.map(({ run }) => run)).toEqual(wanted.slice(0, items.length));
-    // For callers in the process: the same runs, by the store and by the library.
+    // The store and the library, which callers in the process use, must return the same runs.
     const { task, group, namespace, key, source, label, since, state } = asked;
     const match = {
       ...(task === undefined ? {} : { task }),
@@ -198,7 +198,7 @@ describe("runs are listed by", () => {
     );
     const { runs, pages } = await walk(api, { source: "join" });
     expect(runs).toEqual([9_000_001]);
-    // A request makes ten statements.
+    // A request sends at most ten statements, and each reads at most `endedRunsLookedAt` ended runs.
     expect(pages).toBe(Math.ceil((ended + older) / (10 * limits.endedRunsLookedAt)));
     await stage.rows("delete from $s.run_history where id >= 9000000");
   });

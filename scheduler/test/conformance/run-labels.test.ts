@@ -1,4 +1,7 @@
-/** Labels of runs, by the library. run-filters.test.ts has the lists that they narrow, run-labels-remote.test.ts the API and remote workers. */
+/**
+ * Tests labels of runs through the library. run-filters.test.ts tests lists filtered by label; run-labels-remote.test.ts the API and remote
+ * workers.
+ */
 import { describe, expect, test } from "vitest";
 import { every } from "../../src/index.ts";
 import { edited } from "../../src/task/edits.ts";
@@ -57,7 +60,7 @@ describe.each(everyPostgres())("labels of a run on $title", ({ url }) => {
     const slow = tower.task("slow", {}, () => held);
     await tower.start();
     const first = await chain.enqueue(0, { labels });
-    // A run that ends as it is counted is counted twice.
+    // Waits for the exact count, because a run that ends during the count is counted twice.
     const ended = async (labels: Record<string, string>) =>
       (await tower.runs.count({ labels, states: ["succeeded"] })).runs;
     await until("three links", async () => (await ended(labels)) === 3);

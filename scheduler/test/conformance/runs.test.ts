@@ -70,8 +70,8 @@ describe.each(everyPostgres())("runs on $title", (server) => {
         statements.mockRestore();
         const inserts = configs.filter(({ text }) => text?.includes("insert into"));
         expect(inserts).toHaveLength(1);
-        // Runs without keys of one task need no comparison. With keys the plan that is kept under the statement's name would compare each
-        // row with every other: without a name it is planned for its actual parameters.
+        // Runs of one task without keys need no comparison. A cached plan for a named statement would compare each row with all others, so
+        // with keys the statement has no name and is planned for its parameters.
         if (keyed) expect(inserts[0]?.name ?? "").toBe("");
       }
       expect(await live(task.taskId)).toBe(2 * 10_010);
@@ -163,13 +163,13 @@ describe.each(everyPostgres())("runs on $title", (server) => {
     });
 
     describe("of what an earlier try made", () => {
-      /** Simulates an abandoned try at a server that stood still: one run is made but not committed. */
+      /** Simulates an earlier attempt whose client gave up while the server was suspended: its run is inserted but not committed. */
       const stuck = async (name: string, key: string | null = null) => {
         const task = await stage.task(name);
         const [{ runId: last }] = (await stage.store.runs.enqueue([stage.write(task)], stage.nowMs)) as [Enqueued];
         const client = await stage.sql.connect();
         await client.query("begin");
-        // The id is the store's next number.
+        // The run gets the id that the store will draw next.
         const write = stage.write(task, { key });
         await stage.store.runs.enqueueIn(client, { ...write, runId: last + 1 }, stage.nowMs);
         return { task, write, runId: last + 1, end: () => client.query("commit").then(() => client.release()) };
@@ -256,7 +256,7 @@ describe.each(everyPostgres())("runs on $title", (server) => {
       const runId = await stage.enqueue(task);
       const claimer = await stage.sql.connect();
       try {
-        // Stands for a claim that has the row and has not committed yet.
+        // Simulates a claim that has updated the run's row and has not committed yet.
         await claimer.query("begin");
         await claimer.query(
           `update ${stage.schema}.run set state = 3, session_id = $2, fence = nextval('${stage.schema}.fence') where id = $1`,
@@ -340,7 +340,7 @@ describe.each(everyPostgres())("runs on $title", (server) => {
   it("signals reach a listener: ready, recall, tasks, leadership, and a resync at the start", async () => {
     const stop = new AbortController();
     const heard: string[] = [];
-    // With a pooler there is no connection that could be cut here: polling uses any connection.
+    // Connects without a pooler: behind one, signals are polled through any connection, so there is no listening connection to cut.
     const store = await openPostgres({ url: server.direct, schema: stage.schema });
     const listening = store.signals.listen(
       (signal) => heard.push(signal.kind === "ready" ? `ready ${signal.dueMs}` : signal.kind),
@@ -356,7 +356,7 @@ describe.each(everyPostgres())("runs on $title", (server) => {
     await expect.poll(() => heard).toContain("recall");
     await stage.lead(await stage.session());
     await expect.poll(() => heard).toContain("leadership");
-    // The connection is cut for a moment, so listeners must read everything again.
+    // The listener's connection is cut, so signals may be lost and listeners must read everything again.
     const resyncs = () => heard.filter((kind) => kind === "resync").length;
     await stage.rows(
       "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'carillon listener' and query like '%' || $1 || '%'",

@@ -14,7 +14,7 @@ describe.each(everyPostgres())("many definitions saved together, on $title", (se
   });
   afterAll(() => stage.close());
 
-  /** Everything the store keeps of a new task, but its number and its name. */
+  /** Returns everything that the store has about a new task, except its id and its name. */
   const kept = (name: string) =>
     stage.one(
       `select t.version, g.name as "group", t.definition - 'name' as definition, t.gate, t.gate_limit, t.paused_ms,

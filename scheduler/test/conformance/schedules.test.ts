@@ -29,7 +29,7 @@ describe("schedules of a task", () => {
     towers.push(tower);
     const { store } = await tower.carillon.open();
     const now = () => change(tower.now().getTime());
-    /** Names and versions. */
+    /** Returns the name and version of each stored task. */
     const stored = async () => (await store.tasks.list()).map(({ name, version }) => `${name} ${version}`);
     return { tower, store, ran, now, stored, digest: digest as Task<Tenant | undefined> };
   }
@@ -80,7 +80,7 @@ describe("schedules of a task", () => {
     await tower.advance("2h");
     expect(ran).toHaveLength(3);
     expect(await stored()).toEqual(["digest 1", "digest:b 1"]);
-    // The same name again is the same schedule, with its history.
+    // A schedule that is created again under its former name continues the former one, with its history and versions.
     await digest.schedule("a", every("1h"));
     expect(await stored()).toEqual(["digest 1", "digest:a 3", "digest:b 1"]);
   });
@@ -111,7 +111,7 @@ describe("schedules of a task", () => {
     await digest.schedule("a", every("1h"), { payload: { tenant: 2 }, misfire });
     const definition = async (name: string) => (await store.tasks.byName(name)).definition;
     expect(await definition("digest:a")).toMatchObject({ retry: { attempts: 2 }, priority: 7, of: "digest" });
-    // The parts of one schedule alone do not affect the others.
+    // An edit of the task's own schedule or payload does not change its other schedules.
     await store.tasks.save(edited(await definition("digest"), { slotPayload: { tenant: 3 } }), null, now());
     await tower.advance("1m");
     expect(await stored()).toEqual(["digest 2", "digest:a 1"]);
@@ -122,7 +122,7 @@ describe("schedules of a task", () => {
     expect(followed).toMatchObject({ timeoutMs: 5_000, retry: { attempts: 4 }, slotPayload: { tenant: 2 } });
     expect(followed).toMatchObject({ misfire: { policy: "skip" }, schedule: { type: "every" } });
     expect(followed.asDefined).toBeUndefined();
-    // An edit by hand of an option of its own stays.
+    // An edit of a schedule's own option by hand survives a change of the task.
     await store.tasks.save(edited(followed, { misfire: "all" }), null, now());
     await store.tasks.save(edited(await definition("digest"), { priority: 1 }), null, now());
     await tower.advance("1m");
@@ -207,7 +207,7 @@ describe("schedules of a task", () => {
     expect(await stored()).toEqual(["digest 1", "digest:a 2"]);
     await tower.advance("1h");
     expect(ran.slice(4)).toEqual(["digest a 02:00 2"]);
-    // The schedules follow changes of their task again.
+    // After that, the schedules take over changes of their task again.
     await store.tasks.save(edited((await store.tasks.byName("digest")).definition, { priority: 2 }), null, now());
     await tower.advance("1m");
     expect((await store.tasks.byName("digest:a")).definition.priority).toBe(2);

@@ -98,7 +98,7 @@ test("a recovery code works once, and only hashes of them are kept", async () =>
 
 test("ten wrong codes shut a user's codes for an hour, whoever gives them, and wrong passwords do not", async () => {
   const { secret } = await enrolled("cid");
-  // The guesses come from changing addresses, because the store counts them per user: each costs one guess.
+  // Signs in from changing addresses, because wrong codes are counted per user: each wrong code counts once.
   const guesses = async () =>
     (await stage.rows<{ guesses: number }>("select guesses from $s.second_factor where plain = $1", [secret]))[0];
   expect((await signIn("cid", wrongOf(secret))).body.code).toBe("CODE_REFUSED");
@@ -207,7 +207,7 @@ test("who was handed a password replaces it before making a second factor, and o
   expect((await ask("POST", "/v1/me/second-factor/confirm", { code: codeOf(secret) })).status).toBe(200);
   expect((await ask("GET", "/v1/tasks")).status).toBe(200);
 
-  // An admin hands out another password: the second factor stays.
+  // An admin sets a temporary password; the second factor stays in force.
   await admin().changeUser({ user: "kay", password, temporary: true });
   expect((await signIn("kay", undefined, strict)).body.code).toBe("SECOND_FACTOR_NEEDED");
   const again = await signIn("kay", codeOf(secret, 1), strict);
@@ -256,7 +256,7 @@ test("who must have a second factor follows events no more when it is reset", as
   const reader = (response.body as ReadableStream<Uint8Array>).getReader();
   await reader.read();
   await admin().resetSecondFactor({ user: "lee", reason: "lost" });
-  // Ends with the stream.
+  // This loop ends when the server ends the stream.
   while (!(await reader.read()).done);
   expect((await follow()).status).toBe(403);
 });

@@ -11,7 +11,7 @@ import { ApiStage } from "../support/api-stage.ts";
 import { postgres } from "../support/servers.ts";
 import { type Line, recordingLog, until } from "../support/store-stage.ts";
 
-// Long enough that the value does not occur by chance.
+// Long enough that the value cannot occur by chance.
 const value = 'canary-7f3a "quoted" tail-9d1c5e07b2';
 const pin = "4815162342108";
 const forms = [
@@ -31,7 +31,7 @@ const received: IncomingHttpHeaders[] = [];
 const receiver = createServer((request, response) => {
   received.push(request.headers);
   const status = request.url === "/no" ? 400 : 200;
-  // A value that is cut at the end of an error's text.
+  // On an error, the response ends in the middle of the secret value.
   const said = JSON.stringify({ you: request.headers.authorization, pad: "x".repeat(400) });
   response.writeHead(status, { "content-type": "application/json" }).end(status === 200 ? said : said.slice(0, 20));
 });
@@ -41,7 +41,7 @@ const make = (secretKeys: string | string[], more: object = {}) => {
   return carillon({ store: postgres().url, schema: stage.schema, handleSignals: false, log, secretKeys, ...more });
 };
 
-/** Every row of every table of the schema, as text. pg_dump refuses a server that is newer than itself. */
+/** Returns every row of every table of the schema as text. pg_dump is not used, because it refuses a server that is newer than itself. */
 async function dumped(): Promise<string> {
   const tables = await stage.rows<{ name: string }>(
     "select oid::regclass::text as name from pg_class where relnamespace = '$s'::regnamespace and relkind = 'r'",
@@ -134,7 +134,7 @@ describe("secrets", () => {
     for (const wrong of ["short", "", "with a \0 in it", "x".repeat(40_000)])
       expect((await set("bank", wrong)).status).toBe(400);
     expect((await set("{{no}}", value)).body.code).toBe("SECRET_INVALID");
-    // Node's error contains the beginning of a body that is not JSON.
+    // The parser's error message would contain the beginning of a body that is not valid JSON.
     const broken = { ...admin(), headers: { "content-type": "application/json" }, body: `{"value": ${value}` };
     expect((await stage.ask("PUT", "/v1/secrets/bank", broken)).status).toBe(400);
     expect((await ask("DELETE", "/v1/secrets/none", admin())).body.code).toBe("SECRET_UNKNOWN");
@@ -163,7 +163,7 @@ describe("secrets", () => {
     });
     expect(lines).toMatchObject([{ message: "it is [secret bank]", fields: { secret: "[secret bank]" } }]);
     expect(JSON.stringify((await ended("throws")).error)).toMatch(/xxx\[secret bank\]/);
-    // A schedule of a task may have it by its task's name.
+    // A schedule of the task has access to the secret through its task's name.
     await tower.schedules.set("leaks", "weekly", every("1w"));
     expect((await ended("leaks:weekly")).result).toMatchObject({ secret: "[secret bank]" });
     for (const task of ["other", "billing/other"])
@@ -255,7 +255,7 @@ describe("secrets", () => {
     for (const path of ["/v1/runs", "/v1/tasks", "/v1/audit", "/v1/secrets", "/v1/dead-letters"])
       await ask("GET", path, admin());
     const keyed = { ...admin(), headers: { "idempotency-key": "once" }, body: { value } };
-    // The server has only the old key, which still encrypts.
+    // This server has only the old key, which it still uses to encrypt.
     expect((await ask("PUT", "/v1/secrets/bank", keyed)).status).toBe(200);
     const dump = await dumped();
     expect(dump).toContain("[secret bank]");

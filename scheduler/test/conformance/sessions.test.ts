@@ -128,7 +128,7 @@ describe.each(everyPostgres())("sessions and terms on $title", (server) => {
       expect(won.filter((term) => term !== null)).toEqual([before + round + 1]);
       const winner = won.findIndex((term) => term !== null);
       winners.push(winner);
-      // Held while its holder lives, whatever the other sessions observe.
+      // While the leader's session is alive, no other session can win, even with the right view of the leadership.
       const held = (await stage.store.sessions.members()).leadership;
       const again = await Promise.all(
         nodes.map(({ store, name, sessionId }) => store.sessions.campaign(sessionId, name, held, stage.nowMs)),

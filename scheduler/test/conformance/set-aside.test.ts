@@ -13,7 +13,7 @@ describe.each(everyPostgres())("what a change of its task leaves behind, on $tit
   });
   afterAll(() => stage.close());
 
-  /** True once exactly one statement like this waits for a lock. */
+  /** Returns a function that resolves with true if exactly one statement like this waits for a lock. */
   const at = (like: string) => async () => {
     const text = "select count(*)::int as count from pg_stat_activity where wait_event_type = 'Lock' and query like $1";
     return (await stage.one(text, [like])).count === 1;
@@ -40,7 +40,7 @@ describe.each(everyPostgres())("what a change of its task leaves behind, on $tit
     if (!run) throw new Error("nothing was claimed");
     const pausing = stage.store.tasks.pause("late-retry", change(stage.nowMs));
     await until("the pause", async () => (await stage.store.tasks.byName("late-retry")).paused !== null);
-    // Holds the resume between its search for set-aside runs and its end.
+    // The lock stops the resume after it has searched for set-aside runs and before it commits.
     const client = await stage.sql.connect();
     await client.query("begin");
     await client.query(`select from ${stage.schema}.gate where task_id = $1 for update`, [task.taskId]);
@@ -58,7 +58,7 @@ describe.each(everyPostgres())("what a change of its task leaves behind, on $tit
   it("is looked for by the enqueue that came to its end after the whole resume", async () => {
     const task = await stage.task("slow-enqueue");
     await stage.store.tasks.pause("slow-enqueue", change(stage.nowMs));
-    // Holds the enqueue between its look at the task and its end: the key may be taken.
+    // Holding the same key stops the enqueue after it has read the task and before it commits.
     const client = await stage.sql.connect();
     await client.query("begin");
     await stage.store.runs.enqueueIn(client, stage.write(task, { key: "k" }), stage.nowMs);
@@ -98,7 +98,7 @@ describe.each(everyPostgres())("what a change of its task leaves behind, on $tit
     const [run] = await stage.claim(session, [task]);
     if (!run) throw new Error("nothing was claimed");
     await stage.store.tasks.pause("late-release", change(stage.nowMs));
-    // Holds the release between its look at the task and its end.
+    // The lock stops the release after it has read the task and before it commits.
     const client = await stage.sql.connect();
     await client.query("begin");
     await client.query(`select from ${stage.schema}.run where id = $1 for update`, [runId]);
@@ -118,8 +118,8 @@ describe.each(everyPostgres())("what a change of its task leaves behind, on $tit
   });
 
   /**
-   * Enqueues a run in a transaction that began before the change and ends after it, or while the change waits for the line of
-   * waiting runs.
+   * Enqueues a run in a transaction that began before the change. The transaction ends after the change, or while the change waits for the
+   * lock on the task's queue of runs.
    */
   async function madeBeside(task: TaskRecord, change: () => Promise<unknown>, key: string | null = null) {
     const client = await stage.sql.connect();
@@ -137,7 +137,10 @@ describe.each(everyPostgres())("what a change of its task leaves behind, on $tit
     return runId;
   }
 
-  /** An enqueue of a run that waits for a slot of concurrency holds the line until then, so that the edit comes after it and finds it. */
+  /**
+   * The number of runs that are left for `takeUpLeft`. It is 0 if the runs of the task queue: such an enqueue holds the lock on the queue,
+   * so the edit waits for its end and finds the run itself.
+   */
   const byItself = 0;
   it.each<[string, TaskOptions, TaskOptions, number]>([
     ["a limit by key begins where it queued", { overlap: "queue" }, { limit: { perKey: 1 } }, byItself],
@@ -160,7 +163,7 @@ describe.each(everyPostgres())("what a change of its task leaves behind, on $tit
     );
     expect(await stage.store.tasks.takeUpLeft(stage.nowMs - 1_000, stage.nowMs)).toBe(left);
     expect(await stage.store.tasks.takeUpLeft(stage.nowMs - 1_000, stage.nowMs)).toBe(0);
-    // The run now equals a run that is made after the edit, except for its position in the line.
+    // The run must equal a run that is enqueued after the edit, except for its position in the queue.
     const fields = "group_id, gate, limit_key, state";
     const hung = (id: number) => stage.one(`select ${fields} from $s.run where id = $1`, [id]);
     const found = await hung(late);
@@ -204,7 +207,7 @@ describe.each(everyPostgres())("what a change of its task leaves behind, on $tit
 
   it("is found by the edit itself when it came while that was under way", async () => {
     const task = await stage.task("edited-slowly", { overlap: "queue" });
-    // Holds the edit between its look at the runs and its end.
+    // The lock stops the edit after it has read the runs and before it commits.
     const client = await stage.sql.connect();
     await client.query("begin");
     await client.query(`select from ${stage.schema}.gate where task_id = $1 for update`, [task.taskId]);

@@ -233,7 +233,7 @@ describe.each(everyPostgres())("verdicts on $title", (server) => {
         client.release();
       }
       expect(await stage.one(`select count(*) as n from $s.effect_${overlap}`)).toEqual({ n: 1 });
-      // The handler returns afterwards, and its own verdict arrives.
+      // The handler returns after its transaction completed the run, so its verdict arrives later and must be accepted.
       expect(await settle(run, succeededVerdict, stage.nowMs + 50)).toEqual(new Set());
       expect(await counters(task)).toMatchObject({ succeeded: 1 });
     });

@@ -22,7 +22,7 @@ describe("a store of two hosts", () => {
       await pair.caughtUp();
       await pair.primary.kill();
       await pair.promote();
-      // `npm run bench -- pg-failover` measures how soon.
+      // `npm run bench -- pg-failover` measures how long the failover takes.
       await runs();
     } finally {
       await tower.stop();

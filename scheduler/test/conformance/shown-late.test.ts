@@ -8,7 +8,7 @@ import { postgres } from "../support/servers.ts";
 import { openStage, until } from "../support/store-stage.ts";
 import { VirtualClock } from "../support/virtual-clock.ts";
 
-/** A service whose answers the test sets. */
+/** A coordination provider whose answers the test sets. */
 class ToldWitness
   implements
     Pick<Witness, "announce" | "shownUntil" | "shownSince" | "sure" | "onChange" | "first" | "leave" | "stepDown">
@@ -35,7 +35,7 @@ class ToldWitness
   readonly stepDown = async () => undefined;
 }
 
-/** It shows a session from the second look on, as a service does that answers during the first beat. */
+/** A provider that reports the session as alive from its second query on, like a service that answers during the first heartbeat. */
 class LateWitness extends ToldWitness {
   #looks = 0;
   override shownUntil(): number {
@@ -54,7 +54,8 @@ it("tells the store at once that a service shows it, when that begins during a b
     log: silentLog,
     witness: new LateWitness() as unknown as Witness,
     identity: { node: "late", role: "worker", host: "here", pid: process.pid, version: "0", timeoutMs: 60_000 },
-    // By then other processes, which cannot notice, would have taken one with a short timeout for dead.
+    // Heartbeats are rarer than usual: the store must learn before the next heartbeat that the service reports the session as alive.
+    // Otherwise other nodes would take a session with a short timeout for dead.
     beatMs: 30_000,
     shownBeatMs: 50_000,
   });
@@ -102,7 +103,8 @@ it("does not take it for a proof of life that a service shows it again after a g
   await until("the others to know that it is shown", async () => (await witnessed()) === true);
   expect(membership.trusted()).toBe(true);
 
-  // Stopped for so long that it was gone for the service, and its session was ended; then woken, and shown again at once.
+  // Simulates a process that was suspended until the service and the store had ended its session, and that the service then reports as
+  // alive.
   held = new Promise((resolve) => {
     release = resolve;
   });
@@ -111,7 +113,7 @@ it("does not take it for a proof of life that a service shows it again after a g
   expect(membership.trusted()).toBe(false);
   const before = beats;
   membership.refresh();
-  // Its query to the store is unanswered; it already has its own judgement of the session.
+  // The store has not answered yet, but the process already knows from the provider that its session was interrupted.
   await until("it to ask the store", () => beats > before);
   expect(membership.trusted()).toBe(false);
   release();
@@ -125,7 +127,7 @@ it("turns to the store before a service's word ends that is not given anew, and 
   const { sessions } = stage.store;
   const clock = new VirtualClock(stage.nowMs);
   const witness = new ToldWitness(clock);
-  // The service becomes silent now, without a message.
+  // From now on, the service answers nothing and sends no message.
   witness.until = clock.monotonic() + 6_000;
   const told: { witnessed: boolean | undefined; atMono: number }[] = [];
   const underWay = new Set<Promise<unknown>>();

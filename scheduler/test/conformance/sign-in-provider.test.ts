@@ -12,7 +12,7 @@ const attempt = "carillon-attempt";
 
 beforeAll(async () => {
   await Promise.all([stage.open(), provider.open()]);
-  // The provider is registered with the server's address before it listens there.
+  // Reserves a free port, because the provider must know the server's address before the server listens.
   const port = await new Promise<number>((resolve) => {
     const holder = createServer().listen(0, "127.0.0.1", () => {
       const { port: free } = holder.address() as { port: number };
@@ -159,7 +159,7 @@ describe("a provider", () => {
       return [answer.status, ((await answer.json()) as { code: string }).code];
     };
     const refused = [401, "SIGN_IN_REFUSED"];
-    // Another user's callback address, opened by a browser that started no sign-in, and by one that started its own.
+    // Opens another user's callback URL in a browser that began no sign-in, and in one that began its own.
     const theirs = await back(new SmallBrowser(), "ann");
     expect(await refusedOf(new SmallBrowser(), theirs)).toEqual(refused);
     const asked = new SmallBrowser();
@@ -169,7 +169,7 @@ describe("a provider", () => {
       const browser = new SmallBrowser();
       const url = await back(browser, "ann");
       const parts = (browser.cookie(home, attempt) as string).split(".");
-      // Another state, another nonce, another verifier of the challenge.
+      // Replaces the state, the nonce, and the code verifier of the attempt, one after the other.
       parts[part] = "a".repeat(43);
       browser.setCookie(home, attempt, parts.join("."));
       expect([part, await refusedOf(browser, url)]).toEqual([part, refused]);
@@ -206,7 +206,7 @@ describe("a provider", () => {
       provider.forge = forge;
       expect([what, (await signedIn("ann")).code]).toEqual([what, "SIGN_IN_REFUSED"]);
     }
-    // Signed again without a change: the refusals above are for forged contents.
+    // A token that is signed again without a change is accepted, so the refusals above are due to the forged contents.
     provider.forge = ({ header, claims }) => signed({ header, claims }, key);
     expect((await signedIn("ann")).answer.status).toBe(303);
     provider.forge = null;
@@ -256,7 +256,7 @@ describe("a provider", () => {
         ((await (await fetch(`${home}/v1/sign-in/provided?code=a&state=${n}`)).json()) as { code: string }).code,
       );
     const first = codes.indexOf("TOO_MANY_ATTEMPTS");
-    // The refusals above count too.
+    // The refused sign-ins of the tests above count towards the limit.
     expect(first).toBeLessThanOrEqual(20);
     expect(new Set(codes.slice(0, first))).toEqual(new Set(first > 0 ? ["SIGN_IN_REFUSED"] : []));
     expect(new Set(codes.slice(first))).toEqual(new Set(["TOO_MANY_ATTEMPTS"]));

@@ -10,7 +10,10 @@ import { StoreProxy } from "../support/proxy.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { openStage, recordingLog, type Stage, until } from "../support/store-stage.ts";
 
-/** Packets vanish and nothing ends: the operating system notices this after a quarter of an hour. */
+/**
+ * Tests a network that drops all packets without closing connections. The operating system would notice this only after a quarter of an
+ * hour.
+ */
 describe.each(everyPostgres())("a network that swallows everything, on $title", (server) => {
   const answerMs = 1_000;
   let stage: Stage;
@@ -108,7 +111,7 @@ describe.each(everyPostgres())("a network that swallows everything, on $title", 
           await client.query(gate);
           if (++tries > 1) return (await client.query(gate)).rows;
           await client.query(limit);
-          // Nothing is read in this time, as by a process that is stopped.
+          // Blocks the event loop, so that nothing is read for 600 ms, as in a suspended process.
           Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 600);
           return (await client.query(gate)).rows;
         }),

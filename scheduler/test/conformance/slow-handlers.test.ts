@@ -10,9 +10,9 @@ import { until } from "../support/store-stage.ts";
 interface Stage {
   sql: pg.Client;
   schema: string;
-  /** Resolves when the test is over; handlers wait for it. */
+  /** Resolves when the test is over; handlers wait for this promise. */
   ended: Promise<void>;
-  /** A process with two places, stopped when the test is over. */
+  /** Starts a process with two slots, which is stopped when the test is over. */
   tower(options?: CarillonOptions): Carillon;
 }
 
@@ -54,7 +54,7 @@ it("a backlog of runs that take long is claimed and given back once, not over an
     await until("more to be claimed than can run", async () => (await claimed()) > 500);
     await until("what cannot run to be given back", async () => (await claimed()) < 50);
     const before = await claims();
-    // The time in which the process would give runs back once more.
+    // Waits long enough for the process to give runs back once more.
     await new Promise((resolve) => setTimeout(resolve, 1_600));
     expect((await claims()) - before).toBeLessThan(50);
   }));
@@ -78,7 +78,7 @@ it("what waits behind runs that take long goes to a worker that has a place", ()
     await free.tower.start();
     await until("the other to run what the first cannot", () => begun.length === 4);
     expect(begun.sort()).toEqual(["free", "free", "full", "full"]);
-    // Four claims of the first and two of the other: the first did not claim again the runs that it gave back.
+    // The full worker has claimed four runs and the other two: the full one did not claim again the runs that it gave back.
     expect((await sql.query(`select last_value::int as n from ${schema}.fence`)).rows).toEqual([{ n: 6 }]);
   }));
 
@@ -104,7 +104,8 @@ it("a run that a full worker has claimed ahead begins where a place is free, bef
     await Promise.all([full.slow.enqueue(null), full.slow.enqueue(null)]);
     await until("the first to be full", () => begun.length === 2);
     await free.tower.start();
-    // The process that enqueues it makes it as its own claim, as it has a free slot: it cannot predict how long its handlers take.
+    // The process "full" claims this run together with its enqueue, because a slot seems to be free by then: the process cannot know how
+    // long its handlers take.
     const { runId } = await full.ahead.enqueue(null, { in: "900ms" });
     const holder = `select s.node from ${schema}.run r join ${schema}.session s on s.id = r.session_id where r.id = $1`;
     expect((await sql.query(holder, [runId])).rows).toEqual([{ node: "full" }]);

@@ -23,7 +23,7 @@ function newSchema(): string {
   return schema;
 }
 
-/** A proxy that cuts a connection in place of the n-th reply, those of all connections counted together. */
+/** Starts a proxy that closes a connection in place of the n-th reply; the replies of all connections are counted together. */
 async function cutting(n: number): Promise<StoreProxy> {
   const proxy = await StoreProxy.before(server.url);
   let replies = 0;
@@ -31,7 +31,7 @@ async function cutting(n: number): Promise<StoreProxy> {
   return proxy;
 }
 
-/** @returns whether the n-th reply was one of the start's */
+/** Starts a process and loses the n-th reply. @returns false if the start was over before the n-th reply */
 async function startsDespite(n: number, schema: string, options: CarillonOptions): Promise<boolean> {
   const proxy = await cutting(n);
   const { log, lines } = recordingLog();
@@ -67,7 +67,10 @@ async function startsDespite(n: number, schema: string, options: CarillonOptions
 }
 
 const lanes = 4;
-/** A start takes half a second: every fourth reply is tried, from the first, second, third or fourth on by chance. Which one was lost stands in the error. */
+/**
+ * A start takes half a second, so only every fourth reply is lost in turn. The first one is chosen at random from the first four; the error
+ * message names the lost reply.
+ */
 const oneOf = 4;
 const step = oneOf * lanes;
 const first = 1 + Math.floor(Math.random() * oneOf);
@@ -80,7 +83,7 @@ describe.each<[string, CarillonOptions]>([
     const lost = await Promise.all(
       Array.from({ length: lanes }, async (_lane, lane) => {
         const schema = newSchema();
-        // This makes the schema; the lost reply is one of the first.
+        // The first start also creates the schema, and loses one of its first replies.
         await startsDespite(first + oneOf * lane, schema, options);
         for (let n = first + oneOf * lane; ; n += step) {
           await sql.query(`truncate ${schema}.user_account cascade; truncate ${schema}.task cascade`);
@@ -88,7 +91,7 @@ describe.each<[string, CarillonOptions]>([
         }
       }),
     );
-    // Connecting alone takes more replies than that.
+    // Connecting alone takes more than ten replies, so fewer would mean that nothing was tested.
     expect(Math.min(...lost)).toBeGreaterThan(10);
   });
 });
@@ -99,7 +102,7 @@ it("a store is opened and its schema made whichever reply is lost: every eighth 
     const proxy = await cutting(n);
     const store = await openPostgres({ url: proxy.url, schema: newSchema() });
     cut = proxy.swallowed === 1;
-    proxy.swallowReply(() => false); // No reply is swallowed any more.
+    proxy.swallowReply(() => false); // From now on, all replies are passed on.
     expect((await store.sessions.members()).members).toEqual([]);
     await store.close();
     await proxy.close();

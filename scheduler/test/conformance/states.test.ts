@@ -11,7 +11,7 @@ import { change, openStage, type Stage, settlement } from "../support/store-stag
 
 type State = LiveState | Outcome;
 
-/** Every state × every event, by the store's real calls, against the table of run.ts. */
+/** Tests every event in every state, with the store's real calls, against the table in run.ts. */
 describe.each(everyPostgres())("run states on $title", (server) => {
   let stage: Stage;
   beforeAll(async () => {
@@ -20,12 +20,12 @@ describe.each(everyPostgres())("run states on $title", (server) => {
   afterAll(() => stage.close());
 
   let made = 0;
-  /** One run, due in a minute, and its surroundings. */
+  /** One run that is due in a minute, with its task and the sessions that it needs. */
   interface Scene {
     task: TaskRecord;
     runId: number;
     session: number;
-    /** The run that takes the slot of concurrency, claimed by another worker. */
+    /** The claimed run of another worker that takes up the task's limit, if there is one. */
     blocker: ClaimedRun | undefined;
     claimed: ClaimedRun | undefined;
   }
@@ -42,7 +42,7 @@ describe.each(everyPostgres())("run states on $title", (server) => {
   async function into(state: State, event: RunEvent): Promise<Scene> {
     const skips = state === "skipped" || event === "skip";
     const gated = state === "held" || skips || event === "admit" || event === "demote";
-    // The run is of the kind that the event concerns: an edit withdraws planned slots, and a pause holds enqueued runs.
+    // The run must be of the kind that the event concerns: an edit withdraws runs of planned slots, and a pause holds enqueued runs.
     const planned = (event === "withdraw" || event === "expire") && state !== "paused";
     const options: TaskOptions = {
       group: `g${++made}`,
@@ -82,7 +82,7 @@ describe.each(everyPostgres())("run states on $title", (server) => {
 
   async function fire(event: RunEvent, scene: Scene): Promise<unknown> {
     const { task, runId, session, blocker } = scene;
-    // A run without a claim has no fence; a verdict on it comes with one that was never given out.
+    // A run that was never claimed has no fence, so the verdict uses a fence that no claim has.
     const run: ClaimedRun = scene.claimed ?? {
       runId,
       taskId: task.taskId,
@@ -138,7 +138,7 @@ describe.each(everyPostgres())("run states on $title", (server) => {
     }
   }
 
-  /** Its session ends after the run was due, so it may have been started. */
+  /** Ends the session at the run's due time, so the run may have started. */
   async function lose({ session }: Scene) {
     await stage.store.sessions.end(session, null, dueMs(), "silent");
     return stage.store.claims.reclaim(session, 0, stage.nowMs, 100);
@@ -148,7 +148,7 @@ describe.each(everyPostgres())("run states on $title", (server) => {
     try {
       return (await stage.store.runs.find(runId)).state;
     } catch (error) {
-      // A withdrawn slot leaves nothing: neither run nor ledger row.
+      // A withdrawn slot leaves neither a run nor a ledger row.
       if (!isCarillonError(error, "RUN_UNKNOWN")) throw error;
       expect(await stage.one("select count(*) as n from $s.slot where task_id = $1", [task.taskId])).toEqual({ n: 0 });
       return "withdrawn";
@@ -164,7 +164,7 @@ describe.each(everyPostgres())("run states on $title", (server) => {
     try {
       await fire(event, scene);
     } catch (error) {
-      // Two refusals are reported by an error: cancelling a run that has ended, and deciding a run that awaits no decision.
+      // Only two refused events throw: cancelling a run that has ended, and deciding on a run that awaits no decision.
       expect((error as { code?: string }).code).toBe("RUN_STATE");
       expect(
         event.startsWith("decide") ? state !== "undecided" : event === "cancel" && outcomes.includes(state as Outcome),

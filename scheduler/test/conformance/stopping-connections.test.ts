@@ -13,7 +13,7 @@ afterAll(async () => {
   await stage.close();
 });
 
-/** A connection that sends `text`, and reads nothing unless the test wants it. */
+/** Opens a connection that sends `text` and reads nothing until the test resumes it. */
 async function connected(text: string): Promise<Socket> {
   const [host = "", port] = String(stage.server.listening).split(":");
   const socket = connect({ host, port: Number(port) }).pause();
@@ -49,7 +49,7 @@ test("a server stops beside clients that read nothing, trickle, idle, pipeline, 
   probe.resume();
   await once(probe, "data");
   went.destroy();
-  // Unread data stays unread until the test is over: a stop that waited for it would not end.
+  // The clients' unread data stays unread until the test is over, so a stop that waited for it would not end.
   let isOver = false;
   const stopped = stage.server.stop().finally(() => {
     isOver = true;

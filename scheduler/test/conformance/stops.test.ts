@@ -1,6 +1,6 @@
 /**
- * A stop ends, whatever hangs. The hanging steps here hang until the proxy is healed, which is after the stop: without a bound of its own
- * the stop would wait for them for ever. `npm run prove -- timing stops` measures that the bound is `drain` + 500 ms.
+ * Tests that a stop ends even if one of its steps hangs. These steps hang until the proxy is healed after the stop, so without its own
+ * bound the stop would wait for ever. `npm run prove -- timing stops` measures that the bound is `drain` + 500 ms.
  */
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
@@ -22,12 +22,12 @@ import { type Line, numbers, recordingLog, until } from "../support/store-stage.
 
 const drain = "500ms";
 /**
- * For a test in which the step that reports to the store must not be given up because the machine is busy: two steps that hang come before
- * it.
+ * Drain time for tests in which two steps hang before the step that reports to the store. That step must have enough time left on a busy
+ * machine.
  */
 const longDrain = "12s";
 
-/** The steps of a stop in the order of their dependencies; those of one line go on side by side. */
+/** The steps of a stop in the order of their dependencies; the steps of one inner list run concurrently. */
 const phases: readonly (readonly string[])[] = [
   ["the start under way"],
   [
@@ -87,7 +87,7 @@ function made(options: CarillonOptions = {}): Made {
   return { tower, lines, schema, drain: given.drain };
 }
 
-/** @returns the steps that the stop went on without, each named once and in the stop's order */
+/** Stops the process. @returns the steps that the stop did not wait for any longer, each once and in the order of `phases` */
 async function stops({
   tower,
   lines,
@@ -111,7 +111,7 @@ async function stops({
   return steps;
 }
 
-/** A handler that ends when `end` is called; by its signal too, if it listens. */
+/** Defines a task whose handler ends when `end` is called; if `listens` is true, it also ends when its signal aborts. */
 function held(tower: Pick<Carillon, "task"> | RemoteWorker, listens: boolean) {
   const its = { started: false, aborted: false, end: (): void => undefined };
   const handler = ({ signal }: { signal: AbortSignal }) => {
@@ -135,7 +135,10 @@ const faults: ["refused" | "silent", () => void][] = [
 ];
 
 describe.each(faults)("with the store %s", (how, fault) => {
-  /** A store that refuses is found to be away; one that is silent is waited for until the step's time is over. */
+  /**
+   * With a silent store, the stop waits until the step's time is over and names the step. A store that refuses connections is not waited
+   * for.
+   */
   const expectNamed = (steps: unknown[], step: string) => {
     if (how === "silent") expect(steps).toContain(step);
   };
@@ -169,7 +172,8 @@ describe.each(faults)("with the store %s", (how, fault) => {
     handler.end();
     const steps = await stops(one);
     expectNamed(steps, "leaving the cluster");
-    // Reported either by the worker itself, or, if it got no processor time, by the stop that continued without it.
+    // The worker logs that the store lacks verdicts. If the worker got no processor time, the stop has continued without it, and names the
+    // step instead.
     expect([...one.lines.map(({ message }) => message), ...steps]).toEqual(
       expect.arrayContaining([
         expect.stringMatching(/^(stopped before the store had all verdicts|handlers and their verdicts)/),
@@ -181,7 +185,7 @@ describe.each(faults)("with the store %s", (how, fault) => {
     const one = made();
     fault();
     const started = one.tower.start().catch((error) => error);
-    // Its start waits for the store.
+    // The start waits for the store.
     await until("it asks", () => proxy.connections > 0);
     expectNamed(await stops(one), "the start under way");
     expect(await started).toBeInstanceOf(Error);
@@ -233,7 +237,8 @@ it("a handler that ignores its signal is left behind, and its run goes to anothe
   await until("it runs", () => handler.started);
   const steps = await stops(one);
   expect(handler.aborted).toBe(true);
-  // Reported by the stop itself, so that the next worker need not wait for the session's timeout; or else the stop has named this step.
+  // The stop ends the session in the store, so that the next worker need not wait for its timeout, unless the stop has named this step as
+  // hung.
   const { rows } = await sql.query(`select ended_why from ${one.schema}.session`);
   if (!steps.includes("leaving the cluster")) expect(rows).toEqual([{ ended_why: "stopped" }]);
   const next = made({ schema: one.schema });
@@ -306,7 +311,7 @@ describe.each([
     if (how === "refused") service.cut({ refuse: true });
     else service.hang();
     await stops(one);
-    // The store was there: the node has reported that it left.
+    // The store was reachable, so the node has ended its session there.
     const { rows } = await sql.query(`select from ${one.schema}.session where ended_ms is null`);
     expect(rows).toHaveLength(0);
   });
@@ -327,7 +332,7 @@ it("a server stops beside clients that pipeline and read nothing, follow events,
   await connected(page.repeat(2_000));
   await connected("GET /v1/events HTTP/1.1\r\nhost: tower\r\n\r\n");
   await connected("");
-  // Also if the server's own answers wait for the store.
+  // The stop must also end if requests to the server wait for the store.
   proxy.hang();
   await connected("GET /v1/tasks HTTP/1.1\r\nhost: tower\r\n\r\n");
   expect(await stops(one)).toContain("leaving the cluster");

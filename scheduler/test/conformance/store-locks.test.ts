@@ -1,4 +1,4 @@
-/** Cases that concern only the locks in the store: the line of waiters, lock sessions, lost wake-ups. */
+/** Tests what only the locks in the store do: the queue of waiters, lock sessions, and lost wake-ups. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { LockStore } from "../../src/cluster/lock-store.ts";
 import type { PermitSpec, Permits } from "../../src/cluster/locks.ts";
@@ -39,7 +39,7 @@ describe.each(everyPostgres())("locks in the store on $title", (server) => {
       ?.line ?? [];
   const sessions = async () => (await stage.one<{ n: number }>("select count(*)::int as n from $s.lock_session")).n;
 
-  /** One process's locks, whose statements are counted; `deaf` receives no signals. */
+  /** Opens the locks of one process and counts its statements; with `deaf` the process receives no signals. */
   async function join({ timeoutMs = 6_000, deaf = false } = {}) {
     const proxy = await StoreProxy.before(server.url);
     const store: Store = await openPostgres({
@@ -102,7 +102,8 @@ describe.each(everyPostgres())("locks in the store on $title", (server) => {
 
   it("takes out of the line what a release could not, and what came after its giving up", async () => {
     const name = fresh();
-    // Longer than a busy machine takes for the steps in between: a session that is over has no beats that find anything.
+    // The next heartbeat of the session deletes the row that the release could not delete. The timeout is longer than a busy machine takes
+    // for these steps, because an ended session sends no heartbeats.
     const a = await join({ timeoutMs: 6_000 });
     const held = await a.permits(name).acquire(true, never);
     const kept = await a.permits(fresh()).acquire(true, never);
@@ -112,7 +113,7 @@ describe.each(everyPostgres())("locks in the store on $title", (server) => {
     await until("a beat has found it", async () => (await line(name)).length === 0);
     expect(kept?.held).toBe(true);
     const [session] = await stage.rows<{ id: number }>("select max(id) as id from $s.lock_session");
-    // This simulates a cancelled statement that is carried out only now.
+    // Simulates a request of a caller that has given up, which the store carries out only now.
     a.proxy.cut();
     const end = new AbortController();
     const lost = a.permits(name).acquire(true, end.signal);

@@ -156,7 +156,7 @@ describe.each(everyPostgres())("tasks on $title", (server) => {
       await stage.plan([task], session, stage.nowMs + 5_000);
       const before = await ledger(task);
       const [first, second] = (await stage.claim(session, [task], before[1])) as [ClaimedRun, ClaimedRun];
-      // The first goes back unstarted, so only the second is claimed when the edit comes.
+      // The first run is given back unstarted, so only the second is claimed when the edit is made.
       await settle(first, { kind: "released" });
       const edited = await alone("claimed-ahead", {
         schedule: every("1s"),
@@ -262,7 +262,7 @@ describe.each(everyPostgres())("tasks on $title", (server) => {
         const name = `paused-for-long-${act}`;
         const fromMs = stage.nowMs;
         const task = await alone(name, { schedule: every("10s", { anchor: fromMs }) });
-        // One that a worker has claimed ahead stays in the ledger.
+        // A run that a worker has claimed ahead stays in the ledger.
         await stage.plan([task], session, fromMs + 10_000);
         await stage.claim(session, [task], fromMs + 10_000);
         await stage.store.tasks.pause(name, change(fromMs + 5_000));

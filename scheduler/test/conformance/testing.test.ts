@@ -43,14 +43,14 @@ describe("a test tower", () => {
     const months = await tower.advanceTo("2030-05-15T00:00:00Z");
     expect(seen(months)).toEqual(
       Array.from({ length: 4 }, (_, i) => {
-        // February to May; from 31 March on Berlin is two hours ahead.
+        // The slots from February to May. From 31 March on, Berlin is two hours ahead of UTC.
         const month = String(i + 2).padStart(2, "0");
         return `2030-${month}-01T0${i >= 2 ? 7 : 8}:00:00.000Z`;
       }),
     );
     for (const [, slotMs, nowMs] of starts) expect(nowMs - slotMs).toBeLessThanOrEqual(50);
     expect(tower.now().toISOString()).toBe("2030-05-15T00:00:00.000Z");
-    // Time leapt over hours and days, but that must not be reported as a blocked event loop.
+    // Virtual time has leapt over hours and days, which must not be reported as a blocked event loop.
     expect(complaints(lines)).toEqual([]);
   });
 
@@ -94,7 +94,7 @@ describe("a test tower", () => {
     expect(report).toMatchObject({ outcome: "succeeded", result: { doubled: 42 }, error: null, attempts: 3 });
     expect(report.logs.map(({ message }) => message)).toEqual(["try 1", "try 2", "try 3"]);
     expect(report.earlier.map(({ outcome }) => outcome)).toEqual(["failed", "failed"]);
-    // One hour, then two.
+    // The two retries came after one hour and after two more hours.
     expect((tower.now().getTime() - began) / 3_600_000).toBeCloseTo(3, 2);
     expect(await tower.run("hopeless")).toMatchObject({
       outcome: "failed",
@@ -254,7 +254,7 @@ describe("a test tower", () => {
       const first = ended.find(({ slotMs }) => slotMs === Date.parse("2030-01-01T00:00:10Z"));
       const { store } = await tower.carillon.open();
       expect(await store.runs.find(first?.runId ?? 0)).toMatchObject({ state: "succeeded", result: "kept" });
-      // The start of the second run: at its own time, or once the slot of concurrency is free.
+      // The second run starts at its own time if runs may overlap; otherwise when the first run has ended.
       const second = ended.find(({ slotMs }) => slotMs === Date.parse("2030-01-01T00:00:20Z"));
       const startedMs = (second?.startedMs ?? 0) - Date.parse("2030-01-01T00:00:00Z");
       expect(startedMs).toBe(overlap === "allow" ? 20_000 : 22_000);
@@ -269,7 +269,7 @@ describe("a test tower", () => {
     const { store } = await tower.carillon.open();
     const [planned] = await store.runs.list({ task: "again", limit: 1 });
     expect(await tower.carillon.cancel(planned?.runId ?? 0)).toBe("cancelled");
-    // One period after that end, which is the slot of the cancelled run, and so a millisecond later.
+    // One period after the cancellation is the slot of the cancelled run, so the next slot comes one millisecond later.
     expect(seen(await tower.advance("10s"))).toEqual(["2030-01-01T00:00:04.001Z", "2030-01-01T00:00:08.001Z"]);
   });
 

@@ -37,7 +37,7 @@ const post = async (path: string, body: object, server: Carillon, more = {}) => 
 };
 
 beforeAll(async () => {
-  // The first has no SDK; all later ones do.
+  // The first server starts without a tracing SDK, all later ones with it.
   await stage.open();
   context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
   trace.setGlobalTracerProvider(new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] }));

@@ -62,7 +62,7 @@ it("without an SDK nothing is written; with one a run's span goes on from its en
   expect((await sql.query(`select from ${schema}.run_origin`)).rows).toEqual([]);
 
   trace.setGlobalTracerProvider(new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] }));
-  // One that only enqueues, so that the other claims; later one that does both in one statement.
+  // This process only enqueues, so that another one claims the run. A later part of the test does both in one process.
   const front = make({ scheduler: false, worker: false });
   const { runId } = await tracer().startActiveSpan("request", async (span) => {
     const made = await front.enqueue("works");
@@ -97,7 +97,7 @@ it("without an SDK nothing is written; with one a run's span goes on from its en
   const [, , here] = named("enqueue works");
   expect(named("run works")[1]?.parentSpanContext?.spanId).toBe(here?.spanContext().spanId);
 
-  // Moves the run back in time, so that it is due now instead of in a minute.
+  // Moves the run a minute into the past, so that it is due now.
   await sql.query(`update ${schema}.run_origin set created_ms = created_ms - 61000 where run_id = $1`, [later.runId]);
   await sql.query(`update ${schema}.run set due_ms = due_ms - 61000 where id = $1`, [later.runId]);
   await tower.enqueue("works");
@@ -119,7 +119,7 @@ it("slots are roots; each attempt has a span, and a failure its error; a transac
   const { runId } = await tower.enqueue("fails", undefined, { tx: client });
   await client.query("commit");
   client.release();
-  // Workers with the task receive no signal before the commit, so a later poll finds the run.
+  // The enqueue could send no signal before the commit, so the run may be found only by a later poll.
   await ended("run fails", 2);
   const tries = named("run fails");
   expect(tries.map(({ attributes }) => [attributes["carillon.run"], attributes["carillon.attempt"]])).toEqual([

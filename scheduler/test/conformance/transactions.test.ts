@@ -1,4 +1,4 @@
-/** Runs that are made by the caller's own transaction, as each library that applications use gives it. */
+/** Tests runs that are enqueued in the caller's own transaction, with the transaction objects of each library that applications use. */
 import { randomBytes } from "node:crypto";
 import { EntitySchema } from "@mikro-orm/core";
 import { MikroORM } from "@mikro-orm/postgresql";
@@ -16,14 +16,17 @@ import { prismaClient } from "../support/prisma.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { recordingLog } from "../support/store-stage.ts";
 
-/** A library's transactions. */
+/** Adapter for the transactions of one database library. */
 interface Library {
   name: string;
-  /** Begins a transaction, and rolls it back if the work rejects. @param work with the transaction, and a way to send a statement in it */
+  /**
+   * Runs `work` in a transaction, and rolls the transaction back if `work` rejects.
+   * @param work receives the library's transaction object, and a function that sends a statement in that transaction
+   */
   transaction(
     work: (tx: Transaction, send: (statement: string) => Promise<unknown>) => Promise<void>,
   ): Promise<unknown>;
-  /** The same library's connection without a transaction. */
+  /** A connection object of the same library that has no open transaction. */
   outside: unknown;
   close(): Promise<unknown>;
 }

@@ -20,7 +20,7 @@ describe.each(everyPostgres())("turns on $title", (server) => {
     await stage.close();
   });
 
-  /** Ready runs, older than anything enqueued here. */
+  /** Inserts ready runs that were due before all runs that these tests enqueue. */
   const backlog = (task: TaskRecord, count: number, priority = 5) =>
     stage.sql.query(
       `insert into ${stage.schema}.run (id, due_ms, created_ms, task_id, group_id, version, state, priority, source)
@@ -106,7 +106,7 @@ describe.each(everyPostgres())("turns on $title", (server) => {
   });
 
   it("a serial task starts ahead of 20,000 older runs of another that fill every place", async () => {
-    /** The number of the other runs that had ended when each of the serial ones began. */
+    /** For each run of the serial task, in order: how many runs of the other task had ended when it started. */
     const before: number[] = [];
     let ended = 0;
     const log = silentLog;
@@ -129,7 +129,7 @@ describe.each(everyPostgres())("turns on $title", (server) => {
       "select count(*) as runs from $s.run r join $s.task t on t.id = r.task_id where t.name = 'flood'",
     );
     expect(left.runs, "the backlog is still there").toBeGreaterThan(5_000);
-    // By age alone, the serial task would come last. docs/limits.md states its lateness.
+    // If age alone decided, the runs of the serial task would start last. docs/limits.md says how late they may start.
     expect(before.toSorted((a, b) => a - b)).toEqual(before);
     expect(before.at(-1)).toBeLessThan(15_000);
   });

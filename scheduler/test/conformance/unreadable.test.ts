@@ -15,13 +15,13 @@ import { WebhookReceiver } from "../support/webhook-receiver.ts";
 const many = 2_001;
 const zone = "Mars/Olympus_Mons";
 
-/** A definition that a newer node has stored and this one cannot read: a zone of a newer tzdata. */
+/** Tests definitions that a newer node has stored and this node cannot read, because they name a time zone of a newer tzdata. */
 describe.each(everyPostgres())("tasks that a node cannot read, on $title", (server) => {
   let stage: Stage;
   let tower: Carillon | undefined;
   const receiver = new WebhookReceiver();
   const intl = Intl.DateTimeFormat;
-  /** The number of times that the zone was looked up. */
+  /** How many times the code under test has asked for the unknown time zone. */
   let lookups = 0;
 
   beforeAll(async () => {
@@ -44,7 +44,7 @@ describe.each(everyPostgres())("tasks that a node cannot read, on $title", (serv
     await stage.close();
   });
 
-  /** Tasks as another version would store them, all due before anything else. */
+  /** Stores tasks in a form that only another version can read, all due before any other task. */
   async function store(prefix: string, count: number, schedule: object): Promise<TaskRecord[]> {
     const tasks = Array.from({ length: count }, (_, at) =>
       defineTask(`${prefix}-${String(at).padStart(4, "0")}`, { schedule: cron("0 0 1 1 *"), group: "newer" }),
@@ -60,7 +60,7 @@ describe.each(everyPostgres())("tasks that a node cannot read, on $title", (serv
     return records;
   }
 
-  /** Writes a definition like an edit by a newer node. */
+  /** Stores a new version of the definitions, as an edit by a newer node does. */
   const edit = (taskIds: number[], schedule: object) =>
     stage.rows(
       `with made as (
@@ -94,7 +94,8 @@ describe.each(everyPostgres())("tasks that a node cannot read, on $title", (serv
     await tower.start();
     await until("it fires", () => fired.length >= 25);
 
-    // The planner and the rescuer have tried again and again in this time. The first one to start reads the rules of each zone, once.
+    // The planner and the rescuer have retried these tasks many times, but may look up each zone only once. The start reads each zone once
+    // more.
     expect([many, many + 1]).toContain(lookups);
     const looked = lookups;
     const slots = [...fired].sort((a, b) => a - b);
@@ -108,7 +109,7 @@ describe.each(everyPostgres())("tasks that a node cannot read, on $title", (serv
     expect(told.length).toBeLessThan(100);
     expect((await tower.metrics()).text).toContain(`carillon_tasks_unreadable ${many}\n`);
 
-    // The store has nothing of this: another node may read them.
+    // The failure is not recorded in the store, because another node may be able to read these tasks.
     const [untouched] = await stage.rows(
       `select count(*)::int as count from $s.plan p join $s.task t on t.id = p.task_id
        where t.id = any($1) and p.next_slot_ms = $2 and not p.paused and t.version = 1 and t.paused_ms is null`,
@@ -124,7 +125,7 @@ describe.each(everyPostgres())("tasks that a node cannot read, on $title", (serv
     expect(open.find(({ subject }) => subject === "olympus-0000")?.text).toMatch(/cannot plan it: .*Mars/);
     expect(open.find(({ subject }) => subject === "")?.text).toContain(`cannot plan ${many} tasks`);
 
-    // After an edit it is tried again at once; its slots of the last minute are caught up with by its misfire policy.
+    // After an edit the planner retries a task at once, and catches up on the slots of the last minute by the task's misfire policy.
     await edit(ids.slice(0, 1), { zone: "UTC", expression: "* * * * * *" });
     const planned = () => stage.one("select count(*)::int as count from $s.slot where task_id = $1", [ids[0]]);
     await until("its slots are planned", async () => Number((await planned()).count) > 0);

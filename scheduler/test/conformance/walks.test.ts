@@ -8,7 +8,7 @@ import { defineTask } from "../../src/task/task.ts";
 import { ApiStage } from "../support/api-stage.ts";
 import { change, settlement, succeededVerdict } from "../support/store-stage.ts";
 
-/** Walks of lists by their cursors while the listed items change. */
+/** Tests that read lists page by page through their cursors while the listed items change. */
 const stage = new ApiStage();
 let api: Client;
 let session = 0;
@@ -25,7 +25,7 @@ afterAll(() => stage.close());
 
 const begun = 1_200;
 const failed: Verdict = { kind: "ended", outcome: "failed", result: null, error: '{"message":"no"}' };
-/** A run that is tried again moves behind all others in the list. */
+/** The run waits for its next attempt, and so moves behind all others in the list. */
 const again = (): Verdict => ({ kind: "retry", dueMs: Date.now() - 1, error: '{"message":"no"}' });
 
 describe("a walk of the runs while a thousand of them end", () => {
@@ -59,7 +59,7 @@ describe("a walk of the runs while a thousand of them end", () => {
       return (await stage.store.claims.claim(request)).runs;
     };
     const end = (runs: ClaimedRun[], verdict: () => Verdict) => {
-      // A verdict may come long after its end.
+      // Half of the verdicts arrive up to 300 s after the end of their attempt.
       const lateMs = () => (random.next() < 0.5 ? 0 : Math.floor(random.next() * 300_000));
       const verdicts = runs.map((run) => settlement(run, verdict(), Date.now() - lateMs()));
       return stage.store.claims.settle(session, verdicts, Date.now());

@@ -7,7 +7,7 @@ import { ownSchema } from "../support/own-schema.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { recordingLog, until } from "../support/store-stage.ts";
 
-/** CloudEvents 1.0, JSON format: its required attributes, and names of attributes as the specification allows them. */
+/** An event in the JSON format of CloudEvents 1.0: the required attributes, and further ones with names that the specification allows. */
 const cloudEvent = z
   .object({
     specversion: z.literal("1.0"),
@@ -37,7 +37,7 @@ interface Posted {
 }
 
 const posted: Posted[] = [];
-/** The status of the next answers, and null for none; 204 if it is empty. */
+/** HTTP statuses of the next responses; null: no response. While the list is empty, the status is 204. */
 const answers: (number | null)[] = [];
 const receiver = createServer((request, response) => {
   const chunks: Buffer[] = [];

@@ -17,11 +17,11 @@ import { change, numbers, recordingLog, until } from "../support/store-stage.ts"
 
 const tickMs = 200;
 const everyMs = 1_000;
-/** The slots planned before the backup fire in any case. */
+/** Slots that were planned before the backup fire in any case, so the horizon is short. */
 const horizonMs = 6_000;
 const schema = "carillon";
 
-/** Nodes at work while their store is taken back to a base backup: they must not plan by their memory of the lost time. */
+/** Restores a store from a base backup while nodes use it. The nodes must not plan from what they remember of the lost time. */
 describe("a store that is restored under living nodes", () => {
   const { log, lines } = recordingLog();
   const slots: { task: string; slotMs: number; atMs: number }[] = [];
@@ -33,7 +33,7 @@ describe("a store that is restored under living nodes", () => {
   beforeAll(async () => {
     server = await RestorableStore.start();
     sql = new pg.Pool({ connectionString: server.url, types: numbers, max: 1 });
-    sql.on("error", () => undefined); // its idle connection ends with the server
+    sql.on("error", () => undefined); // without a listener, the end of an idle connection would end the process
     for (const name of ["first", "second"]) {
       const tower = carillon({
         store: server.url,
@@ -47,7 +47,7 @@ describe("a store that is restored under living nodes", () => {
         void slots.push({ task, slotMs: slot?.getTime() ?? Number.NaN, atMs: Date.now() });
       tower.task("tick", { schedule: every(tickMs), misfire: "all" }, note);
       tower.task("edited", { schedule: every(everyMs), misfire: "all" }, note);
-      // Its group is made by the start, which the first backup lacks.
+      // This task's group is created at the start, so the first backup does not contain it.
       tower.task("grouped", { schedule: every(everyMs), misfire: "all", group: "late" }, note);
       nodes.push(tower);
     }
@@ -66,7 +66,7 @@ describe("a store that is restored under living nodes", () => {
   const week = { zone: "UTC", weekend: [0, 6] };
   const content = (day: string) => ({ ...week, holidays: [day] });
   let edits = 0;
-  /** Adds one version to each versioned object, and creates one new object of each kind. */
+  /** Adds a version to each object with versions, and creates a new object of each kind. @returns the new period of the task, in ms */
   const edit = async () => {
     const by = change(Date.now());
     const n = ++edits;
@@ -79,7 +79,7 @@ describe("a store that is restored under living nodes", () => {
     await store.tasks.save(defineTask("made", { command: { argv: ["true", String(n)] } }), null, by);
     return everyMs / 4 + n;
   };
-  /** Each existing version, with data that distinguishes it from another of the same number. */
+  /** Returns all versions in the store, each with its time, which differs for two versions with the same number. */
   const versions = async () => {
     const { rows } = await sql.query(
       `select 'task ' || t.name || ' ' || v.version as version, v.changed_ms as made from ${schema}.task_version v join ${schema}.task t on t.id = v.task_id
@@ -98,7 +98,7 @@ describe("a store that is restored under living nodes", () => {
   };
   const fires = (what: string, task: string, sinceMs: number, stepMs: number) =>
     until(what, () => slots.some((one) => one.task === task && one.slotMs > sinceMs && one.slotMs % stepMs === 0));
-  /** Counts how often each slot between the two times is accounted for. */
+  /** Returns, for each slot between the two times, how many ledger rows and ranges contain it. */
   const accounts = async (task: string, stepMs: number, fromMs: number, toMs: number) => {
     const { rows } = await sql.query(
       `select n.at as slot, (select count(*)::int from ${schema}.slot l where l.task_id = t.id and l.slot_ms = n.at)

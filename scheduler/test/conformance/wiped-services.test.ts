@@ -1,4 +1,4 @@
-/** The behaviour of a cluster, and of its locks, when ZooKeeper or Redis has lost everything. */
+/** Tests a cluster and its locks when ZooKeeper or Redis has lost all data. */
 import { Ensemble } from "@carillon/zookeeper/testing";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { isCarillonError } from "../../src/base/errors.ts";
@@ -12,7 +12,11 @@ import { postgres } from "../support/servers.ts";
 import { type Line, openStage, recordingLog, type Stage, until } from "../support/store-stage.ts";
 
 interface Service {
-  /** @param part of it that a cluster has: a path, or a prefix @param address the server's own, or a proxy's */
+  /**
+   * Returns a coordination URL.
+   * @param part the path or prefix that a cluster uses in the service
+   * @param address the address of the service, or of a proxy before it; default: the service
+   */
   url(part: string, address?: string): string;
   readonly address: string;
   wipe(): Promise<void>;
@@ -70,10 +74,10 @@ describe.each([
     closing.push(() => tower.stop());
     return { tower, lines };
   };
-  /** One process that has not started. */
+  /** Creates an instance that has not started. */
   const user = (part = "cluster") => make({ coordination: service.url(part) }).tower;
 
-  /** Takes the lock; the only accepted failure is that the service is not back yet. */
+  /** Takes the lock. The only accepted failure is that the service is not reachable yet. */
   async function tried(tower: Carillon, name: string): Promise<Held> {
     let held: Held | undefined;
     await until("it is had", async () => {
@@ -133,7 +137,7 @@ describe.each([
     closing.push(() => proxy.close());
     const node = make({ coordination: service.url("cluster", new URL(proxy.url).host), sessionTimeout: "4s" }).tower;
     await node.start();
-    // Its address is the proxy's, and a newcomer's is not.
+    // The recorded address is that of the proxy, which a new process does not use, so it is replaced by the real address.
     await stage.rows(`update $s.cluster set coordination_at = replace(coordination_at, $1, $2)`, [
       new URL(proxy.url).host,
       service.address,

@@ -1,6 +1,7 @@
 /**
- * Some 100 s: on each service sessions of 1.5 s end because a line was cut, hung or paused, others have to outlast 6 s, and one test breaks
- * lines at random for six sessions. Members of one service would disturb each other, so that the tests run one after the other.
+ * Takes some 100 s: with each service, sessions of 1.5 s end because a connection was cut, hung or paused, other sessions must last for 6
+ * s, and one test cuts connections at random for six sessions. Members of one service would disturb each other, so the tests run one by
+ * one.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { seeded } from "../../src/base/random.ts";
@@ -13,11 +14,11 @@ import {
   witnessDrivers,
 } from "../support/witness-stage.ts";
 
-/** The longest wait for events that must happen eventually, even on a busy machine. */
+/** The longest wait in ms for an event that must happen eventually, even on a busy machine. */
 const patienceMs = 60_000;
 /**
- * The timeout of members that have to stay while a busy machine lets this process stand still; if a test waits for the end of a session,
- * its timeout is short instead.
+ * Session timeout in ms of members that must stay alive while a busy machine delays this process. Tests that wait for the end of a session
+ * use a short timeout instead.
  */
 const steadyMs = 6_000;
 
@@ -27,7 +28,7 @@ describe.each(witnessDrivers)("witness on $title", (driver) => {
   let sessions = 0;
   beforeAll(async () => {
     stage = await driver.open();
-    // A service that is new to every process may not have enough data to say which members are gone.
+    // A service with new data may not be able to say yet which sessions have ended.
     const scout = await stage.make({ sessionTimeoutMs: steadyMs });
     await until("the service can tell who is gone", () => tells(scout), patienceMs);
     await scout.close();
@@ -48,7 +49,7 @@ describe.each(witnessDrivers)("witness on $title", (driver) => {
     open.push(member);
     return Object.assign(member, { id: ++sessions });
   };
-  /** A member that is shown. */
+  /** Makes a member and waits until the service reports it as alive. */
   const join = async (sessionTimeoutMs = steadyMs, on = stage): Promise<Member> => {
     const member = await make(sessionTimeoutMs, on);
     member.witness.announce(shownAs(member.id));
@@ -62,14 +63,14 @@ describe.each(witnessDrivers)("witness on $title", (driver) => {
   const isFirst = ({ witness }: WitnessMember) => witness.sure() && witness.first();
   const ordered = (ids: Iterable<number>) => [...ids].sort((a, b) => a - b).join();
   const sees = (who: WitnessMember, ids: readonly number[]) => ordered(who.witness.shown() ?? []) === ordered(ids);
-  const goneFor = (who: WitnessMember, ids: readonly number[]) => who.witness.gone(ids).catch((): number[] => []); // it could not tell: not yet
+  const goneFor = (who: WitnessMember, ids: readonly number[]) => who.witness.gone(ids).catch((): number[] => []); // cannot tell yet
   const tells = (who: WitnessMember) =>
     who.witness.gone([0]).then(
       () => true,
-      () => false, // not yet
+      () => false, // rejects while the service does not know yet which sessions have ended
     );
 
-  /** Checks all the time, and records violations. `end` returns them. */
+  /** Checks all members continuously and records violations, which `end` returns. */
   const guard = (members: readonly Member[], observer?: WitnessMember) => {
     const wrong: string[] = [];
     let over = false;
@@ -89,7 +90,7 @@ describe.each(witnessDrivers)("witness on $title", (driver) => {
                 answers++;
                 return new Set(ids);
               },
-              () => new Set<number>(), // the observer may be cut off too
+              () => new Set<number>(), // the observer's connection may be cut too
             )
           : new Set<number>();
         const now = mono();
@@ -262,7 +263,7 @@ describe.each(witnessDrivers)("witness on $title", (driver) => {
     expect((await make()).witness.serviceId).toBe(observer.witness.serviceId);
   });
 
-  /** No session ends within a test: each change passes from one to another because of a message. */
+  /** In these tests no session ends in time, so each member learns of a change by a message. */
   describe("whose sessions last for long", () => {
     let lasting: WitnessStage;
     beforeAll(async () => {

@@ -1,4 +1,7 @@
-/** Over a minute: on each service sessions end because a line was cut or the service went away, and others are elected after that. */
+/**
+ * Takes over a minute: with each service, sessions end because a connection was cut or the service failed, and other nodes are elected
+ * then.
+ */
 import { connect, readAcl } from "@carillon/zookeeper";
 import { Ensemble } from "@carillon/zookeeper/testing";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
@@ -16,20 +19,26 @@ import { postgres } from "../support/servers.ts";
 import { openStage, recordingLog, type Stage } from "../support/store-stage.ts";
 import { longestTimeoutMs, type WitnessMember, type WitnessStage, witnessDrivers } from "../support/witness-stage.ts";
 
-/** Several tests wait for a session's end, beside others that must not end while a busy machine lets this process stand still. */
+/**
+ * Session timeout in ms. Some tests wait for the end of a session, while other sessions must not end although a busy machine delays this
+ * process.
+ */
 const timeoutMs = 4_000;
-/** The interval of a node: however long the timeout, a beat also reports the contents of lost signals. */
+/**
+ * The longest heartbeat interval of a node in ms, at any session timeout. A heartbeat's reply also reports the changes of which signals
+ * were lost.
+ */
 const longestBeatMs = 1_000;
 const soon = { timeout: 60_000, interval: 20 };
 
-/** A process and its line to the service; its beats go through here as well. */
+/** A process with its connection to the service; its heartbeats to the store go through this object too, so a test can cut both. */
 class Node {
   readonly log = recordingLog();
   readonly member: WitnessMember;
   readonly rejoins: [number, number][] = [];
   membership!: Membership;
   cutFromStore = false;
-  /** Sessions that the service does not show to this process, like sessions that another process removed there. */
+  /** Sessions that the service does not report to this process, as if another process had removed them. */
   readonly hidden = new Set<number>();
   readonly #listening = new AbortController();
   #heard = Promise.resolve();
@@ -56,7 +65,8 @@ class Node {
       beatMs: Math.min(sessionTimeoutMs / 2, longestBeatMs),
     });
     node.membership.onRejoin((lost, next) => node.rejoins.push([lost, next]));
-    // As in a node: a message that leadership was given back, or taken, comes before the next beat.
+    // As in a real node, a heartbeat is sent at once after a signal that leadership was taken or released, and after a request for a
+    // heartbeat of this node's session.
     const heard = (signal: Signal) => {
       const isAsked = signal.kind === "prompt" && signal.sessionId === node.membership.sessionId;
       if (signal.kind === "leadership" || isAsked) node.membership.refresh();
@@ -99,7 +109,7 @@ class Node {
   }
 }
 
-/** Sessions and leadership with a service beside the store: real clocks, real faults. */
+/** Tests sessions and leadership with a coordination service beside the store, with real clocks and real faults. */
 describe.each(witnessDrivers)("membership with $title", (driver) => {
   let stage: Stage;
   let service: WitnessStage;
@@ -115,7 +125,7 @@ describe.each(witnessDrivers)("membership with $title", (driver) => {
   afterAll(() => Promise.all([stage.close(), service.close()]));
 
   const join = (name: string) => Node.join(name, stage, service, nodes, timeoutMs);
-  /** Nodes on a service of their own, whose sessions outlast every test: each change passes on because of a message. */
+  /** Starts a new service with nodes whose sessions are longer than any test, so that each node learns of a change by a message. */
   const joinForLong = async (names: string[]) => {
     const own = await driver.open();
     lasting.push(own);
@@ -158,7 +168,7 @@ describe.each(witnessDrivers)("membership with $title", (driver) => {
     expect(first.leads).toBe(false);
     expect(first.membership.trusted()).toBe(true);
     await expect.poll(async () => (await witnessed()).length, soon).toBe(1);
-    // Longer than a session lasts without heartbeats, so the session lives by its heartbeats.
+    // Longer than a session lasts without heartbeats, so the session has stayed alive through its heartbeats to the store.
     await new Promise((resolve) => setTimeout(resolve, 1.5 * timeoutMs));
     expect([first.membership.sessionId, first.membership.trusted(), first.rejoins]).toEqual([session, true, []]);
     first.member.heal();
@@ -177,7 +187,7 @@ describe.each(witnessDrivers)("membership with $title", (driver) => {
     expect(leaders()[0]?.membership.term()).toBeGreaterThan(term);
     const [, former] = await stage.store.sessions.terms(2);
     expect(former).toMatchObject({ term, endedWhy: expect.stringMatching(/deposed/) });
-    // The service shows it: no process takes it for dead, and it comes back unchanged.
+    // The service reports the process as alive, so its session is not ended, and it continues with the same session.
     first.cutFromStore = false;
     await expect.poll(() => first.membership.trusted(), soon).toBe(true);
     expect(first.rejoins).toEqual([]);
@@ -192,7 +202,7 @@ describe.each(witnessDrivers)("membership with $title", (driver) => {
     first.member.cut();
     const trustEnded = expect.poll(() => first.membership.trusted(), soon).toBe(false);
     await expect.poll(async () => (await members()).length, soon).toBe(1);
-    // The process noticed before the others acted, because its trust ends by its own clock.
+    // The process distrusts its session before the others end it, because its trust expires by its own clock.
     expect(first.membership.trusted()).toBe(false);
     await trustEnded;
     await expect.poll(() => leaders().length, soon).toBe(1);
@@ -278,9 +288,9 @@ describe.each(witnessDrivers)("membership with $title", (driver) => {
   });
 });
 
-/** Cases of ZooKeeper only; redis-witness.test.ts has those of Redis. */
+/** Tests what only ZooKeeper does. redis-witness.test.ts tests what only Redis does. */
 describe("membership with ZooKeeper: whose path it is", () => {
-  /** Nothing here waits for the end of a session. */
+  /** Session timeout in ms; no test here waits for the end of a session. */
   const keptMs = 6_000;
   let stage: Stage;
   let ensemble: Ensemble;

@@ -4,8 +4,8 @@ import { asked, into, settleDown, stopBenches } from "../support/worker-bench.ts
 
 afterEach(stopBenches);
 
-// Replies that arrive late or never while sessions are lost: a started run must not be started again, and no run may start on a
-// claim that was reclaimed.
+// Tests of replies that arrive late or never while sessions are lost. A run that has started must not start again, and no run may start
+// under a claim that was taken back.
 
 it("a claim that the store still has for it after a lost session goes on", async () => {
   const bench = await into("running");
@@ -92,7 +92,7 @@ it("finds a claim that the store carried out long after it was given up, by one 
     expect(bench.readings, "not yet").toHaveLength(0);
     bench.pulse(null);
     await until("the book to be read again", () => bench.readings?.length === 1);
-    // A disk that stood still continues: the first request is carried out first.
+    // In the last round the first reading is not answered before the second one is sent, as after a pause of the store's disk.
     if (beats === 8) break;
     bench.readings?.shift()?.();
     await settleDown();
@@ -227,7 +227,7 @@ it.each(["waiting", "running"] as const)(
     await until("the book to be asked for", () => readings.length === 1);
     bench.readings = undefined;
     readings.shift()?.(new Error("the connection broke"));
-    // In small steps: by its guard the worker reads its claims from the store before it tries to move them again.
+    // Time advances in small steps, so that the worker's periodic check reads the claims before the worker tries to move them again.
     for (let passedMs = 0; passedMs < 1_000; passedMs += 50) {
       await settleDown();
       bench.clock.advance(50);

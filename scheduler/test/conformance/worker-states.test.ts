@@ -30,7 +30,7 @@ describe("the claim table", () => {
   });
 });
 
-/** The visible effects after the table's action, for each pair that can occur in a worker. */
+/** How each event is caused in each state in which it can occur in a worker. */
 const happens: Partial<Record<ClaimState, Partial<Record<ClaimEvent, (bench: Bench) => Promise<void> | void>>>> = {
   waiting: {
     due: (bench) => bench.clock.advance(500),
@@ -103,7 +103,7 @@ describe("a worker follows the claim table:", () => {
     await settleDown();
     expect(seen(), "and nothing more").toEqual(expected);
     if (next === "settling" && state === "settling") {
-      // The verdict that is being sent is the only one: no other waits behind it.
+      // The verdict under way is the only one; no second verdict may follow.
       bench.answers.shift()?.(false);
       await until("it is gone", () => bench.worker.held === 0);
       await settleDown();
@@ -201,7 +201,7 @@ describe("a worker follows the claim table:", () => {
   });
 
   describe("hands on what it cannot start", () => {
-    /** One run under way in the only place, and these due behind it. */
+    /** Starts a run in the worker's only slot, and makes the worker claim runs that wait behind it. */
     const behind = async (...runIds: number[]) => {
       const bench = await into("running", { timeout: "1h" }, 1);
       bench.offers.push(...runIds.map((runId) => ({ ...bench.run, runId, fence: 90 + runId })));

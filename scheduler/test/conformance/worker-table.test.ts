@@ -19,7 +19,7 @@ import type { ErrorCode } from "../../src/base/errors.ts";
 import { limits } from "../../src/base/limits.ts";
 import { type Answer, RemoteStage, said } from "../support/remote-stage.ts";
 
-/** Each pair of state and event that the tables of the worker protocol have, played against two servers. */
+/** Plays each event in each state of the worker protocol's tables against two servers. */
 
 const stage = new RemoteStage();
 const keys = { mine: "", other: "" };
@@ -43,7 +43,7 @@ describe.each(sessionStates)("a session that is %s", (state: SessionState) => {
     const name = `w-${randomBytes(4).toString("hex")}`;
     const key = await stage.key(name);
     const join = { name, instance: "first", timeoutMs: limits.workerTimeoutMs };
-    // A session that only its waiting poll keeps alive, and that a test waits to find silent.
+    // For this case the session timeout is short: only the waiting poll keeps the session alive, and the test waits until it expires.
     const brief = state === "waiting" && event === "silence" ? { timeoutMs: 1_500 } : {};
     let session = 999_999;
     if (state !== "none") session = (await stage.poll(key, { join: { ...join, ...brief } })).session;
@@ -64,7 +64,7 @@ describe.each(sessionStates)("a session that is %s", (state: SessionState) => {
     const answer = await polls[event]?.();
     if (answer) statusesAgree(answer);
     if (event === "revoke" && state !== "revoked") await stage.store.workers.revokeKey(name, change());
-    // A server's action once the session's beat has stood still for its timeout.
+    // Does what a server does once the session has sent no heartbeat for its timeout.
     if (event === "silence" && state === "live") await stage.store.sessions.end(session, null, Date.now(), "test");
     expect(answer ? answerOf(answer) : null).toBe(step.answer);
     if (step.waiting) expect(answerOf(await (waiting as Promise<Answer>))).toBe(step.waiting);
@@ -84,7 +84,7 @@ describe.each(claimStandings)("a claim that is %s", (state: ClaimState) => {
   const word = { outcome: "succeeded", result: "first" };
   const lateOf = (runId: number) => stage.rows("select 1 from $s.late_result where run_id = $1", [runId]);
 
-  /** The worker's session, perhaps a new one, and its claim. */
+  /** Creates a claim in the given state. @returns the worker's present session, the run, and the worker's name */
   async function arranged(): Promise<{ session: number; run: GivenRun; name: string }> {
     const name = `w-${randomBytes(4).toString("hex")}`;
     const session = await stage.join(keys.mine, { name });
@@ -97,7 +97,7 @@ describe.each(claimStandings)("a claim that is %s", (state: ClaimState) => {
     return state === "lost" ? { run, name, session: await takenBack(session, name) } : { session, name, run };
   }
 
-  /** @returns the session with which its worker comes back */
+  /** Ends the session and takes its claims back. @returns the session with which the worker joins again */
   async function takenBack(session: number, name: string): Promise<number> {
     await stage.store.sessions.end(session, null, Date.now(), "test");
     await stage.store.claims.reclaim(session, 3_600_000, Date.now(), 99);
@@ -147,7 +147,7 @@ describe.each(claimStandings)("a claim that is %s", (state: ClaimState) => {
       const { runs } = await stage.poll(keys.mine, { session: other, want: 1, waitMs: limits.pollWaitMs });
       expect(runs.map(({ runId }) => runId)).toEqual([run.runId]);
     }
-    // The effect of the next state on a report, and whether the worker may still end it.
+    // Checks the new state by its answer to a report, if the worker may still send one for the claim.
     const after = await stage.poll(keys.mine, { session, ...parts.report?.(run) }, stage.second);
     const reported = claimStandingTable[next].report[1];
     expect(after.refused.map(({ code }) => code)).toEqual(reported === "accepted" ? [] : [reported]);

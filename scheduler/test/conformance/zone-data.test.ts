@@ -1,4 +1,4 @@
-/** Time zone databases of several versions in one cluster: see docs/time-zones.md. */
+/** Tests a cluster whose processes have time zone databases of several versions: see docs/time-zones.md. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { mix, seeded } from "../../src/base/random.ts";
 import { cron } from "../../src/schedule/schedule.ts";
@@ -15,9 +15,9 @@ import { newerData, olderData, plantRules } from "../support/zone-data.ts";
 const hourMs = 3_600_000;
 const minuteMs = 60_000;
 
-/** Zones of one offset all year, so that a test can predict the effect of each rule on a time; each test has one for itself. */
+/** Zones with the same offset all year, so that the effect of changed rules is predictable. Each test uses another zone. */
 const zones = [
-  "Asia/Tokyo", // 9 h
+  "Asia/Tokyo", // UTC+9
   "Asia/Dubai",
   "Asia/Kolkata",
   "Asia/Bangkok",
@@ -35,7 +35,7 @@ describe("time zone data", () => {
   let stage: Stage;
   let session: number;
   let worker: number;
-  /** Tomorrow, 00:00 UTC: 09:00 in Tokyo. */
+  /** 00:00 UTC of tomorrow, which is 09:00 in Tokyo, in ms. */
   let nineMs: number;
   beforeAll(async () => {
     stage = await openStage(postgres(), { hour: 20 });
@@ -90,7 +90,7 @@ describe("time zone data", () => {
       [names],
     );
     expect(rows).toEqual(names.map((name) => ({ name, data: process.versions.tz })));
-    // The rules of an older version with the same content.
+    // Marks the stored rules as those of an older database version; their content stays the same.
     await stage.rows("update $s.zone_rules set data = $1", [olderData]);
     expect(await follow(stage.nowMs, await stage.another())).toEqual({ changed: [], replanned: 0, left: [] });
     expect(await stage.rows("select distinct data from $s.zone_rules")).toEqual([{ data: process.versions.tz }]);
@@ -112,7 +112,7 @@ describe("time zone data", () => {
     expect(await next(after)).toBe(-1);
     const [version] = await stage.store.tasks.versions("older");
     expect(version?.reason).toBe("its time zone has other rules");
-    // Tasks stored from now on are planned by them at once.
+    // Tasks that are stored from now on are planned by the newer rules at once.
     const made = await other.tasks.saveAll([{ ...before.definition, name: "younger" }], change(stage.nowMs), asCode);
     expect(await next(made[0] as TaskRecord)).toBe(-1);
     expect(await next(await stage.task("youngest", daily(zone)))).toBe(-1);
@@ -120,7 +120,7 @@ describe("time zone data", () => {
   });
 
   it("a newer process brings its rules, which is told and in the audit", async () => {
-    const zone = "Asia/Manila"; // 8 h
+    const zone = "Asia/Manila"; // UTC+8
     const task = await stage.task("newer", daily(zone));
     expect(await next(task)).toBe(1);
     await plantRules(stage, zone, hourMs, stage.nowMs, olderData);
@@ -136,7 +136,7 @@ describe("time zone data", () => {
   });
 
   it("a local time that has run does not come again at its later instant", async () => {
-    const zone = "Africa/Nairobi"; // 3 h: 09:00 is 6 h after midnight UTC
+    const zone = "Africa/Nairobi"; // UTC+3: 09:00 is six hours after midnight UTC
     const task = await stage.task("again", daily(zone));
     const ranMs = nineMs + 6 * hourMs;
     await run(task, ranMs);
@@ -144,7 +144,7 @@ describe("time zone data", () => {
     expect(await follow(ranMs + 30 * minuteMs)).toMatchObject({ replanned: 1 });
     expect(await next(task)).toBe(24 + 7);
     expect((await slots(task)).rows, "it is the account of the new instant").toEqual([[6, [7]]]);
-    // Back again, as by a correction.
+    // The rules change back, as after a correction of the time zone database.
     await plantRules(stage, zone, 0, ranMs);
     await follow(ranMs + 40 * minuteMs);
     expect(await next(task)).toBe(24 + 6);
@@ -152,7 +152,7 @@ describe("time zone data", () => {
   });
 
   it("a slot that a worker has claimed ahead is the one of its local time", async () => {
-    const zone = "Africa/Lagos"; // 1 h: 09:00 is 8 h after midnight UTC
+    const zone = "Africa/Lagos"; // UTC+1: 09:00 is eight hours after midnight UTC
     const task = await stage.task("claimed", daily(zone));
     await plan(task, nineMs + 8 * hourMs - 10_000);
     expect(await stage.claim(worker, [task], nineMs + 8 * hourMs)).toHaveLength(1);
@@ -169,7 +169,7 @@ describe("time zone data", () => {
     const zone = ["Asia/Dubai", "Asia/Kolkata", "Asia/Bangkok"][
       ["a little", "long, and skips", "long, and fires once"].indexOf(what)
     ] as string;
-    const hour = { "Asia/Dubai": "10", "Asia/Kolkata": "11:30", "Asia/Bangkok": "13" }[zone] as string; // 6 h after midnight UTC
+    const hour = { "Asia/Dubai": "10", "Asia/Kolkata": "11:30", "Asia/Bangkok": "13" }[zone] as string; // each is 06:00 UTC
     const [hours, minutes = "0"] = hour.split(":");
     const task = await stage.task(`late-${what.replaceAll(/\W+/g, "-")}`, {
       schedule: cron(`${minutes} ${hours} * * *`, { zone }),
@@ -206,7 +206,7 @@ describe("time zone data", () => {
   });
 
   it("a paused task stays paused, and goes on by the rules in force", async () => {
-    const zone = "America/Bogota"; // -5 h: 09:00 is 14 h after midnight UTC
+    const zone = "America/Bogota"; // UTC-5: 09:00 is 14 h after midnight UTC
     const task = await stage.task("paused", daily(zone));
     await stage.store.tasks.pause("paused", change(stage.nowMs));
     await plantRules(stage, zone, hourMs, stage.nowMs);
@@ -217,10 +217,10 @@ describe("time zone data", () => {
   });
 
   it("an edit keeps the rules that it has planned by, whatever its process reads meanwhile", async () => {
-    const zone = "America/Lima"; // -5 h: 09:00 is 14 h after midnight UTC
+    const zone = "America/Lima"; // UTC-5: 09:00 is 14 h after midnight UTC
     const task = await stage.task("meanwhile", daily(zone));
     await plan(task, nineMs + 14 * hourMs - 10_000);
-    // The edit waits for the run that it takes back, after it has read the rules.
+    // The lock stops the edit after it has read the rules: the edit waits for the run that it withdraws.
     const blocker = await stage.sql.connect();
     await blocker.query("begin");
     await blocker.query(`select from ${stage.schema}.run where task_id = $1 for update`, [task.taskId]);

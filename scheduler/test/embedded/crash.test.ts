@@ -24,7 +24,7 @@ test("users that see the server killed bring back one server under the same URL,
   expect(after).not.toBe(before);
   expect(await query(store.url, "select count(*)::int as n from kept")).toEqual([{ n: 1000 }]);
 
-  // All three users are counted again: the first two releases do not stop the server, the third does.
+  // The new server counts all three users again: the first two releases do not stop it, the third does.
   for (const user of users) user.tell("release");
   await Promise.all(users.map((user) => user.next("released")));
   expect(await postmasterOf(directory)).toBe(after);
@@ -38,9 +38,9 @@ test("a dying server whose children still answer is not taken for a living one",
   const client = new pg.Client(store.url);
   client.on("error", () => undefined);
   await client.connect();
-  finallyDo(() => client.end().catch(() => undefined /* its server is dead */));
+  finallyDo(() => client.end().catch(() => undefined /* its server has been killed */));
   const before = await postmasterOf(directory);
-  // This simulates a busy machine, where the server reacts to its death later than its children to a query.
+  // Simulates a busy machine, on which the server process reacts to its kill later than its child processes answer a query.
   kill(before, "SIGSTOP");
   const revived = store.revive();
   for (let n = 0; n < 20; n++) expect((await client.query("select 1 as one")).rows).toEqual([{ one: 1 }]);
@@ -126,7 +126,7 @@ test("stale pid files whose number is another process now are not believed", asy
   const texts = await Promise.all(files.map((file) => readFile(file, "utf8")));
   await store.release();
 
-  // A process of the server's own user: PostgreSQL itself would mistake it for a living server.
+  // The pid files name a process of the server's own user that is not PostgreSQL. PostgreSQL itself would take it for a running server.
   const { uid, gid } = await stat(join(directory, "data"));
   const stranger = spawn("sleep", ["600"], { stdio: "ignore", ...(process.getuid?.() === 0 ? { uid, gid } : {}) });
   finallyDo(async () => {

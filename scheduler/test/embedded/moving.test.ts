@@ -27,7 +27,7 @@ async function emptyDatabase(): Promise<string> {
   return Object.assign(new URL(url), { pathname: `/${name}` }).href;
 }
 
-/** Rows of every kind: ended, failed, claimed and waiting runs, a ledger, logs, a calendar, users and sealed secrets. */
+/** Fills a store with rows of every kind: ended, failed, claimed and waiting runs, a ledger, logs, a calendar, users and sealed secrets. */
 async function fill(url: string): Promise<{ last: number }> {
   const options = { store: url, handleSignals: false, drain: "1s", secretKeys: randomBytes(32).toString("base64") };
   const tower = carillon(options);
@@ -57,7 +57,7 @@ async function fill(url: string): Promise<{ last: number }> {
     );
     return Number(row?.n) > 3 && Number(row?.logs) > 2 && Number(row?.dead) > 0;
   });
-  // A process that vanished: its claim stays, and its session is open.
+  // Makes it look as if the process had vanished: its claim is still there, and its session is open.
   await query(
     url,
     `create table ${schema}.kept as select r.* from ${schema}.run r join ${schema}.task t on t.id = task_id where state = 3 and name = 'endless'`,
@@ -82,15 +82,15 @@ async function fill(url: string): Promise<{ last: number }> {
 }
 
 /**
- * Excludes values that differ between servers: transaction numbers are specific to a server, and versions of users continue above
- * those of the source.
+ * By table: an expression for a row without the values that differ between servers. Transaction ids belong to one server, and versions of
+ * users continue above those of the source.
  */
 const rowOf: Readonly<Record<string, string>> = {
   run_log: "row(run_id, attempt, at_ms, level, message, fields)",
   user_account: "to_jsonb(t) - 'version'",
 };
 
-/** All rows as texts. */
+/** Returns all rows of these tables as text, by table. */
 async function contents(url: string, tables: string[]): Promise<Record<string, unknown>> {
   const found: Record<string, unknown> = {};
   for (const table of tables)
@@ -100,7 +100,7 @@ async function contents(url: string, tables: string[]): Promise<Record<string, u
   return found;
 }
 
-/** Tables that a load itself writes to. */
+/** Tables that `loadStore` itself writes to. */
 const changed = ["audit", "audit_chain", "cluster", "leadership", "session"];
 
 test("a store moves from the embedded PostgreSQL to the machine's older one and back, all of it, and goes on there", async () => {
@@ -156,7 +156,8 @@ test("a store moves from the embedded PostgreSQL to the machine's older one and 
     "the run of the ended session runs again, and new ones run",
     async () => ran.some(({ name }) => name === "endless") && ran.some(({ id }) => id === runId),
   );
-  // A dump of a store at work is one moment: a slot that ran has its run, and a run its slot, whatever is written in the meantime.
+  // A dump of a store in use is a consistent snapshot: each slot that ran has its run, and each run its slot, although runs are enqueued
+  // meanwhile.
   const live = join(folder, "live.dump");
   let isDumped = false;
   const busy = (async () => {
@@ -233,7 +234,7 @@ test("a load into a schema that is there and empty leaves nothing when it fails,
     "create schema moved",
     "create function moved.kept() returns int language sql as 'select 1'",
     "create type moved.mood as enum ('good')",
-    // Rows of the file are refused, once the migrations have made their tables.
+    // The trigger adds a constraint that refuses the dump's rows, after the migrations have created the tables.
     `create function public.refuse_rows() returns event_trigger language plpgsql as $$
        begin if exists (select from pg_event_trigger_ddl_commands() where object_identity = 'moved.moved_slot') then
          alter table moved.cluster add constraint never check (false) not valid; end if; end $$`,

@@ -27,11 +27,14 @@ const platform = `${process.platform}-${process.arch}`;
 
 let ordinary: Owner | undefined;
 beforeAll(async () => {
-  // Without root, the ordinary user is this one.
+  // If the test does not run as root, its own user is the ordinary user.
   ordinary = isRoot ? await ordinaryUser() : undefined;
 });
 
-/** This package and its dependencies, in a folder that any user can read, as an installer without scripts leaves it. */
+/**
+ * Copies this package and its dependencies to a folder that any user can read, in the state in which an installer without scripts leaves
+ * it.
+ */
 async function installation(user = ordinary) {
   const root = await scratch();
   const target = join(root, "node_modules");
@@ -70,7 +73,7 @@ async function readable(folder: string): Promise<void> {
 
 test("an ordinary user, with packages it may not change and no install scripts: a copy of the binaries serves", async () => {
   const { native, ...where } = await installation();
-  // Root's files are beyond the ordinary user; without root, the modes must prevent access.
+  // The ordinary user cannot write root's files. If the test does not run as root, the file mode must prevent writing.
   if (!isRoot) {
     await chmod(join(native, "lib"), 0o555);
     finallyDo(() => chmod(join(native, "lib"), 0o755));
@@ -116,7 +119,7 @@ test("links that no install script made are made where the package can be writte
   await expect(stat(copies)).rejects.toMatchObject({ code: "ENOENT" });
 });
 
-// Only root can become another user; every other user is the ordinary one, above.
+// Only root can start processes as another user. The tests above cover ordinary users.
 if (isRoot) {
   describe("as root", () => {
     test("the server runs as the user who owns the project, who can then use the store without root", async () => {
@@ -210,7 +213,7 @@ if (isRoot) {
       const found = await findBinaries(search);
       expect(found.folder.startsWith(join(copies, "postgresql-"))).toBe(true);
       expect(lines).toHaveLength(1);
-      // The copy is made only once.
+      // A second search uses the copy that the first one made.
       expect(await findBinaries(search)).toEqual(found);
       expect(lines).toHaveLength(1);
     });
@@ -237,7 +240,7 @@ if (isRoot) {
       expect((await chooseOwner(directory)).uid).toBe(Number(fallback?.[2]));
       await chown(project, owner.uid, owner.gid);
       expect(await chooseOwner(directory)).toEqual(owner);
-      // Unknown to /etc/passwd: initdb would refuse it, but a store that is there shows that it can run.
+      // The new owner is not in /etc/passwd. initdb would refuse such a user, but the owner of existing data can run the server.
       await chown(directory, 54_321, 54_321);
       expect(await chooseOwner(directory)).toEqual(owner);
       await chown(join(directory, "data"), 54_321, 54_321);

@@ -52,7 +52,7 @@ test("a killed process leaves the server to the next one, and is not counted as 
   const other = startUser({ directory });
   await other.next("open");
   await other.kill();
-  // At once: the server may not have noticed that death yet.
+  // Released at once, when the server may not have noticed the other process's death yet.
   await store.release();
   expect(await isStopped(directory)).toBe(true);
 });
@@ -88,8 +88,8 @@ test("who attaches while the last one leaves ends up with a running server", asy
   let store = await openEmbedded({ directory });
   await query(store.url, "create table kept (n int)");
   const how: Record<string, number> = {};
-  // The delays range from before the release to after the server's end, so that every step of one side meets every step of the
-  // other. Durations depend on the machine, so the delays follow the moment at which the outcome changes.
+  // The delays range from before the release to after the server's end, so that each step of one side meets each step of the other.
+  // Durations depend on the machine, so the delays follow the moment at which the outcome changes.
   let [shift, step, before] = [0, 0, ""];
   const sides = ["again", "attached"];
   let rounds = 0;
@@ -123,12 +123,12 @@ test("who comes to hold the users' lock because the server is stopping does not 
   const connected = async () => {
     const owner = (url as string).replace("//carillon@", "//carillon_owner@").replace("/carillon?", "/postgres?");
     const client = new pg.Client(owner);
-    client.on("error", () => undefined); // its server is stopped
+    client.on("error", () => undefined); // the server stops, which ends the connection
     await client.connect();
     return client;
   };
   const [leaving, looking] = [await connected(), await connected()];
-  // Acts like the last user that leaves: it has the lock alone, and another user waits for it.
+  // Does what the last user does that leaves: it holds the lock exclusively, and another user waits for the lock.
   const { rows } = await leaving.query("select pg_advisory_lock(7161130679611977582), pg_backend_pid() as pid");
   const opening = openEmbedded({ directory });
   const shares = (granted: boolean) => async () => {
@@ -136,7 +136,7 @@ test("who comes to hold the users' lock because the server is stopping does not 
     return (await looking.query(text, [granted])).rows.length > 0;
   };
   await until("the other user to wait", shares(false));
-  // The server has been asked to stop, and has ended the connection of the leaving user, but not yet that of the other.
+  // The server was asked to stop. It has ended the connection of the user that leaves, but not that of the other user.
   const server = await postmasterOf(directory);
   kill(server, "SIGSTOP");
   kill(server, "SIGINT");

@@ -19,7 +19,7 @@ export interface Owner {
 
 export const isRoot = process.getuid?.() === 0;
 
-/** An unprivileged user of this machine, for tests under root. */
+/** Returns the user `nobody`, for tests that run as root and need an unprivileged user. */
 export async function ordinaryUser(): Promise<Owner> {
   const line = (await readFile("/etc/passwd", "utf8")).split("\n").find((text) => text.startsWith("nobody:"));
   const [, , uid, gid] = (line ?? "").split(":");
@@ -30,7 +30,7 @@ export type Told = { event: string; [name: string]: unknown };
 
 export interface User {
   readonly child: ChildProcess;
-  /** The next line with this event that has not been taken; an unexpected error or end fails. */
+  /** Resolves with the next unread line that reports this event. Rejects if the process reports an error or ends without it. */
   next(event: string): Promise<Told>;
   tell(line: string): void;
   kill(): Promise<void>;
@@ -41,10 +41,10 @@ const folders: string[] = [];
 const users: User[] = [];
 const endings: (() => Promise<void>)[] = [];
 
-/** Something to undo after the test, before its folders are removed. */
+/** Registers a function that is called after the test, before the test's folders are removed. */
 export const finallyDo = (ending: () => Promise<void>) => endings.unshift(ending);
 
-/** A folder that every user can reach, removed with its server after the test. */
+/** Creates a folder that every user can reach. After the test, the folder is removed and a server in it is killed. */
 export async function scratch(owner?: Owner): Promise<string> {
   const folder = await realpath(await mkdtemp(join(tmpdir(), "carillon-test-")));
   await chmod(folder, 0o755);
@@ -53,10 +53,10 @@ export async function scratch(owner?: Owner): Promise<string> {
   return folder;
 }
 
-/** Data folders elsewhere whose server must be ended with the test. */
+/** Data folders outside of `scratch` whose server must be killed after the test. */
 export const dataFolders = new Set<string>();
 
-/** Kills PostgreSQL's processes on this data, in tests that start it. */
+/** Kills PostgreSQL's processes that use this data folder. */
 export async function killServer(data: string): Promise<void> {
   for (;;) {
     const { postmaster, children } = await serverProcesses(data);
@@ -93,7 +93,10 @@ export interface UserOptions {
   open?: "told";
 }
 
-/** `where` names another copy of the program, for a user that cannot read this one. */
+/**
+ * Starts a process that uses an embedded store.
+ * @param where the user to run as, and paths of a copy of the program for a user that cannot read this one
+ */
 export function startUser(
   options: UserOptions,
   where: { owner?: Owner | undefined; program?: string; register?: string; temporary?: string } = {},
@@ -104,7 +107,7 @@ export function startUser(
     uid: where.owner?.uid,
     gid: where.owner?.gid,
     cwd: "/",
-    // jiti's cache folder, if it may not write beside the modules.
+    // jiti writes its cache to TMPDIR if it may not write beside the modules.
     env: { ...process.env, HOME: "/nonexistent", TMPDIR: where.temporary ?? tmpdir() },
   });
   const told: Told[] = [];
@@ -149,17 +152,17 @@ export function startUser(
   return user;
 }
 
-/** One statement on a connection of its own. */
+/** Sends one statement on a new connection. @returns the rows */
 export async function query(url: string, text: string): Promise<Record<string, unknown>[]> {
-  // If a server dies while data is written to it, pg may never report that the connection has ended.
+  // If the server dies while data is written to it, pg may never report the end of the connection, so these limits are needed.
   const limits = { connectionTimeoutMillis: 10_000, query_timeout: 10_000 };
   const client = new pg.Client({ connectionString: url, ...limits });
-  client.on("error", () => undefined); // the statement fails by itself
+  client.on("error", () => undefined); // the statement is rejected anyway
   await client.connect();
   try {
     return (await client.query(text)).rows as Record<string, unknown>[];
   } finally {
-    // pg may not report the end of the client either; the server is dead in any case.
+    // After the server's death, pg may not report the end of the client either, so the wait is limited.
     await Promise.race([client.end().catch(() => undefined), pause(1_000, undefined, { ref: false })]);
   }
 }
@@ -175,7 +178,7 @@ export async function isStopped(directory: string): Promise<boolean> {
   return postmaster === undefined && children.length === 0;
 }
 
-/** How many users the server counts. */
+/** Returns how many users of the embedded store the server counts. */
 export async function countUsers(url: string): Promise<number> {
   const text = "select count(*)::int as n from pg_stat_activity where application_name like 'carillon embedded %'";
   return (await query(url.replace("//carillon@", "//carillon_owner@"), text))[0]?.n as number;

@@ -77,7 +77,8 @@ test("a path too long for a Unix socket is reached through a short one, also thr
   const other = await openEmbedded({ directory: join(root, "short") });
   expect(other).toMatchObject({ started: "attached", directory: join(root, "short"), url: store.url });
   expect(await query(other.url, "select 1 as one")).toEqual([{ one: 1 }]);
-  // A cleaned temporary folder removes the short path, not the store: the next process to revive it restores the path.
+  // Removing the short path, as a clean-up of the temporary folder would, does not harm the store: the next process that opens it restores
+  // the path.
   await rm(store.connection.host);
   await expect(query(store.url, "select 1 as one")).rejects.toMatchObject({ code: "ENOENT" });
   const third = await openEmbedded({ directory: deep });
@@ -157,7 +158,7 @@ test("the server's log is bounded", async () => {
   await boundLog(log);
   expect((await stat(log)).size).toBe(0);
   expect((await stat(`${log}.1`)).size).toBeGreaterThan(logBytes);
-  // The server goes on writing to the same file, from its new beginning.
+  // The server goes on writing to the same file, which is empty now.
   await expect(query(store.url, "select no_such_column")).rejects.toMatchObject({ code: "42703" });
   await until("the server writes its log", async () => (await readFile(log, "utf8")).includes("no_such_column"));
   expect((await stat(log)).size).toBeLessThan(10_000);
@@ -185,7 +186,7 @@ test("a store that is gone is not replaced by an empty one: STORE_MISSING, whoev
   await killServer(data);
   await rename(data, join(directory, "elsewhere"));
   const missing = { code: "STORE_MISSING", hint: expect.stringContaining("Bring data/ back") };
-  // An attempt to revive it may have begun when the data was there still.
+  // Polled, because an attempt to revive the store may have begun while the data was still there.
   await expect.poll(() => store.revive().catch((error) => error)).toMatchObject(missing);
   await store.release();
   await rm(join(directory, ".store"));

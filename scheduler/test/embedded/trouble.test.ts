@@ -11,7 +11,7 @@ import { finallyDo, isRoot, isStopped, killServer, postmasterOf, query, scratch,
 
 const exec = promisify(execFile);
 
-/** A small file system of its own: the one way to a disk that is full for this store alone. */
+/** Mounts a small file system, so that a full disk affects only this store. */
 async function smallDisk(megabytes: number, within?: string): Promise<string> {
   const folder = join(within ?? (await scratch()), "disk");
   await mkdir(folder, { recursive: true });
@@ -36,7 +36,7 @@ const isMounted = async (folder: string) => (await readFile("/proc/mounts", "utf
 
 const ballast = (folder: string) => join(folder, "ballast");
 
-/** Writes until nothing more fits. */
+/** Fills the file system that contains `folder`. */
 async function fill(folder: string): Promise<void> {
   const full = await exec("dd", ["if=/dev/zero", `of=${ballast(folder)}`, "bs=4k"]).catch((error: Error) => error);
   expect(String(full)).toContain("No space left on device");
@@ -53,7 +53,7 @@ test("a run of the tests that was killed here leaves its small disk mounted: the
     removeLeftovers(place: string): void;
   };
   const place = await scratch();
-  // No process has this number: the kernel's limit is below it.
+  // No process can have this id, because it is above the kernel's limit.
   const dead = join(place, "carillon-tests-4194305-abcdef");
   const names = ["carillon-tests-4194305", `carillon-tests-${process.pid}-abcdef`, "of-others-4194305"];
   for (const name of names) await mkdir(join(place, name));
@@ -96,17 +96,17 @@ test("a disk that fills up under a running server: revive says STORE_FULL, and s
   const store = await openEmbedded({ directory, log: (line) => lines.push(line) });
   await query(store.url, "create table kept (text text); insert into kept values ('before')");
   await fill(directory);
-  // A table that cannot grow fails one statement, and the server goes on.
+  // A table that cannot grow makes one statement fail, and the server continues.
   await expect(
     query(store.url, "insert into kept select repeat(md5(n::text), 50) from generate_series(1, 3000) n"),
   ).rejects.toMatchObject({ code: "53100" });
   await store.revive();
   const server = await postmasterOf(directory);
-  // The look that doctor takes names it, unless it is let in no more.
+  // `carillon doctor` inspects the store like this and reports the full disk, or cannot connect because of it.
   const looked = await inspectPostgres(store.url, "carillon").catch((error: unknown) => error);
   if (isCarillonError(looked)) expect(looked).toMatchObject({ code: "STORE_FULL" });
   else expect(looked).toMatchObject({ server: { disk: "full", readOnly: false } });
-  // Nor can another process come to use it now that a connection cannot write its caches, or else it just can.
+  // On a full disk, a new connection may fail because it cannot write its cache files.
   const other = await openEmbedded({ directory }).catch((error: unknown) => error);
   if (isCarillonError(other)) expect(other).toMatchObject({ code: "STORE_FULL" });
   else await (other as EmbeddedStore).release();
@@ -114,7 +114,7 @@ test("a disk that fills up under a running server: revive says STORE_FULL, and s
   const message = "select pg_logical_emit_message(true, 'test', repeat('x', 1000000)) from generate_series(1, 100)";
   expect(await failure(query(store.url, message))).toBeInstanceOf(Error);
   const lost = () => lines.some((line) => line.includes("lost"));
-  // Sometimes the server finds some space and recovers by itself; then the test fills the disk again.
+  // The server may find some space and recover by itself; then the test fills the disk again.
   const died = async () => {
     if (!lost()) await query(store.url, message).catch((error: unknown) => error);
     return lost();
@@ -135,11 +135,11 @@ test("a disk that fills up under a running server: revive says STORE_FULL, and s
 test("a folder that cannot be written: STORE_READ_ONLY, on a first start and on a later one", async () => {
   const directory = isRoot ? await smallDisk(200) : await scratch();
   const readOnly = async (on: boolean) => {
-    // Root may write whatever the mode says, but not on a read-only file system.
+    // File modes do not restrict root, so as root the test uses a read-only file system.
     if (isRoot) await exec("mount", ["-o", `remount,${on ? "ro" : "rw"}`, directory]);
     else
       for (const path of [directory, join(directory, "run")])
-        await chmod(path, on ? 0o500 : 0o700).catch(() => undefined /* the run folder may not be there */);
+        await chmod(path, on ? 0o500 : 0o700).catch(() => undefined /* the folder `run` may not exist */);
   };
   finallyDo(() => readOnly(false));
   await readOnly(true);
@@ -159,7 +159,7 @@ test("data that becomes unwritable under a running server: STORE_READ_ONLY with 
   const store = await openEmbedded({ directory });
   await query(store.url, "create table kept as select 1 as n");
   const data = join(directory, "data");
-  // The server never runs as root, so modes bind it.
+  // The server never runs as root, so file modes restrict it.
   await chmod(data, 0o500);
   finallyDo(() => chmod(data, 0o700));
   process.kill(await postmasterOf(directory), "SIGKILL");
@@ -230,7 +230,7 @@ test("without the npm package the machine's binaries serve, with a store of thei
   ]);
   await store.release();
 
-  // The package is found first, but its version does not fit the data: the machine's does.
+  // The binaries of the npm package are found first but do not fit the data's version, so those of the machine are used.
   const again = await openEmbedded({ directory: old });
   finallyDo(() => killServer(join(old, "data")));
   expect(again).toMatchObject({ started: "again", version: found.version });

@@ -1,6 +1,6 @@
 /**
- * The effect of each event on the slot or token that a run took: after `free` another run may begin, after `taken` it may not.
- * docs/limits.md shows the table, and tests hold the store to it.
+ * By limit and event: what becomes of the place or token that a run has taken. After `free` another run may start, after `taken` it may
+ * not. docs/limits.md shows the table, and tests check the store against it.
  */
 export const limitPolicies = ["overlap", "perKey", "perWorker", "perGroup", "rate", "rate by key"] as const;
 export type LimitPolicy = (typeof limitPolicies)[number];
@@ -19,8 +19,8 @@ export type LimitEvent = (typeof limitEvents)[number];
 type Room = "free" | "taken";
 
 /**
- * A slot of a task or key is kept between two tries, so that the order is kept. A slot of a worker or group is freed between tries,
- * so another run may begin.
+ * Rows of a limit that counts running runs. Between two attempts, the place in a task's or key's limit stays taken, so that the order of
+ * runs is kept; the place in a worker's or group's limit is free, so that another run may start.
  */
 const place = (between: Room): Record<LimitEvent, Room> => ({
   begins: "taken",
@@ -32,7 +32,7 @@ const place = (between: Room): Record<LimitEvent, Room> => ({
   "the span passes": "taken",
 });
 
-/** A started run has used its token: only time brings it back. */
+/** Rows of a rate limit: a run that has started has used up its token, and only time restores the token. */
 const token: Record<LimitEvent, Room> = {
   begins: "taken",
   ends: "taken",

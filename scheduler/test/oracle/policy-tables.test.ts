@@ -112,7 +112,7 @@ describe("calendar", () => {
     (event, policy) => {
       const definition = defineTask("t", { schedule: cron("0 12 * * *"), calendar: { name: "c", otherwise: policy } });
       const schedule = plannedSchedule(definition, calendars[event]);
-      // Whether the slot of this noon exists, and where it was moved if it does not.
+      // Whether the slot of this noon still exists after the calendar was applied; if not, the calendar has moved it.
       const there = schedule.next(nowMs - 1) === nowMs;
       const skipped = there && schedule.judge?.(nowMs, nowMs)?.skipped !== undefined;
       expect(there ? (skipped ? "skipped" : "runs") : "moved").toBe(dayTable[event][policy]);

@@ -1,13 +1,13 @@
 /**
- * The effect of each policy of a task × each event. docs/policies.md shows the tables; tests hold that page, the store and the pure
- * functions to them.
+ * The effect of each event under each policy of a task. docs/policies.md shows the tables; tests check that page, the store and the pure
+ * functions against them.
  */
 
-/** The outcomes of the run that comes due, and of the task's run before it; null: that one is unchanged. */
+/** What becomes of the run that comes due, and of the task's previous run; null: the previous run is unchanged. */
 type Meeting = readonly [due: "ready" | "held" | "skipped", before: "held" | "cancelled" | "asked to stop" | null];
 
 export const overlapPolicies = ["allow", "queue", "skip", "replace"] as const;
-/** The states of the previous run, when both runs share one slot of concurrency. */
+/** The possible states of the previous run of the task when the next one comes due and the task allows one run at a time. */
 export const overlapEvents = [
   "has ended",
   "is ready, and due",
@@ -46,7 +46,7 @@ export const overlapTable: Record<(typeof overlapEvents)[number], Record<(typeof
 };
 
 export const misfirePolicies = ["fire_once", "skip", "all"] as const;
-/** The outcomes of the slots, in their order. */
+/** What becomes of each slot, in the order of the slots. */
 type Fates = readonly ("run" | "missed")[];
 export const misfireEvents = [
   "one slot, unplanned, late by less",
@@ -105,7 +105,7 @@ export const misfireTable: Record<(typeof misfireEvents)[number], Record<(typeof
 
 export const lossPolicies = ["retry", "fail", "ask"] as const;
 type Loss = "ready" | "ready, as if not claimed" | "failed" | "undecided" | "cancelled";
-/** The runs of its worker when it was lost. */
+/** The kinds of runs that a worker held when its session was lost. */
 export const lossEvents = [
   "a run due after its end",
   "a run not reported as started",
@@ -140,7 +140,7 @@ export const tryEvents = [
   "loses its session",
 ] as const;
 type Tried = "tried again" | "put off" | "failed" | "cancelled";
-/** For a task with `onWorkerLost: "retry"`. */
+/** What becomes of an attempt, for a task with `onWorkerLost: "retry"`. */
 export const tryTable: Record<(typeof tryEvents)[number], Record<(typeof tryColumns)[number], Tried>> = {
   throws: { "tries left": "tried again", "none left": "failed" },
   "throws what another try would not change": { "tries left": "failed", "none left": "failed" },

@@ -1,6 +1,6 @@
 /**
- * The life of a ready run of a routed task: its addressee, and the workers that may claim it. docs/routing.md shows the table, and tests
- * hold the store to it.
+ * The states of a ready run of a routed task: whether it is addressed to a worker, and which workers may claim it. docs/routing.md shows
+ * the table, and tests check the store against it.
  */
 export const addressStates = ["unaddressed", "addressed", "claimed"] as const;
 export type AddressState = (typeof addressStates)[number];
@@ -18,7 +18,7 @@ export const addressEvents = [
 ] as const;
 export type AddressEvent = (typeof addressEvents)[number];
 
-/** The next state of an address; undefined if the event changes nothing. */
+/** The next state for each state and event; undefined if the event changes nothing. */
 export const addressTable: Record<AddressState, Partial<Record<AddressEvent, AddressState>>> = {
   unaddressed: { "is addressed": "addressed" },
   addressed: {
@@ -28,6 +28,6 @@ export const addressTable: Record<AddressState, Partial<Record<AddressEvent, Add
     "is late": "unaddressed",
     "its task is edited": "unaddressed",
   },
-  // If its worker ends, the reaper handles its claim: see docs/states.md.
+  // If the worker's session ends, the reaper takes the claim back: see docs/states.md.
   claimed: { "is released": "unaddressed", retries: "unaddressed" },
 };

@@ -5,7 +5,7 @@ import { liveStates, outcomes } from "../../src/run/run.ts";
 import { runEvents, runTransition } from "./run-table.ts";
 import { tableText } from "./table-text.ts";
 
-/** The tables in the form of docs/states.md: – if the event changes nothing. */
+/** The tables as docs/states.md shows them; "–" if an event changes nothing. */
 const runTable = tableText(liveStates, runEvents, (state, event) => runTransition(state, event) ?? "–");
 const claimTableText = tableText(claimStates, claimEvents, (state, event) => {
   const [next, act] = claimTable[state][event];

@@ -1,6 +1,6 @@
 import { type LiveState, liveStates, type RunState } from "../../src/run/run.ts";
 
-/** The life of a run: the next state for each state and event. docs/states.md shows the table, and tests hold the store to it. */
+/** The events of a run. `transitions` has the next state for each; docs/states.md shows the table, and tests check the store against it. */
 export const runEvents = [
   "admit",
   "demote",
@@ -24,7 +24,7 @@ export const runEvents = [
 ] as const;
 export type RunEvent = (typeof runEvents)[number];
 
-/** Where an event leads; undefined: the store refuses it and changes nothing. */
+/** The next state for each live state and event; undefined if the store refuses the event and changes nothing. */
 const transitions: Record<LiveState, Partial<Record<RunEvent, RunState>>> = {
   held: { admit: "ready", cancel: "cancelled", skip: "skipped", withdraw: "withdrawn", pause: "paused" },
   paused: { cancel: "cancelled", resume: "ready" },
@@ -44,7 +44,7 @@ const transitions: Record<LiveState, Partial<Record<RunEvent, RunState>>> = {
     "lose: retry": "ready",
     "lose: fail": "failed",
     "lose: ask": "undecided",
-    // Only requests the cancellation: the run stays claimed until its worker confirms, or is lost.
+    // A cancel only asks the worker to stop: the run stays claimed until the worker confirms or is lost.
     cancel: "claimed",
     withdraw: "claimed",
     "cancel confirmed": "cancelled",

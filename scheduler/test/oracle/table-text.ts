@@ -1,4 +1,4 @@
-/** A table in the form of the pages: an event a row, a state a column. */
+/** Formats a table as the pages of the docs do: one row per event, one column per state. */
 export function tableText<State extends string, Event extends string>(
   states: readonly State[],
   events: readonly Event[],

@@ -15,7 +15,7 @@ import {
 import { type ErrorCode, errorCodes } from "../../src/base/errors.ts";
 import { tableText } from "./table-text.ts";
 
-/** The tables in the form of docs/worker-failures.md: – if the state stays. */
+/** Formats a cell as docs/worker-failures.md does; "–" if the state stays the same. */
 const cellOf = (state: string, next: string, answer: string | null, more = "") => {
   const words = [next === state ? "–" : next, ...(answer === null ? [] : [answer])].join(", ");
   return `${words}${more}`;

@@ -5,7 +5,7 @@ import { errorCodes } from "../../src/base/errors.ts";
 import { root } from "../support/packed.ts";
 
 const site = join(root, "docs/.vitepress/dist");
-/** By path below the site. */
+/** The HTML of each page, by its path below the site's root. */
 const pages = new Map<string, string>();
 const pageNames = readdirSync(join(root, "docs"), { recursive: true, encoding: "utf8" })
   .filter((path) => path.endsWith(".md") && !path.startsWith("."))

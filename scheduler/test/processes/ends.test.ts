@@ -1,4 +1,4 @@
-/** When a script ends by itself, and when it does not. */
+/** Tests when the process of a script ends by itself, and when it goes on. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { chmodSync, existsSync, mkdtempSync, rmSync } from "node:fs";
@@ -12,7 +12,7 @@ import { zooKeeperServer } from "../support/grace-lock-stage.ts";
 import { postgres, redis } from "../support/servers.ts";
 import { openStage, recordingLog, type Stage, until } from "../support/store-stage.ts";
 
-/** Here "carillon" is this package. */
+/** In this folder, the import "carillon" resolves to this package. */
 const cwd = fileURLToPath(new URL("../..", import.meta.url));
 let stage: Stage;
 const children: ChildProcess[] = [];
@@ -24,7 +24,7 @@ afterEach(async () => {
   await stage.close();
 });
 
-/** A script with `tower`, which is open to this test's schema unless it is given other options. */
+/** Starts a script in which `tower` is an instance; by default it uses this test's schema. */
 function script(text: string, options: object = { store: postgres().url, schema: stage.schema }) {
   const whole = `import { carillon, every } from "carillon"; const tower = carillon(${JSON.stringify(options)});\n${text}`;
   const child = spawn(process.execPath, ["--input-type=module", "-e", whole], {
@@ -106,7 +106,7 @@ console.log("has it");`,
     { store: postgres().url, schema: stage.schema, sessionTimeout: "1500ms" },
   );
   await until("it has it", () => lines.length > 0);
-  // A beat each half second: longer than the time after which unused connections are closed.
+  // With a heartbeat each half second, this takes longer than the time after which unused connections are closed.
   const beat = async () => (await stage.one<{ beat: number }>("select beat::int from $s.lock_session")).beat;
   await until("it has beaten", async () => (await beat()) > 8);
   child.kill("SIGTERM");

@@ -1,4 +1,4 @@
-/** A named consumer of events among real processes: one that is killed in the middle of its handler, and one that takes over. */
+/** Tests a named consumer of events with real processes: one is killed while its handler runs, and another one takes over. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
@@ -84,7 +84,7 @@ it("every event is handled, never by two at once, through kills in the middle of
   await until("all are handled", async () => (await whole()).size === handles.length, patienceMs);
   expect([...(await whole())].toSorted()).toEqual(handles.map(({ runId }) => runId).toSorted());
   const handled = await rows();
-  // What was cut off came again, to the next process, as its first.
+  // The event whose handler was killed is delivered again, to the next process.
   for (const dead of [victim, heir]) {
     const own = handled.filter(({ pid }) => pid === dead.child.pid);
     const cut = own.filter(({ ended }) => ended === null);

@@ -24,7 +24,7 @@ afterAll(async () => {
   await database.end();
 });
 
-/** @returns the process, and its output */
+/** Starts a process. @returns the process, and a function that returns its output so far */
 async function start(name: string): Promise<{ child: ChildProcess; said: () => string }> {
   const child = spawn(process.execPath, [program], {
     env: { ...process.env, CARILLON_TEST_PROGRAM: JSON.stringify({ store, schema, name }) },
@@ -60,7 +60,7 @@ test("a task of children that is removed in the middle of a fan-out, and kill -9
   expect(await list("piece")).toHaveLength(20);
   expect(await list("doomed")).toHaveLength(10);
   expect(await runs.attempts(runId)).toMatchObject([{ attempt: 1, outcome: "lost", node: "first" }]);
-  // Lines of a log are written a little later than the handler's action.
+  // Log lines are stored a little later than the handler writes them.
   await until("the second try says that its fan-out was refused", async () =>
     (await runs.logs(runId, 100)).some(({ message }) => message === "refused: TASK_UNKNOWN"),
   );

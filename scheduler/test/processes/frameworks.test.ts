@@ -1,4 +1,4 @@
-/** The guide's servers and functions, run as they are printed. */
+/** Runs the servers and functions of the guide exactly as they are printed there. */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
@@ -23,7 +23,7 @@ const children: ChildProcess[] = [];
 const admin = new pg.Client({ connectionString: postgres().url });
 const reader = new pg.Client({ connectionString: url.href });
 
-/** The mail service that the handlers call: it answers when the test says so. */
+/** The mails that the handlers have sent to the test's mail server; it answers each only when the test calls `answer`. */
 const letters: { order: string; answer: () => void }[] = [];
 const mail = createServer(async (letter, response) => {
   let order = "";
@@ -101,7 +101,7 @@ function start(args: string[], port = 0, more: Record<string, string> = {}) {
   return { child, output, ended: once(child, "close") };
 }
 
-/** The answer to an order, on a connection of its own; the error's code if there is none. */
+/** Posts an order on a new connection. @returns the response, or the error's code if there is no response */
 async function posted(port: number, body: object) {
   const headers = { "content-type": "application/json" };
   const sent = request({ port, path: "/orders", method: "POST", headers, agent: false }).end(JSON.stringify(body));
@@ -135,7 +135,7 @@ describe.each([
     const { runId } = JSON.parse(answer.text) as { runId: number };
     const letter = await until("the handler to send its mail", () => letters.find((one) => one.order === order));
     child.kill("SIGTERM");
-    // Nest closes its server last, the others first.
+    // NestJS closes its HTTP server at the end of a stop; the other frameworks do so at the beginning.
     const isStopping =
       program === "main.js"
         ? async () =>

@@ -1,4 +1,4 @@
-/** A client that a generator makes of the OpenAPI page: compiled strictly, and run against a server. */
+/** Tests a client that a generator makes from the OpenAPI document: it must compile in strict mode and work with a server. */
 import { execFile } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,8 +1,9 @@
 /**
- * Rounds of the grace lock among processes: its owner is killed, killed and started again, stopped past session and grace, cut off, or
- * stopped in order in the midst of its use. In each round no two processes believe at once, exactly the right one has the lock next, and
- * it receives the use that was cut off. One round of each with two processes here; with CARILLON_TEST_GRACE_ROUNDS=50, 50 with two and
- * 50 with five. Prints a JSON line with the time from the fault to the next owner.
+ * Plays rounds of the grace lock with several processes. The owner is killed, killed and started again, suspended past its session and
+ * grace, cut off, or stopped regularly while it uses the lock. In each round, no two processes may believe that they own the lock, exactly
+ * the right one must get it next, and that one must receive the interrupted use. By default, one round of each fault with two processes;
+ * with CARILLON_TEST_GRACE_ROUNDS=50, 50 rounds with two and 50 with five. Prints the times from the fault to the next owner as a JSON
+ * line.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Child, Contention } from "../support/grace-lock-processes.ts";
@@ -14,7 +15,7 @@ const rounds = Number(given ?? 1);
 const sizes = given === undefined ? [2] : [2, 5];
 const timeoutMs = 4_000;
 const graceMs = 1_000;
-/** A grace that is longer than even a slow start of a process. */
+/** A grace time in ms that is longer than even a slow start of a process. */
 const longMs = 60_000;
 
 const faults = ["killed", "killed and started again", "stopped for too long", "cut off", "stopped in order"] as const;
@@ -28,7 +29,7 @@ describe.each(["ZooKeeper", "PostgreSQL"] as const)("rounds of the grace lock in
   });
   afterAll(() => stage.close());
 
-  /** @returns ms from the fault until the next owner said that it has the lock */
+  /** Plays one round. @returns the time in ms from the fault until the next owner has the lock */
   async function round(fault: Fault, processes: number): Promise<number> {
     const contention = new Contention(driver, stage, `${stage.schema}-${++locks}`, timeoutMs);
     try {

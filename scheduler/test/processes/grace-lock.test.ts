@@ -1,13 +1,13 @@
-/** The grace lock among real processes: killed, stopped for too long, started again. On both drivers. */
+/** Tests the grace lock with real processes that are killed, suspended for too long or started again, on both drivers. */
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { Contention } from "../support/grace-lock-processes.ts";
 import { postgres } from "../support/servers.ts";
 import { openStage, type Stage, until } from "../support/store-stage.ts";
 
-/** A machine that gives a process no turn for two seconds does not end its session. */
+/** Session timeout in ms: a machine that delays a process for two seconds does not end its session. */
 const timeoutMs = 4_000;
 const graceMs = 1_000;
-/** A grace that is longer than even a slow start of a process. */
+/** A grace time in ms that is longer than even a slow start of a process. */
 const longMs = 60_000;
 const patienceMs = 60_000;
 const nsPerMs = 1_000_000n;

@@ -1,4 +1,6 @@
-/** Checks the guide's code blocks as far as their language allows: they compile, parse, or match the program's commands and importers. */
+/**
+ * Checks each code block of the guide as far as its language allows: it must compile or parse, or use only existing commands and importers.
+ */
 import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -15,7 +17,7 @@ import { told, utc } from "../support/imports.ts";
 import { root } from "../support/packed.ts";
 
 const guide = join(root, "docs/guide");
-/** The guide's code blocks; a block's mark is its file name. The quick start is a terminal session with its own test. */
+/** The code blocks of the guide; `mark` is the block's file name. The quick start is a terminal session and has its own test. */
 const blocks = readdirSync(guide)
   .filter((page) => page !== "quick-start.md")
   .flatMap((page) =>
@@ -42,7 +44,7 @@ it("compiles, each page as an application's files, strictly", () => {
     expect([page, mark]).toEqual([page, expect.stringMatching(/\.m?[jt]s$/)]);
     expect(text, `${page}: the block shows its file's name`).toMatch(/^\/\/ \S+\n/);
     expect(text.slice(3, text.indexOf("\n"))).toBe(mark);
-    writeFileSync(join(application, mark), text, { flag: "wx" }); // two blocks of a page have not one name
+    writeFileSync(join(application, mark), text, { flag: "wx" }); // fails if two blocks of a page have the same name
   }
   writeFileSync(join(folder, "package.json"), '{ "name": "guide", "type": "module" }');
   const strict = {
@@ -56,12 +58,12 @@ it("compiles, each page as an application's files, strictly", () => {
     target: "es2023",
     module: "nodenext",
     noEmit: true,
-    // The originals on other schedulers: their syntax is checked.
+    // Some blocks show code for other schedulers in JavaScript; their syntax is checked.
     allowJs: true,
     skipLibCheck: true,
     allowImportingTsExtensions: true,
     types: ["node"],
-    // As applications of NestJS are compiled.
+    // Applications of NestJS are compiled with these options.
     experimentalDecorators: true,
     emitDecoratorMetadata: true,
   };
@@ -121,7 +123,7 @@ it("types commands and options that the program has", () => {
     const found = program
       .filter(({ name }) => name === words.slice(0, name.split(" ").length).join(" "))
       .sort((a, b) => b.name.length - a.name.length)[0];
-    if (!found) return !program.some(({ name }) => name.startsWith(`${line} `)); // a family of commands
+    if (!found) return !program.some(({ name }) => name.startsWith(`${line} `)); // a command group, which is not in `program`
     const own = [found.command, ...ancestors(found.command)].flatMap(({ options }) => options);
     const options = own.flatMap(({ long, short }) => [long, short]);
     const typed = words.filter((word) => /^-{1,2}[a-z]/.test(word)).map((word) => word.split("=")[0]);
@@ -131,7 +133,7 @@ it("types commands and options that the program has", () => {
   expect(inBlocks.length).toBeGreaterThan(25);
 });
 
-/** The originals of other schedulers that Carillon imports, and the task that their page shows beside them. */
+/** Examples of files of other schedulers: the importer for each, and the task options that the guide shows beside it. */
 const imported: [string, (files: readonly SourceFile[], options: ImportOptions) => Findings, object][] = [
   [
     "backup.cronjob.yaml",

@@ -1,4 +1,4 @@
-/** HTTP tasks through a real worker, toward the receiver that examples/ shows; and command tasks that take too long. */
+/** Tests HTTP tasks with a real worker and the receiver in examples/, and command tasks that take too long. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -238,7 +238,7 @@ describe("a command task", () => {
       const { store } = await tower.open();
       await until("its log", async () => (await store.runs.logs(runId, 10)).some(({ message }) => message === "begun"));
       const child = Number(readFileSync(pidFile, "utf8"));
-      // Empty, or missing, for a process that has ended, whether it has been reaped or not.
+      // The command line of a process that has ended is empty or cannot be read, whether or not its parent has waited for it.
       const commandLine = () => readFile(`/proc/${child}/cmdline`, "utf8").catch(() => "");
       await until("what it started to be gone", async () => (await commandLine()) === "");
     } finally {

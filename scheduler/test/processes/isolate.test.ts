@@ -1,4 +1,6 @@
-/** Over a minute: most tests run twice, in a thread and in a process, each of which loads the tasks, and some of which crash and are replaced. */
+/**
+ * Takes over a minute: most tests run in a thread and in a process. Each of these loads the tasks, and some of them crash and are replaced.
+ */
 import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { context, trace } from "@opentelemetry/api";
@@ -62,7 +64,7 @@ describe.each(places)("a handler in a %s of its own", (place) => {
       for (const task of tasks) {
         const { runId } = await task.enqueue(payload, { key: `key ${at}` });
         const row = await stage.ended(runId);
-        // They are written apart from the end.
+        // The log lines are stored separately from the end of the run.
         const logged = async () => (await stage.logs(runId)).length >= (lines[payload.act] ?? 0);
         await until(`the lines of ${payload.act}`, logged);
         found.push(comparable(runId, task.name, row, await stage.logs(runId)));
@@ -126,7 +128,7 @@ describe.each(places)("a handler in a %s of its own", (place) => {
         thrown: expect.stringContaining(`its ${place} was ended`),
       },
     });
-    // It runs in another thread or process, on the only slot.
+    // The next run uses the only slot, so it can only run in a new thread or process.
     const after = await stage.ended(next);
     expect(after.outcome).toBe("succeeded");
     expect(after.result).not.toEqual(before);
@@ -267,7 +269,7 @@ it("a process that computes dies with a worker that is killed", async () => {
   }
 });
 
-/** The properties that a plain run and an isolated one must share. */
+/** Returns the properties that must be the same for a plain run and an isolated one. */
 function comparable(
   runId: number,
   task: string,

@@ -14,7 +14,10 @@ const drivers: [string, (id: string) => string | undefined][] = [
   ["ZooKeeper", (id) => `zookeeper://${zooKeeperServer()}/${id}`],
   ["Redis", (id) => `${redis().url}?prefix=${id}`],
 ];
-/** Without a stop, the lock would be free when the session of its process has ended by silence, and the test's limit would end it first. */
+/**
+ * Session timeout in ms, longer than the time limit of a test: so the lock becomes free only if the stop releases it, not because the
+ * session expires.
+ */
 const sessionTimeoutMs = 600_000;
 
 let stage: Stage;
@@ -27,7 +30,7 @@ afterEach(async () => {
   await stage.close();
 });
 
-/** @returns once it holds the lock, or leads */
+/** Starts a process, and resolves once the process holds the lock or leads. */
 async function holder(order: { options: CarillonOptions; elect?: boolean }): Promise<ChildProcess> {
   child = spawn(process.execPath, [program], {
     env: { ...process.env, CARILLON_TEST_LOCK: JSON.stringify({ name: "reports", ...order }) },

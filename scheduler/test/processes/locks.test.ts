@@ -1,4 +1,4 @@
-/** Locks among real processes, on each driver: a holder that is killed, one that is stopped for too long, one that stops. */
+/** Tests locks with real processes, on each driver: one holder is killed, one is suspended for too long, and one stops. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";

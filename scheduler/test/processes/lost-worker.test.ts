@@ -34,7 +34,7 @@ describe("a worker that is lost, in processes of its own", () => {
   const database = new pg.Client({ connectionString: postgres().url });
   const children = new Map<string, ChildProcess>();
   let proxy: StoreProxy;
-  /** A process that only queries and checks, and runs nothing. */
+  /** An instance without a worker, with which the test reads the store and enqueues runs. */
   let tower: Carillon;
 
   beforeAll(async () => {
@@ -61,7 +61,7 @@ describe("a worker that is lost, in processes of its own", () => {
     children.set(name, child);
     await once(child.stdout as NodeJS.ReadableStream, "data");
   }
-  /** Written to the test's output when it fails: the state of the store and of both nodes by then. */
+  /** Writes the state of the store and the output of both nodes to the test's output; called when the test fails. */
   async function explain(): Promise<void> {
     const rows = async (text: string) => JSON.stringify((await database.query(text)).rows, null, 1);
     const tail = (file: string) =>
@@ -115,7 +115,7 @@ describe("a worker that is lost, in processes of its own", () => {
     if (state !== undefined) expect(found.state).toBe(state);
     return found;
   }
-  /** Either node may take the run, so runs are enqueued until the first node takes one. */
+  /** Enqueues runs until the first node starts one, because either node may claim a run. @returns the id of that run */
   async function onFirst(task: string): Promise<number> {
     for (;;) {
       const run = await enqueue(task);
@@ -124,9 +124,8 @@ describe("a worker that is lost, in processes of its own", () => {
     }
   }
   /**
-   * Two runs whose start has been reported to the store, and one whose start has not, all under way on the first node. On a machine that
-   * gives that node no turn for a second its session is in doubt: it stops them, and they succeed at once when the session lives on after
-   * all. Then the next three are tried.
+   * Brings three runs under way on the first node: two whose start is reported to the store, and one whose start is not. If a busy machine
+   * delays the node for a second, the node doubts its session and stops its runs. Then the test tries with three further runs.
    */
   async function threeOnFirst(): Promise<{ known: number; asked: number; fresh: number }> {
     for (;;) {
@@ -148,7 +147,7 @@ describe("a worker that is lost, in processes of its own", () => {
     );
 
   beforeEach(() => onTestFailed(explain));
-  // A test that fails half-way must not leave a node cut off or stopped for the next test.
+  // A test that fails half-way must not leave a node cut off or suspended for the next test.
   afterEach(() => {
     proxy.heal();
     for (const child of children.values()) child.kill("SIGCONT");
@@ -168,7 +167,7 @@ describe("a worker that is lost, in processes of its own", () => {
         [],
       );
     }
-    // The test does not wait for the next starts, because the second node may have no free slot for them.
+    // Compares when the runs were taken back, not when they start again, because the second node may have no free slot for them.
     const takenBack = async (run: number) => {
       const of = `select ended_ms from ${schema}.attempt where run_id = $1 and attempt = 1`;
       return Number((await database.query(of, [run])).rows[0].ended_ms);
@@ -184,7 +183,7 @@ describe("a worker that is lost, in processes of its own", () => {
       async () => (await store.runs.find(asked)).state === "undecided",
       patienceMs,
     );
-    // Its late verdict is refused and recorded, and it is not started in this time.
+    // The late verdict of the first node is refused and recorded, and the run does not start again meanwhile.
     await until("its late result", async () => (await store.flow.lateResults(asked)).length > 0, patienceMs);
     expect((await store.runs.list({ limit: 10, states: ["undecided"] })).map(({ runId }) => runId)).toContain(asked);
     expect(seen(asked, "start", 2)).toBeUndefined();

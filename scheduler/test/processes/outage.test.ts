@@ -9,7 +9,7 @@ import { postgres } from "../support/servers.ts";
 import { until } from "../support/store-stage.ts";
 
 const periodMs = 250;
-/** The time in which unplanned slots become due: more slots than a catch-up runs. */
+/** How long slots come due without being planned, in ms. In this time more slots come due than a catch-up runs. */
 const unplannedMs = 2_000;
 const soonMs = 60_000;
 const log = silentLog;
@@ -27,7 +27,7 @@ interface Slot {
   term: number | null;
   accepted: number;
   ends: number;
-  /** The time at which its run ended; for a run that was given up, at which it was claimed. */
+  /** When the slot's run ended, in ms; for a run that was given up, when the claim was tried. */
   ended: number | null;
 }
 
@@ -98,7 +98,7 @@ describe("an outage of some seconds", () => {
     for (const policy of policies) {
       const run = slots.filter(({ task, ends }) => task === policy && ends === 1);
       const missed = ranges.filter(({ task }) => task === policy).flatMap(({ from, to }) => each(from, to));
-      // Planned before, and too late when workers could claim again.
+      // These slots were planned before the outage and were too late when workers could claim again.
       const given = slots.filter(({ task, outcome }) => task === policy && outcome === 3);
       expect(new Set(given.map(({ reason }) => reason))).toEqual(
         new Set(policy === "all" ? [] : [`misfire: ${policy}`]),
@@ -107,17 +107,17 @@ describe("an outage of some seconds", () => {
         (slot) => slot <= upMs + 1_000,
       );
       expect(all, policy).toEqual(each(all[0] as number, all.at(-1) as number));
-      // The time of acceptance is that of the statement's first try, which may be before the store was back.
+      // `accepted` is the time of the statement's first attempt, which may be before the store was back.
       const ofPolicy = slots.filter(({ task }) => task === policy);
       const accepted = ofPolicy.filter((one) => one.accepted > downMs && one.slot <= one.accepted);
-      // Slots of this outage: a planner that the machine delays may have to catch up once more.
+      // Only the first catch-up counts, because a planner that the machine delays may have to catch up again.
       const firstMs = Math.min(...accepted.map((one) => one.accepted));
       const caughtUp = accepted.filter((one) => one.accepted === firstMs);
       const late = caughtUp.filter(({ ends }) => ends === 1);
       expect(caughtUp.length, policy).toBeGreaterThan(0);
       const expected = {
-        // A caught-up slot begins, unless the machine was so busy that all were claimed later than the misfire time: then it is a slot that
-        // came due in between.
+        // The slot that `fire_once` caught up on runs, unless a busy machine delayed all claims beyond the misfire time. Then a slot that
+        // came due in between runs instead.
         fire_once: caughtUp.every(({ outcome, slot, ended }) => outcome === 3 && Number(ended) - slot > afterMs)
           ? 0
           : 1,
@@ -158,7 +158,7 @@ describe("an outage of some seconds", () => {
     await server.kill();
     const downMs = Date.now();
     await until("nobody to lead", async () => !(await leads()), soonMs);
-    // Slots that the leader had not planned: those that its workers plan for themselves have no term.
+    // Slots without a term were planned not by the leader but by other nodes.
     const rescues = async () =>
       (await slotsOf(schema)).filter(({ term, slot }) => term === null && slot > downMs && slot < Date.now()).length;
     await until("slots to come due that no leader planned", async () => (await rescues()) >= 20, soonMs);

@@ -20,10 +20,10 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { manifestOf, pack, packages, root } from "../support/packed.ts";
 
 const mostBytes = 1_500_000;
-/** The size of carillon with all its dependencies, beside a PostgreSQL of one's own. */
+/** Limits for carillon with all its dependencies, installed without the embedded PostgreSQL. */
 const mostPackages = 60;
 const mostInstalledBytes = 25_000_000;
-/** Optional peers, which an application of NestJS brings. */
+/** Optional peer dependencies, which a NestJS application has installed itself. */
 const nest = ["@nestjs/common", "@nestjs/core"];
 const names = ["carillon", "@carillon/zookeeper", "@carillon/embedded", "@carillon/console"];
 
@@ -33,11 +33,11 @@ interface Bom {
   components: { name: string; version: string; purl: string; hashes?: object[] }[];
 }
 
-/** The published package: packed, and unpacked beside its dependencies in an otherwise empty folder. */
+/** Tests the packages as they are published: packed, and unpacked beside their dependencies in an otherwise empty folder. */
 describe("the packages as they are published", () => {
   const folder = mkdtempSync(join(tmpdir(), "carillon-packages-"));
   const modules = join(folder, "node_modules");
-  /** The unpacked files, by package. */
+  /** The path of each package's packed file, by the package's name. */
   const files = new Map<string, string>();
 
   const run = (program: string, args: string[]) => {
@@ -46,7 +46,7 @@ describe("the packages as they are published", () => {
     return stdout;
   };
 
-  /** Installs other packages beside ours. */
+  /** Links further packages into the folder. */
   const bring = (...others: string[]) => {
     for (const name of others)
       if (!existsSync(join(modules, name))) {
@@ -98,7 +98,8 @@ describe("the packages as they are published", () => {
     async (name) => {
       const found = await checkPackage(createPackageFromTarballData(readFileSync(files.get(name) as string)));
       if (!found.types) throw new Error(`${name} has no types`);
-      // A package that is only ESM has no types for `moduleResolution: node10`, and CommonJS imports it as nodenext allows.
+      // Two reports are accepted, because the package has only ES modules: `node10` finds no types, and CommonJS can import it only as
+      // Node.js allows.
       const meant = ["NoResolution node10", "CJSResolvesToESM node16-cjs"];
       const problems = found.problems.map((one) => `${one.kind} ${"resolutionKind" in one ? one.resolutionKind : ""}`);
       expect(problems.filter((problem) => !meant.includes(problem))).toEqual([]);
@@ -158,7 +159,7 @@ describe("the packages as they are published", () => {
     load("carillon/nest");
   });
 
-  /** The compiler's answer for a file of the application. */
+  /** Compiles a file of the application. @returns the compiler's exit status and output */
   const compiled = (file: string, ...options: string[]) => {
     const tsc = join(root, "node_modules/typescript/bin/tsc");
     const args = [tsc, "--noEmit", "--strict", "--target", "es2023", "--types", "node", ...options, file];
@@ -175,7 +176,7 @@ describe("the packages as they are published", () => {
     const { stdout } = compiled("app.ts", ...options, "--listFilesOnly");
     expect(stdout, "what the compiler read").toContain("node_modules/carillon/dist/index.d.ts");
     const checked = compiled("app.ts", ...options);
-    // Errors in the types of other packages are not ours to fix.
+    // Errors in the types of packages of other authors are ignored.
     const isOwn = (line: string) => /^(?:app\.ts|node_modules\/(?:carillon|@carillon)\/)/.test(line);
     expect(checked.stdout.split("\n").filter(isOwn)).toEqual([]);
   });
@@ -219,14 +220,17 @@ await tower.enqueue("settle", { invoice: 7 });
   });
 });
 
-/** The paths that code can import. */
+/** Returns the import paths that the package exports. */
 function entriesOf(path: string): string[] {
   const { name, exports } = manifestOf(path);
   const entries = Object.keys(exports).filter((entry) => typeof exports[entry] !== "string");
   return entries.map((entry) => (entry === "." ? name : `${name}${entry.slice(1)}`));
 }
 
-/** @returns the folders that npm would install for it, its own among them. @param modules where ours are unpacked */
+/**
+ * Returns the folders of all packages that npm would install for this one, including its own.
+ * @param modules the folder in which the packed packages are unpacked
+ */
 function broughtBy(name: string, modules: string): string[] {
   const places = new Set<string>();
   const bring = (folder: string) => {
@@ -244,7 +248,7 @@ function broughtBy(name: string, modules: string): string[] {
   return [...places];
 }
 
-/** The sizes of its files, as npm reports a package's; without the packages within, which are counted separately. */
+/** Returns the size in bytes of a package's own files, as npm reports it; packages nested within it are not counted. */
 function bytesOf(folder: string): number {
   let bytes = 0;
   for (const entry of readdirSync(folder, { withFileTypes: true }))

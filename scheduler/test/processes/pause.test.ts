@@ -7,7 +7,10 @@ import { Programs, readSeen, type Seen } from "../support/programs.ts";
 import { postgres } from "../support/servers.ts";
 import { until } from "../support/store-stage.ts";
 
-/** Runs that began shortly before the stop are still at work after it: a handler's time stands still while its process does. */
+/**
+ * Runtime of the handlers, in ms. Runs that started shortly before the process was suspended are still running when it resumes, because
+ * their timers do not advance meanwhile.
+ */
 const handlerMs = 4_000;
 const patienceMs = 120_000;
 
@@ -40,12 +43,12 @@ describe("a process stopped for longer than its session (SIGSTOP, SIGCONT)", () 
       );
     await start("sleeper");
     await until("it to run", () => started("sleeper", 0), patienceMs);
-    // The first process was alone until now, so it has already claimed the next second's runs.
+    // The first process was alone until now, so it has already claimed the runs of the next second.
     await start("other");
     await until("it to have begun lately", () => started("sleeper", Date.now() - 500), patienceMs);
     stoppedAt = Date.now();
     programs.signal("sleeper", "SIGSTOP");
-    // Past its session timeout and grace: the other starts the runs that the stopped process was at work on.
+    // After session timeout and grace, the other process starts the runs that the suspended process was executing.
     await until("its claims to be taken back", () => started("other", stoppedAt, 2), patienceMs);
     continuedAt = Date.now();
     programs.signal("sleeper", "SIGCONT");
@@ -53,7 +56,7 @@ describe("a process stopped for longer than its session (SIGSTOP, SIGCONT)", () 
     await database.query(`update ${schema}.plan set next_slot_ms = null`);
     const left = async () => (await database.query(`select count(*)::int as left from ${schema}.run`)).rows[0].left;
     await until("all to end", async () => (await left()) === 0, patienceMs);
-    // The stopped process's own verdicts may come after all is ended.
+    // The suspended process may send its own verdicts after all runs have ended.
     await programs.endAll("SIGTERM");
     seen = readSeen(log);
   }, 4 * patienceMs);
@@ -86,7 +89,7 @@ describe("a process stopped for longer than its session (SIGSTOP, SIGCONT)", () 
     );
     expect(rows.length).toBeGreaterThan(0);
     for (const row of rows) {
-      // Either a later claim's verdict stands, or the run had been given up as its task says.
+      // Either the verdict of a later claim counts, or the run was given up as its task's options say.
       if (row.outcome === 0) expect(row.accepted).toBeGreaterThan(row.fence);
       else expect(row.code).toBe("WORKER_LOST");
     }

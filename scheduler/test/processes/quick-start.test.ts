@@ -9,7 +9,7 @@ import { pack, packages, root } from "../support/packed.ts";
 import { postgres } from "../support/servers.ts";
 import { until } from "../support/store-stage.ts";
 
-/** A page block by block: the mark of each, and the text to be typed. */
+/** Splits a page into its code blocks: the language, the mark (file name), and the text of each. */
 const blocksOf = (page: string) =>
   [...readFileSync(join(root, page), "utf8").matchAll(/^```(\w+) ?(\S*)\n(.*?)^```$/gms)].map(
     ([, language = "", mark = "", text = ""]) => ({ language, mark, text }),
@@ -17,13 +17,13 @@ const blocksOf = (page: string) =>
 const blocks = blocksOf("docs/guide/quick-start.md");
 const typed = blocks.filter(({ language }) => language === "sh");
 
-/** A folder of a newcomer, who has Node and nothing else. */
+/** An empty folder in which the test follows the page like a new user, who has only Node.js. */
 const folder = mkdtempSync(join(tmpdir(), "carillon-quick-start-"));
 const database = `quick_start_${process.pid}`;
 const running: ChildProcess[] = [];
 let admin: pg.Client;
 
-/** The output of a terminal. */
+/** A running command and its output so far. */
 interface Terminal {
   child: ChildProcess;
   shown: () => string;
@@ -33,7 +33,7 @@ function type(text: string, env: Record<string, string> = {}): Terminal {
   const { DATABASE_URL: _, CARILLON_STORE: __, ...mine } = process.env;
   const child = spawn("sh", ["-e", "-c", text], {
     cwd: folder,
-    // A process group of its own, as a terminal makes one: Ctrl-C goes to all of it.
+    // A process group of its own, as in a terminal, so that Ctrl-C goes to all its processes.
     detached: true,
     env: { ...mine, npm_config_prefer_offline: "true", ...env },
     stdio: ["ignore", "pipe", "pipe"],
@@ -60,7 +60,7 @@ const shows = ({ shown, child }: Terminal, what: RegExp) =>
     return what.test(shown());
   });
 
-/** Other tests beside this one have a server too. */
+/** Returns a free port, because other tests that run at the same time also start servers. */
 async function freePort(): Promise<number> {
   const server = new URL("scripts/servers/server.mjs", `file://${root}`).href;
   return ((await import(server)) as { freePort(): Promise<number> }).freePort();
@@ -75,7 +75,7 @@ async function interrupt({ child }: Terminal): Promise<void> {
 }
 
 beforeAll(async () => {
-  // Under root the embedded server runs as another user.
+  // If the test runs as root, the embedded server runs as another user, who needs access to the folder.
   chmodSync(folder, 0o755);
   for (const { language, mark, text } of blocks) if (language !== "sh") writeFileSync(join(folder, mark), text);
   admin = new pg.Client(postgres().url);
@@ -94,7 +94,7 @@ it("is typed as it stands, from an empty folder to two processes of which one is
   expect(more).toEqual([]);
   const files = packages.map((workspace) => pack(workspace, folder)).join(" ");
   expect(install).toContain("npm install carillon @carillon/embedded\n");
-  // The packages are not published yet: these are packed from the clone.
+  // The packages are not published yet, so the test installs packages that it has packed from the repository.
   await done((install as string).replace("npm install carillon @carillon/embedded", `npm install ${files}`));
 
   const port = await freePort();

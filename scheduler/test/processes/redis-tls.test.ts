@@ -30,7 +30,11 @@ describe("a Redis that is reached by TLS alone, with an authority of its own", (
     await stage?.close();
   });
 
-  /** A process that wants a lock. @param authority the authority whose certificates it accepts @returns its first output, or its error */
+  /**
+   * Starts a process that tries to take a lock.
+   * @param authority the certificate authority whose certificates the process accepts
+   * @returns the first output of the process, or its error
+   */
   async function locking(host: string, scheme: string, authority?: string): Promise<string> {
     const { server: store, schema } = stage;
     const options = { store: store.url, schema, coordination: `${scheme}://${host}:${port}`, failFast: true };

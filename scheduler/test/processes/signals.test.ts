@@ -12,7 +12,7 @@ import { postgres } from "../support/servers.ts";
 
 const program = fileURLToPath(new URL("../support/programs/signalled.mjs", import.meta.url));
 
-/** Empty for one that has ended, be it reaped or not. */
+/** Resolves with the command line; empty if the process has ended, whether or not its parent has waited for it. */
 const commandLineOf = (pid: number) => readFile(`/proc/${pid}/cmdline`, "utf8").catch(() => "");
 
 describe("a process with two instances, told to stop while a handler runs", () => {
@@ -27,7 +27,10 @@ describe("a process with two instances, told to stop while a handler runs", () =
     await database.end();
   });
 
-  /** The first signal comes once its handler has begun. */
+  /**
+   * Starts a process and sends it the signals: the first one when its handler has started, the second one when the stop has begun.
+   * @returns what the process printed, and how it ended
+   */
   async function stopped(signals: NodeJS.Signals[], config: object, before = (): void => undefined) {
     const child = spawn(process.execPath, [program], {
       env: { ...process.env, CARILLON_TEST_PROGRAM: JSON.stringify({ store: postgres().url, schema, ...config }) },
@@ -45,7 +48,7 @@ describe("a process with two instances, told to stop while a handler runs", () =
     child.stderr.setEncoding("utf8").on("data", (text: string) => {
       const before = logged;
       logged += text;
-      // Printed when the first signal arrives.
+      // The process logs this line when the first signal arrives.
       const heard = "stopping: waiting for what runs";
       if (signals[1] && logged.includes(heard) && !before.includes(heard)) child.kill(signals[1]);
     });
@@ -72,7 +75,7 @@ describe("a process with two instances, told to stop while a handler runs", () =
         const fault = () => (how === "refused" ? proxy.cut({ refuse: true }) : proxy.hang());
         const config = { store: proxy.url, drain: "500ms", handlerMs: 600_000 };
         const { said, signal } = await stopped(["SIGTERM"], config, fault);
-        // The handler would run for longer than the test's time limit.
+        // The handler would run longer than the test's time limit, so the process did not wait for the handler.
         expect({ said, signal }).toEqual({ said: ["begun"], signal: "SIGTERM" });
       } finally {
         await proxy.close();

@@ -41,7 +41,7 @@ describe("a store that is reached by TLS alone, with an authority of its own", (
       await tower.start();
       const { store } = await tower.open();
       let found: { name: string; ssl: boolean }[] = [];
-      // The thread is ready a second after the start, and takes over if the event loop stands still from then on.
+      // The stand-in thread is ready a second after the start, and takes over when a handler blocks the event loop after that.
       await until("the thread to have asked the store", async () => {
         const { runId } = await busy.enqueue();
         await until("the run to end", async () => (await store.runs.find(runId)).state === "succeeded");

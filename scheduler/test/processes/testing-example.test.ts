@@ -7,7 +7,7 @@ const program = fileURLToPath(new URL("../../../examples/dist/testing/tasks.test
 
 it("the example of carillon/testing passes under node:test", async () => {
   const child = spawn(process.execPath, ["--test", program], {
-    // Vitest's own settings are none of its.
+    // The environment must not contain Vitest's own variables.
     env: { PATH: process.env.PATH, DATABASE_URL: postgres().url },
     stdio: ["ignore", "pipe", "pipe"],
   });

@@ -14,7 +14,7 @@ interface Described {
   components: { schemas: Record<string, object>; responses: Record<string, Answered> };
 }
 
-/** The result of a request; its answer is checked against the OpenAPI page. */
+/** The response to a request; its body has been validated against the OpenAPI document. */
 export interface Asked {
   status: number;
   // biome-ignore lint/suspicious/noExplicitAny: a test looks at whatever the answer has.
@@ -28,7 +28,7 @@ export interface AskOptions {
   body?: unknown;
 }
 
-/** A server with the API and users of every role, on a schema of its own. */
+/** A server with the API, with users of every role, on a new schema. */
 export class ApiStage extends RemoteStage {
   readonly tokens = {} as Record<Role, string>;
   readonly #validators = new Map<string, ValidateFunction>();
@@ -42,7 +42,7 @@ export class ApiStage extends RemoteStage {
     return this;
   }
 
-  /** A user of this role, everywhere or in some namespaces alone, with a token that has it too. */
+  /** Creates a user with this role, everywhere or in some namespaces only. @returns a token with the same role */
   async token(
     role: Role,
     {
@@ -78,7 +78,7 @@ export class ApiStage extends RemoteStage {
     return client({ server: this.urlOf(server), token, fetch: this.#checking });
   }
 
-  /** A raw request, for inputs that the client refuses. */
+  /** Sends a request without the client, for inputs that the client would refuse. */
   async ask(
     method: string,
     path: string,
@@ -98,7 +98,7 @@ export class ApiStage extends RemoteStage {
     return { status: response.status, headers: response.headers, body: text === "" ? undefined : JSON.parse(text) };
   }
 
-  /** fetch; an answer that does not match the page is a failure of the server. */
+  /** A `fetch` that throws if a response does not match the OpenAPI document. */
   readonly #checking: typeof fetch = async (input, init) => {
     const response = await fetch(input, init);
     if (/event-stream/.test(response.headers.get("content-type") ?? "")) return response;
@@ -133,7 +133,7 @@ export class ApiStage extends RemoteStage {
   }
 }
 
-/** A path of a route, with values for its parameters. */
+/** Returns the path of a route with sample values for its parameters. */
 export const pathOf = (routeId: RouteId): string =>
   shapeOf(routeId).path.replace(/\{(\w+)\}/g, (_, name: string) =>
     /^(?:run|operation|message|silence)$/.test(name) ? "1" : "none",

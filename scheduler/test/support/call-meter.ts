@@ -2,18 +2,18 @@ import { until } from "./store-stage.ts";
 
 type Call = (...args: unknown[]) => unknown;
 
-/** The number of turns of the event loop without a call: calls that follow from an answer have begun by then. */
+/** The number of turns of the event loop that must pass without a call. A call that follows from a reply begins earlier than that. */
 const turns = 3;
 
 /**
- * Counts the calls of a store that one process makes, so that a test can wait until none is under way: no call is open, and none has
- * followed from the last answer. If only a virtual clock's timers are left, nothing begins by itself.
+ * Counts the calls to a store that one process makes. A test can wait until no call is under way and none follows from the last reply. From
+ * then on, only the timers of a virtual clock can cause further calls.
  */
 export class CallMeter {
   #begun = 0;
   #open = 0;
 
-  /** The same store, counted. Calls that wait for signals without end are not counted. */
+  /** Returns the same store with counted calls. Calls of `listen`, which wait for signals without end, are not counted. */
   over<Store extends object>(store: Store): Store {
     return new Proxy(store, {
       get: (target, name) => {

@@ -1,7 +1,7 @@
 /**
- * The independent oracle for cron slots: brute force, and not one line shared with the implementation. It generates random expressions
- * together with a naive predicate of their meaning (so nothing is parsed), finds transitions with another format of Intl, enumerates every
- * local minute of a window, and determines for each the instants at which a clock shows it.
+ * An independent oracle for the slots of cron expressions, by brute force and without code of the implementation. It generates random
+ * expressions together with a simple predicate of their meaning, so it needs no parser. It finds transitions by another format of Intl,
+ * enumerates every local minute of a window, and determines for each the instants at which a clock shows this minute.
  */
 
 export interface Local {
@@ -22,7 +22,7 @@ type Predicate = (local: Local) => boolean;
 
 export interface Expression {
   text: string;
-  /** All fields but the seconds. */
+  /** Tests all fields except the seconds. */
   matchesMinute: Predicate;
   seconds: readonly number[];
 }
@@ -59,7 +59,7 @@ function spell(chance: Chance, names: readonly string[] | undefined, value: numb
   return pick(chance, [name, name.toLowerCase(), `${name[0]}${name.slice(1).toLowerCase()}`]);
 }
 
-/** Only expressions that every cron library supports: no wrapped ranges, no L W # ?. */
+/** `plain`: only expressions that every cron library supports, without wrapped ranges and without L, W, # and ?. */
 export interface Style {
   plain: boolean;
 }
@@ -90,7 +90,7 @@ function numbers(
   if (b < a && (style.plain || !wraps)) b = between(chance, a, max);
   const step = chance() < 0.5 || b === a ? 1 : between(chance, 1, Math.min(size - 1, 7));
   const wanted = new Set<number>();
-  // Walk along the circle from a to b, and take every step-th.
+  // Walks round the circle of values from a to b, and takes every step-th value.
   for (let value = a, count = 0; ; value = value === max ? min : value + 1, count++) {
     if (count % step === 0) wanted.add(value);
     if (value === b) break;
@@ -99,7 +99,7 @@ function numbers(
   return { text, matches: (local) => wanted.has(read(local)) };
 }
 
-/** The day of the month that is the Monday–Friday nearest to `day` of the same month. */
+/** Returns the day of the month, in the same month, of the working day (Monday to Friday) that is nearest to `day`. */
 function nearestWeekday(local: Local, day: number): number {
   const weekdayOf = (d: number) => (((local.weekday + d - local.day) % 7) + 7) % 7;
   for (const d of [day, day - 1, day + 1, day - 2, day + 2]) {
@@ -159,9 +159,9 @@ function list(chance: Chance, one: () => Item): Item {
 
 const any: Item = { text: "*", matches: () => true };
 
-/** An expression that mostly matches `target`, or a moment near it. */
+/** Returns a random expression that mostly matches `target` or a moment near it. */
 export function randomExpression(chance: Chance, target: Local, style: Style = { plain: false }): Expression {
-  /** Tries until the field holds for the target, but only a limited number of times: some expressions must miss it. */
+  /** Makes items until one matches the target, at most thirteen times, because some expressions must not match. */
   const aimed = (make: () => Item): Item => {
     let item = make();
     for (let tries = 0; tries < 12 && !item.matches(target); tries++) item = make();
@@ -252,7 +252,7 @@ export function transitionsOf(zone: string, from: number, to: number, stepMs: nu
   for (let at = from; at < to; at += stepMs) {
     let after = offsetAt(at + stepMs);
     if (after === before) continue;
-    // A linear walk by hours, then by minutes, then by seconds: slower than bisecting, but it cannot step over anything.
+    // A linear walk by hours, then minutes, then seconds. It is slower than bisecting, but cannot miss a transition.
     let step = at;
     for (const size of [3_600_000, 60_000, 1000]) while (offsetAt(step + size) === before) step += size;
     after = offsetAt(step + 1000);
@@ -268,14 +268,14 @@ export function transitionsOf(zone: string, from: number, to: number, stepMs: nu
 export type Gap = "skip" | "shift";
 export type Overlap = "first" | "last" | "both";
 
-/** A stretch of one zone's time, short enough that all its transitions fit in a list. */
+/** A period of time in one zone, short enough that a list can hold all its transitions. */
 export class Window {
   readonly from: number;
   readonly to: number;
   readonly #base: number;
   readonly #transitions: readonly Transition[];
 
-  /** @param all the zone's transitions, at least those within two days of the window */
+  /** @param all the zone's transitions, at least all those within two days of the window */
   constructor(zone: string, all: readonly Transition[], from: number, to: number) {
     this.from = from;
     this.to = to;
@@ -289,7 +289,7 @@ export class Window {
     return offset;
   }
 
-  /** Every local second that the expression means and that may concern the window. */
+  /** Returns all local seconds that match the expression and can belong to an instant in the window, as if they were UTC, in ms. */
   matches(expression: Expression): number[] {
     const offsets = [this.#base, ...this.#transitions.map(({ after }) => after)];
     const reach = Math.max(...offsets) - Math.min(...offsets);
@@ -303,7 +303,7 @@ export class Window {
     return found;
   }
 
-  /** The slots in [from, to), ascending. */
+  /** Returns the slots in [from, to), in ascending order. */
   slots(localTimes: readonly number[], gap: Gap, overlap: Overlap): number[] {
     const offsets = [...new Set([this.#base, ...this.#transitions.map(({ after }) => after)])];
     const slots = new Set<number>();

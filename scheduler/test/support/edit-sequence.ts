@@ -1,4 +1,7 @@
-/** Random edits of a task, its calendar and the rules of its zone on virtual time, and the ledger's records of each slot afterwards. */
+/**
+ * Plays random edits of a task, its calendar and the rules of its zone in virtual time, and afterwards checks what the ledger has about
+ * each slot.
+ */
 import type { Random } from "../../src/base/random.ts";
 import type { Call } from "../../src/http/call.ts";
 import { slotCalls } from "../../src/http/calls/slot-calls.ts";
@@ -29,16 +32,19 @@ const windows: readonly BlackoutOptions[][] = [
   // biome-ignore lint/suspicious/noThenProperty: an option's name.
   [{ from: "22:00", to: "06:00", days: ["fri", "sun"], then: "delay" }],
 ];
-/** Hours of the day; no two are so close that new rules could make one the other. */
+/** Hours of the day for schedules; they are so far apart that changed zone rules cannot turn one into another. */
 const hoursOfDay = [[9], [9, 17], [1, 9, 17]];
-/** The difference of a zone's new rules from its own. */
+/** Differences in ms between a zone's changed rules and its own rules. */
 const shiftsMs = [-2, -1, -0.5, 0, 0.5, 1, 2].map((hours) => hours * hourMs);
 const moves = ["skip", "next", "next", "previous", "previous"] as const;
-/** An edit comes at one of these distances from a slot: it is not planned yet, planned, claimed ahead, due, running. */
+/**
+ * Times in ms, relative to a slot, at which an edit is made: the slot is then not planned yet, planned, claimed ahead, due, or its run is
+ * under way.
+ */
 const aroundMs = [-20_000, -10_000, -500, -500, 0, 5_000];
 
 const editedDays = 9;
-/** The maximum number of days of a sequence: the history must have partitions for them. */
+/** The maximum number of days of a sequence, for which the history needs partitions. */
 export const sequenceDays = editedDays + 9;
 
 export interface Named {
@@ -47,14 +53,11 @@ export interface Named {
   session: number;
   worker: number;
   beginMs: number;
-  /**
-   * A zone with the same offset all year, whose rules the sequence changes instead of the schedule. If absent, the schedule
-   * changes.
-   */
+  /** A zone with the same offset all year whose rules the sequence changes. If absent, the sequence changes the schedule instead. */
   zone?: string;
 }
 
-/** Plays one sequence: draws random edits, carries them out, and ends with all days processed. */
+/** Plays one sequence: chooses random edits, carries them out, and at the end processes all remaining days. */
 export class EditSequence {
   readonly #stage: Stage;
   readonly #random: Random;
@@ -66,9 +69,9 @@ export class EditSequence {
   #blackout: BlackoutOptions[] = [];
   #holidays = new Set<string>();
   #running: { run: ClaimedRun; untilMs: number }[] = [];
-  /** The hours of the schedule, if the zone's rules change. */
+  /** The hours of the schedule, in a sequence in which the zone's rules change. */
   hours: readonly number[] = [];
-  /** Each action with its time, for a failure's message. */
+  /** Each action with its time, for the message of a failed test. */
   readonly story: string[] = [];
 
   constructor(stage: Stage, random: Random, named: Named) {
@@ -78,7 +81,7 @@ export class EditSequence {
     this.#nowMs = named.beginMs;
   }
 
-  /** @returns the time until which every slot must be accounted for */
+  /** Plays the sequence. @returns the time in ms until which every slot must be accounted for */
   async play(): Promise<number> {
     const { zone } = this.#named;
     this.hours = this.#one(hoursOfDay);
@@ -143,7 +146,7 @@ export class EditSequence {
     }
     const kind = this.#below(10);
     if (kind < 5) {
-      // Mostly the days around now; a day is made free, and sometimes worked again.
+      // Mostly a day near the present becomes a holiday, or a holiday becomes a working day again.
       for (let days = 1 + this.#below(2); days > 0; days--) {
         const day = new Date(this.#nowMs + this.#one([-1, 0, 0, 1, 2, 3]) * dayMs).toISOString().slice(0, 10);
         if (!this.#holidays.delete(day)) this.#holidays.add(day);
@@ -172,7 +175,7 @@ export class EditSequence {
     }
   }
 
-  /** Lets time pass: usually up to near a slot, sometimes without a planner. */
+  /** Advances time, mostly to a moment near a slot, and sometimes without a planner in between. */
   async #pass(): Promise<void> {
     const { nextSlotMs } = await this.#record();
     const plannerHalts = this.#below(6) === 0;
@@ -198,7 +201,7 @@ export class EditSequence {
     if (plannerHalts) this.#tell("the planner has halted until now");
   }
 
-  /** Claims the runs that are due within a second, and ends some of the started ones. */
+  /** Claims the runs that are due within a second, and ends those started runs whose time is over. */
   async #work(nowMs: number): Promise<void> {
     const { claims } = this.#stage.store;
     const { worker } = this.#named;
@@ -223,8 +226,8 @@ export class EditSequence {
 }
 
 /**
- * Returns the times of the schedule in force that are not accounted for exactly once, and the times that are accounted for more
- * than once under any schedule. Reads the slots and versions like the API does.
+ * Returns the slots of the schedule in force that are not accounted for exactly once, and the slots of any earlier schedule that are
+ * accounted for more than once. Reads slots and versions as the API does.
  */
 export async function notToldOnce(stage: Stage, { name, beginMs }: Named, endMs: number): Promise<string[]> {
   const { tasks, runs } = stage.store;
@@ -260,12 +263,12 @@ export async function notToldOnce(stage: Stage, { name, beginMs }: Named, endMs:
   return wrong;
 }
 
-/** The largest distance between a local time's instants under the changed rules and under the zone's own rules. */
+/** The largest distance in ms between the instants of a local time under the changed rules and under the zone's own rules. */
 const nearMs = 3 * hourMs;
 
 /**
- * Returns the local times that are not accounted for exactly once, for a sequence whose zone changed its rules. A time is
- * identified by its instant under the zone's own rules; its rows and ranges are near that instant under any rules.
+ * For a sequence that changed its zone's rules: returns the local times that are not accounted for exactly once. A local time is identified
+ * by its instant under the zone's own rules; its rows and ranges in the ledger are within `nearMs` of that instant.
  */
 export async function localTimesNotToldOnce(
   stage: Stage,
@@ -301,7 +304,7 @@ export async function localTimesNotToldOnce(
   return wrong;
 }
 
-/** The slots of a plain schedule, after the one moment up to the other. */
+/** Returns the slots of a schedule after `afterMs` and up to `toMs`. */
 function timesOf(spec: ScheduleSpec, afterMs: number, toMs: number): number[] {
   const schedule = compileSchedule(spec);
   const times: number[] = [];

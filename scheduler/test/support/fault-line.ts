@@ -2,29 +2,32 @@ import { ZooKeeperProxy } from "../../../zookeeper/test/support/proxy.ts";
 import { PausableClock } from "./pausable-clock.ts";
 import { StoreProxy } from "./proxy.ts";
 
-/** The faults of one process and its line to a service. */
+/** Faults that a test can cause in one process and its connections to a service. */
 export interface Faults {
-  /** The process stands still: no timer fires and no byte arrives; its clock goes on, and `resume` lets all of it happen. */
+  /**
+   * Suspends the process: no timer fires and no byte arrives, but its clock advances. After `resume` the delayed timers fire and the bytes
+   * arrive.
+   */
   pause(): void;
   resume(): void;
-  /** The process's connections transfer nothing any more, and none ends. */
+  /** The process's connections transfer no byte any more, but stay open. */
   hang(): void;
-  /** The process's connections break, and no new one can be made. */
+  /** The process's connections break, and new ones are refused. */
   cut(): void;
-  /** Ends `hang` and `cut`. */
+  /** Ends the effect of `hang` and `cut`. */
   heal(): void;
 }
 
-/** A line of one process to one service. */
+/** The connection of one process to one service, through a proxy that can cause faults. */
 export interface FaultLine {
-  /** The address to connect to instead of the service's. */
+  /** The address to which the process connects in place of the service's. */
   readonly at: string;
   readonly clock: PausableClock;
   readonly faults: Faults;
   close(): Promise<void>;
 }
 
-/** A line to a PostgreSQL or a Redis. */
+/** Starts a fault line before a PostgreSQL or a Redis. */
 export async function lineBefore(url: string): Promise<FaultLine> {
   const proxy = await StoreProxy.before(url);
   const clock = new PausableClock();
@@ -44,7 +47,7 @@ export async function lineBefore(url: string): Promise<FaultLine> {
   return { at: proxy.url, clock, faults, close: () => proxy.close() };
 }
 
-/** @param address host:port */
+/** Starts a fault line before a ZooKeeper server. @param address the server's address as host:port */
 export async function zooKeeperLineBefore(address: string): Promise<FaultLine> {
   const proxy = await ZooKeeperProxy.before(address);
   const clock = new PausableClock();

@@ -1,4 +1,4 @@
-/** Processes that contend for one grace lock, and the log of their beliefs that they hold it. */
+/** Starts processes that contend for one grace lock, and reads the log in which they record when they believe that they hold the lock. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -27,7 +27,7 @@ export class Child {
     if (child.stdout) createInterface({ input: child.stdout }).on("line", (line) => this.said.push(line));
   }
 
-  /** Waits until it has printed a line with this beginning. */
+  /** Resolves with the first line of the process's output that begins with `begin`. @throws if the process ends without such a line */
   async says(begin: string): Promise<string> {
     const line = () => this.said.find((one) => one.startsWith(begin));
     await until(`process ${this.pid} says ${begin}`, () => line() !== undefined || !this.alive, patienceMs);
@@ -52,7 +52,10 @@ export class Child {
   }
 }
 
-/** The time from the first to the last belief under one fence, by the monotonic clock that all processes share. */
+/**
+ * The period in which a process believed that it held the lock under one fence, from its first to its last log line, by the monotonic clock
+ * that all processes share.
+ */
 export interface Belief {
   readonly fence: bigint;
   readonly pid: number;
@@ -70,7 +73,10 @@ export class Contention {
   readonly #children: Child[] = [];
   readonly #proxies: StoreProxy[] = [];
 
-  /** @param name of the lock @param timeoutMs of the contenders' sessions */
+  /**
+   * @param name the name of the lock
+   * @param timeoutMs the session timeout of the contenders
+   */
   constructor(driver: GraceLockDriver, stage: Stage, name: string, timeoutMs: number) {
     this.#driver = driver;
     this.#stage = stage;
@@ -79,7 +85,7 @@ export class Contention {
     writeFileSync(this.#log, "");
   }
 
-  /** A proxy for `start`. */
+  /** Starts a proxy before the lock's server, for use with `start`. */
   async proxy(): Promise<StoreProxy> {
     const zooKeeper = this.#driver === "ZooKeeper";
     const proxy = await StoreProxy.before(zooKeeper ? `zookeeper://${zooKeeperServer()}` : this.#stage.server.url);
@@ -87,7 +93,7 @@ export class Contention {
     return proxy;
   }
 
-  /** @param proxy between it and the server; default: none */
+  /** Starts a contender. @param proxy a proxy through which the contender connects; default: none */
   async start(owner: string, graceMs: number, proxy?: StoreProxy): Promise<Child> {
     const zooKeeper = this.#driver === "ZooKeeper";
     const direct = zooKeeper ? zooKeeperServer() : this.#stage.server.url;
@@ -109,7 +115,7 @@ export class Contention {
     return child;
   }
 
-  /** In the order of fences. */
+  /** Returns the beliefs of all processes, sorted by fence. */
   beliefs(): Belief[] {
     const spans = new Map<bigint, Belief>();
     for (const line of wholeLines(this.#log)) {
@@ -122,7 +128,7 @@ export class Contention {
     return [...spans.values()].sort((a, b) => (a.fence < b.fence ? -1 : 1));
   }
 
-  /** Beliefs that began before that of a smaller fence was over. */
+  /** Returns the beliefs that began before the belief with the next smaller fence had ended. */
   overlaps(): string[] {
     const beliefs = this.beliefs();
     return beliefs.flatMap(({ fence, firstNs }, at) => {

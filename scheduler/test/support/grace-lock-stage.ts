@@ -11,30 +11,33 @@ import { postgres } from "./servers.ts";
 import { openStage, type Stage } from "./store-stage.ts";
 
 /**
- * The timeout of contenders whose session has to end: as short as possible, but long enough to take the lock first on a busy
- * machine.
+ * Session timeout of contenders whose session has to end, in ms. It is as short as possible, but long enough for a contender to take the
+ * lock first on a busy machine.
  */
 export const timeoutMs = 2_000;
 export const graceMs = 1_000;
 
-/** One event of a contender, by this process's monotonic clock, which all contenders share. */
+/** An event that a contender reported, with its time by this process's monotonic clock, which all contenders share. */
 export interface Happening {
   readonly what: "state" | "took over" | "lost";
   readonly detail: unknown;
   readonly atMs: number;
 }
 
-/** One process's contender with a line of its own to the server, which can be cut. */
+/** A contender for the lock, with its own connection to the server, which a test can disturb. */
 export interface Contender {
   readonly lock: GraceLock;
   readonly happened: Happening[];
-  /** Makes the line hang: nothing arrives and no connection ends. */
+  /** Makes the connection hang: no byte arrives, and the connection stays open. */
   hang(): void;
   /** Breaks the connection; a new one can be opened at once. */
   break(): void;
-  /** Loses the answer to the next take or release, with the connection; the server carries the request out. */
+  /**
+   * Loses the reply to the next request that takes or releases the lock, and cuts the connection. The server has carried out the request by
+   * then.
+   */
   swallow(): void;
-  /** Answers swallowed so far. */
+  /** The number of replies lost so far. */
   readonly swallowed: number;
   heal(): void;
   /** Ends the contender's session while it is connected. */
@@ -42,19 +45,22 @@ export interface Contender {
   close(): Promise<void>;
 }
 
-/** One technology in which the lock can be held. */
+/** A service that can hold the lock. */
 export interface Driver {
   readonly title: string;
   open(): Promise<DriverStage>;
 }
 
 export interface ContenderOptions extends Partial<GraceLockOptions> {
-  /** The session's timeout. A test in which no session ends uses more time than a busy machine can stand still. Default `timeoutMs`. */
+  /**
+   * Session timeout in ms; default `timeoutMs`. A test in which no session must end uses more than the time for which a busy machine delays
+   * a process.
+   */
   sessionMs?: number;
 }
 
 export interface DriverStage {
-  /** @param name of the lock */
+  /** @param name the name of the lock */
   contender(name: string, owner: string, options?: ContenderOptions): Promise<Contender>;
   close(): Promise<void>;
 }
@@ -67,7 +73,7 @@ function recorder(owner: string, options: Partial<GraceLockOptions>) {
   return { happened, options: { owner, graceMs, ...told, ...options } };
 }
 
-/** The variable that `npm test` sets. */
+/** Returns the address of the ZooKeeper server that `npm test` starts. */
 export function zooKeeperServer(): string {
   const server = process.env.CARILLON_TEST_ZOOKEEPER_URL;
   if (!server) throw new Error("CARILLON_TEST_ZOOKEEPER_URL is not set: run the tests with `npm test`");
@@ -98,7 +104,7 @@ const zooKeeper: Driver = {
           },
           heal: () => proxy.heal(),
           async expire() {
-            // An operator's way to end a holding: the node is deleted.
+            // Deletes the holder's node, as an operator would to end its possession of the lock.
             const operator = await connect(zooKeeperServer(), { sessionTimeoutMs: 10_000 });
             await operator.delete(`${run}/${name}/holder`);
             await operator.close();
@@ -120,7 +126,10 @@ const zooKeeper: Driver = {
   },
 };
 
-/** Behind length, xid, zxid and err the first part's header: its kind (create, delete, set, check), and that more follow. */
+/**
+ * True if the reply is that of a multi request. It has length, xid, zxid and err, and then the header of the first part: its type (create,
+ * delete, set or check) and a zero byte, because more parts follow.
+ */
 function isMultiReply(reply: Buffer): boolean {
   return reply.length > 30 && [1, 2, 5, 13].includes(reply.readInt32BE(20)) && reply[24] === 0;
 }

@@ -1,4 +1,4 @@
-/** Helpers for the importers' tests: samples, a fixed time of the import, and readers of findings. */
+/** Helpers for tests of the importers: sample files, a fixed time for the import, and functions that read findings. */
 import { readFileSync } from "node:fs";
 import { expect } from "vitest";
 import type { Findings } from "../../src/importers/findings.ts";
@@ -14,7 +14,7 @@ export const now = "2026-11-26T00:00:00.000Z";
 export const tasksOf = ({ tasks }: Findings) => Object.fromEntries(tasks.map(({ name, written }) => [name, written]));
 export const told = ({ remarks }: Findings, kind: string) =>
   remarks.filter((remark) => remark.kind === kind).map(({ source, message }) => `${source}: ${message}`);
-/** The written file can be applied as it is. */
+/** Expects that the task file that the importer wrote can be applied without changes. */
 export const readable = ({ tasks }: Findings) => {
   for (const { name, written } of tasks)
     expect(writtenTask(readWritten(name, structuredClone(written)))).toEqual(written);

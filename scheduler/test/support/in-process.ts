@@ -8,8 +8,8 @@ export interface Said {
 }
 
 /**
- * A command line that runs in this process, with the output of a real one, without the cost of starting it. One at a time: it uses the
- * process's own streams and environment while it runs.
+ * Runs a command line in this process, which is quicker than starting one and has the same output. Only one at a time, because it
+ * temporarily replaces the process's output streams and environment.
  */
 export async function inProcess(args: string[], environment: Record<string, string> = {}): Promise<Said> {
   const { stdout, stderr } = process;
@@ -35,14 +35,14 @@ export async function inProcess(args: string[], environment: Record<string, stri
   }
 }
 
-/** A command with this on its standard input. */
+/** Runs a command line with this text on its standard input. */
 export async function typed(text: string, args: string[], environment: Record<string, string>) {
   const pipe = new PassThrough();
   pipe.end(`${text}\n`);
   return reading(pipe, args, environment);
 }
 
-/** A command at a terminal where each line is typed when it is requested. */
+/** Runs a command line at a simulated terminal, on which the next of the lines is typed whenever the command reads. */
 export async function answered(lines: string[], args: string[], environment: Record<string, string>) {
   const terminal = Object.assign(new PassThrough(), { isTTY: true });
   const rest = [...lines];

@@ -5,7 +5,7 @@ import { postgres } from "./servers.ts";
 import { numbers, recordingLog, until } from "./store-stage.ts";
 
 const programs = new URL("programs/", import.meta.url);
-/** A module with a handler: "" is one that follows its payload. */
+/** Returns the URL of a module with a handler: `isolated` followed by `name`, such as ".mjs". */
 export const handlerFile = (name: string) => new URL(`isolated${name}`, programs);
 
 // biome-ignore lint/suspicious/noExplicitAny: what a line holds is for its test to say
@@ -21,7 +21,7 @@ export interface Row {
 }
 const outcomes = ["succeeded", "failed", "cancelled"];
 
-/** A schema of its own with processes of the built library on it, since threads and other processes run the built code. */
+/** A new schema, and processes of the built library that use it. Threads and child processes need the built code. */
 export class IsolatedStage {
   readonly schema = `isolate_${randomBytes(5).toString("hex")}`;
   readonly url = postgres().url;
@@ -58,7 +58,7 @@ export class IsolatedStage {
     return this.rows("select message, level, fields from $s.run_log where run_id = $1 order by at_ms, ctid", [runId]);
   }
 
-  /** Resolves when the run has logged this. @returns the fields of that line */
+  /** Waits until the run has logged this message. @returns the fields of that log line */
   async said(runId: number, message: string): Promise<Fields> {
     const find = async () => (await this.logs(runId)).find((line) => line.message === message);
     await until(`run ${runId} to say ${message}`, async () => (await find()) !== undefined, 120_000);
@@ -76,6 +76,6 @@ export const isAlive = (pid: number): boolean => {
   try {
     return process.kill(pid, 0);
   } catch {
-    return false; // There is no such process.
+    return false; // no process has this id
   }
 };

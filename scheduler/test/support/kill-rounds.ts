@@ -28,7 +28,10 @@ export function groupBy<T>(items: T[], keyOf: (item: T) => string): Map<string, 
 
 export const slotKey = ({ task, slot }: { task: string; slot: number }) => `${task} ${slot}`;
 
-/** Two processes, of which one is killed with -9 and replaced, round after round. Then planning stops, and all planned runs end. */
+/**
+ * Two processes, of which one is killed with SIGKILL and replaced, round after round. Then planning stops, and the test waits until all
+ * planned runs have ended.
+ */
 export class KillRounds {
   readonly schema: string;
   readonly tasks: number;
@@ -40,14 +43,17 @@ export class KillRounds {
   readonly #log = join(this.#folder, "seen.log");
   readonly #programs = new Programs();
   readonly killedAt = new Map<string, number>();
-  /** The starts, by slotKey. */
+  /** The starts of runs, by `slotKey`. */
   starts = new Map<string, Seen[]>();
   stalls: Seen[] = [];
   ended: Ended[] = [];
   ledger: { task: string; slot: number; outcome: number; reason: string | null }[] = [];
-  /** The names of the nodes that lost a run, by slotKey. */
+  /** By `slotKey`: the names of the nodes that lost a run. */
   lost = new Map<string, string[]>();
-  /** The time at which the first process has started: a slot that came due during its start is not late because of a crash. */
+  /**
+   * When the first process was ready. A slot that came due earlier may be late because of the start, so it does not count as late because
+   * of a kill.
+   */
   readyAt = 0;
   pausedAt = 0;
   lastVictim = "";
@@ -71,8 +77,8 @@ export class KillRounds {
     const alive = ["node-0", "node-1"];
     for (let round = 0; round < this.#rounds; round++) {
       await sleep(1_000 + this.#random.next() * 1_500);
-      // The victim is either process at random, so about every other time the leader. The last victim is a process with claims, to
-      // check when they run again.
+      // The victim is chosen at random, so about every other time it is the leader. In the last round it is a process with claims, so that
+      // the test can check when their runs start again.
       const place =
         round === this.#rounds - 1 ? alive.indexOf(await this.#claimant(alive)) : this.#random.next() < 0.5 ? 0 : 1;
       const [victim] = alive.splice(place, 1) as [string];
@@ -82,8 +88,8 @@ export class KillRounds {
       await this.#start(next);
       alive.push(next);
     }
-    // The last victim's survivors live on, so its claims are taken back in the time that the settings promise. During the rounds no process
-    // lived long enough to take a silent member for dead.
+    // After the last kill the survivors live on, so they take back the claims within the time that the settings promise. In earlier rounds
+    // no process lived long enough to detect the death of another.
     this.lastVictim = [...this.killedAt.keys()].at(-1) as string;
     const killed = this.killedAt.get(this.lastVictim) as number;
     const survived = () => readSeen(this.#log).some(({ kind, slot }) => kind === "start" && slot > killed + 1_000);

@@ -9,28 +9,33 @@ import { Programs, readSeen, type Seen } from "./programs.ts";
 import { postgres } from "./servers.ts";
 import { until } from "./store-stage.ts";
 
-/** Longer than the scene, so that no node can be elected in it. */
+/** Longer than a test, so that no new leader is elected during the test. */
 const sessionTimeout = "60s";
-/** Much shorter than such a timeout allows, so that the slots planned by the dead leader run out in the scene. */
+/**
+ * How far ahead slots are planned, in ms. Usual horizons are longer than the session timeout; this one is short, so that slots that the
+ * dead leader did not plan come due during the test.
+ */
 const horizonMs = 4_000;
-/** In the same proportion to the horizon as by default. */
+/** Heartbeat interval in ms; its ratio to the horizon is the default one. */
 const beatMs = 1_000;
 export const tasks = 40;
-/** Tasks that begin to have slots after the kill, every other one with a fixed delay. */
+/** Names of tasks that get slots only after the kill; every other one of them has a fixed delay between its runs. */
 export const woken = Array.from({ length: 8 }, (_, i) => (i % 2 === 0 ? `woken-${i}` : `delayed-${i}`));
-/** The span after the kill whose slots are checked. */
+/** The time after the kill whose slots are checked, in ms. */
 const watchedMs = 9_000;
 export interface Slot {
   task: string;
   slot: number;
   outcome: number;
   term: number | null;
-  /** The process that has claimed the slot's run and not ended it. */
+  /** Name of the process that has claimed the slot's run and not ended it; null: none. */
   holder: string | null;
   ends: number;
 }
 
-/** Three processes, whose leader is killed with -9, without a successor while they are watched. */
+/**
+ * Three processes whose leader is killed with SIGKILL. The session timeout is so long that there is no new leader while they are watched.
+ */
 export class Leaderless {
   readonly schema: string;
   readonly #folder = mkdtempSync(join(tmpdir(), "carillon-leader-"));
@@ -42,7 +47,7 @@ export class Leaderless {
   killed = "";
   killedAt = 0;
   endedAt = 0;
-  /** The time at which each task that was edited after the kill got its definition. */
+  /** When each task that was edited after the kill got its new definition, in ms. */
   readonly changedAt = new Map<string, number>();
   starts: Seen[] = [];
   stalls: Seen[] = [];
@@ -74,7 +79,7 @@ export class Leaderless {
     this.#operator = carillon({ store: postgres().url, schema, name: "operator" });
   }
 
-  /** With a service, the first of its line leads a moment after it has begun. */
+  /** Waits for a leader: with a coordination service, the first node in the queue leads only a moment after its start. */
   #leader(): Promise<string> {
     return until("one to lead", async () => {
       const { rows } = await this.#database.query(
@@ -90,7 +95,7 @@ export class Leaderless {
     await this.#programs.end(this.killed, "SIGKILL");
   }
 
-  /** Slots that no process has planned for, at random moments within a second. */
+  /** Gives the tasks in `woken` schedules that no process has planned for, one after the other, at different moments within a second. */
   async edit(): Promise<void> {
     const operator = this.#operator as Carillon;
     const { store } = await operator.open();
@@ -103,12 +108,12 @@ export class Leaderless {
     }
   }
 
-  /** True for a slot of the checked span that the dead process had not claimed. */
+  /** True for a slot of the checked time that the dead process had not claimed. */
   isOver({ slot, holder }: Slot): boolean {
     return slot < this.endedAt && holder !== this.killed;
   }
 
-  /** Waits until all slots of the checked span have been planned and have ended, except those of the dead process. */
+  /** Waits until all slots of the checked time have been planned and have ended, except those that the dead process had claimed. */
   async read(): Promise<void> {
     this.endedAt = this.killedAt + watchedMs;
     await until("every task to be planned to the end", async () => {

@@ -12,27 +12,27 @@ import { RedisServer } from "./redis-server.ts";
 import { postgres } from "./servers.ts";
 import { type Line, openStage, recordingLog, until } from "./store-stage.ts";
 
-/** The shortest timeout that the services accept. */
+/** The shortest lock timeout that the services accept, in ms. */
 export const lockTimeoutMs = 1_500;
 
-/** One technology for locks. A driver must pass the suite of locks.test.ts. */
+/** A service that can hold locks. A driver must pass the tests in locks.test.ts. */
 export interface LockDriver {
   readonly title: string;
-  /** True if waiting contenders get the lock in order even without requesting that. */
+  /** True if waiters get the lock in the order of their requests even if they do not ask for that (`fair`). */
   readonly alwaysFair: boolean;
   open(): Promise<LockStage>;
 }
 
 export interface JoinOptions {
   timeoutMs?: number;
-  /** The ms that an election's work has to finish. */
+  /** How long the `onLead` function of an election may take to finish, in ms. */
   drainMs?: number;
 }
 
 export interface LockStage {
-  /** One process's locks, with a line of its own to the service. */
+  /** Opens the locks of one process, with its own connection to the service. */
   join(options?: JoinOptions): Promise<LockUser>;
-  /** Deletes its data about locks. */
+  /** Deletes the service's data about locks. */
   wipe(): Promise<void>;
   /** For a fair lock: resolves when `count` contenders hold the lock or wait for it. */
   inLine(name: string, count: number): Promise<void>;
@@ -41,7 +41,7 @@ export interface LockStage {
 
 export interface LockUser extends Faults {
   readonly locks: Locks;
-  /** The log of its locks. */
+  /** Log lines of this process's locks. */
   readonly lines: readonly Line[];
   close(): Promise<void>;
 }

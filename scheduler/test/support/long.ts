@@ -1,18 +1,18 @@
 /**
- * Long property tests: the suite runs a seeded sample of them that takes a few seconds, CARILLON_TEST_LONG=1 runs them whole.
- * `npm run test:long` runs every test file that imports this module or reads the variable itself: no list of them is kept.
+ * Long property tests: by default a seeded sample of each runs, which takes a few seconds; CARILLON_TEST_LONG=1 runs them completely. `npm
+ * run test:long` finds the test files by this import or by their use of the variable, so there is no list of them.
  */
 import type { Random } from "../../src/base/random.ts";
 
 export const long = process.env.CARILLON_TEST_LONG === "1";
 
-/** Names it in the title of each test that uses it, so that a failure prints it; CARILLON_TEST_SEED repeats a run. */
+/** Seed of the random tests. Each test names the seed in its title, so that a failure shows it; CARILLON_TEST_SEED repeats a run. */
 export const seed = Number(process.env.CARILLON_TEST_SEED ?? Math.floor(Math.random() * 2 ** 31));
 
-/** The number of rounds of a random test. */
+/** Returns the number of rounds of a random test: `sampled` by default, `whole` in a long run. */
 export const rounds = (sampled: number, whole: number): number => (long ? whole : sampled);
 
-/** `always`, and of `all` those that `random` chooses: `count` of them, or in the long run all. */
+/** Returns the items of `always` and `count` random others of `all`; in a long run, all items. */
 export function sample<T>(all: readonly T[], count: number, random: Random, always: readonly T[] = []): readonly T[] {
   const chosen = new Set(long ? all : always);
   const others = all.filter((one) => !chosen.has(one));
@@ -23,8 +23,8 @@ export function sample<T>(all: readonly T[], count: number, random: Random, alwa
 }
 
 /**
- * Zones with unusual clock changes: half-hour and two-hour changes, a day left out, summer time interrupted for Ramadan, a change at
- * midnight, offsets of seconds, changes decreed at a few days' notice.
+ * Zones with unusual transitions: changes by half an hour or by two hours, a day left out, summer time interrupted for Ramadan, changes at
+ * midnight, offsets with seconds, and changes announced only a few days ahead.
  */
 export const hardZones: readonly string[] = [
   "Africa/Cairo",

@@ -5,11 +5,11 @@ import type { VirtualClock } from "./virtual-clock.ts";
 export interface Losses {
   lose: number;
   double: number;
-  /** Each copy arrives at a random moment within this time, so that signals overtake each other. */
+  /** The largest delay in ms. Each copy of a signal has its own random delay, so signals overtake each other. */
   delayMs: number;
 }
 
-/** Signals over a bad network: some lost, some twice, each late by its own delay on the node's clock. */
+/** Simulates a bad network: some signals are lost, some arrive twice, and each copy arrives after its own delay, by the node's clock. */
 export function lossySignals(signals: SignalStore, clock: VirtualClock, random: Random, losses: Losses): SignalStore {
   return {
     listen: (listener, stop) =>

@@ -1,4 +1,4 @@
-/** A PostgreSQL for one test file, for tests that step its clock or take it back in time. */
+/** Starts a PostgreSQL for one test file, for tests that step its clock or take it back in time. */
 import type { ChildProcess } from "node:child_process";
 import { chmodSync, chownSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
@@ -28,7 +28,7 @@ export interface Scripts {
   fakedBy(place: Place, file: string): Record<string, string>;
 }
 
-/** @param name in scripts/ */
+/** Imports a module of the scripts. @param name its path within scripts/ */
 export const scripts = async (name: string): Promise<Scripts> =>
   (await import(new URL(`../../../scripts/${name}`, import.meta.url).href)) as Scripts;
 
@@ -36,12 +36,16 @@ export interface OwnPostgres {
   url: string;
   child: ChildProcess;
   place: Place;
-  /** The server's folder, which the test's end removes and which the server's user may pass through. */
+  /** The server's folder. It is removed at the end of the test, and the user that runs the server can reach it. */
   folder: string;
   conditions: Conditions;
 }
 
-/** @param title the name of its folder @param env the server's environment */
+/**
+ * Starts a PostgreSQL server.
+ * @param title the name of its folder
+ * @param env environment variables of the server
+ */
 export async function startOwn(title: string, env: Record<string, string> = {}): Promise<OwnPostgres> {
   const { machinePostgres } = await scripts("servers/postgres.mjs");
   const { serverUser } = await scripts("servers/server.mjs");

@@ -4,7 +4,10 @@ import { afterAll, afterEach, beforeAll } from "vitest";
 import { type Carillon, type CarillonOptions, carillon } from "../../src/index.ts";
 import { recordingLog } from "./store-stage.ts";
 
-/** A schema for the tests of a file, a client of its database, and the processes that a test makes there: they end with the test. */
+/**
+ * Creates a schema name for the tests of a file, a client of the database, and a function that makes instances. After each test, the
+ * instances are stopped and the schema is dropped.
+ */
 export function ownSchema(url: string, prefix: string, common: CarillonOptions = {}) {
   const schema = `${prefix}_${randomBytes(4).toString("hex")}`;
   const database = new pg.Client({ connectionString: url });

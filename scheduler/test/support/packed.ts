@@ -9,7 +9,7 @@ export const packages = ["zookeeper", "embedded", "console", "scheduler"] as con
 export interface Manifest {
   name: string;
   version: string;
-  /** The console's package is a page. */
+  /** A value is a string where the package exports a plain file, as the console's package does. */
   exports: Record<string, { types: string; default: string } | string>;
   dependencies?: Record<string, string>;
   devDependencies?: Record<string, string>;
@@ -20,7 +20,7 @@ export interface Manifest {
 
 export const manifestOf = (path: string) => JSON.parse(readFileSync(join(path, "package.json"), "utf8")) as Manifest;
 
-/** Packs a workspace as `npm publish` would. @returns the path of its file, in `folder` */
+/** Packs a workspace as `npm publish` does. @returns the path of the packed file in `folder` */
 export function pack(workspace: string, folder: string): string {
   const args = ["pack", "--silent", "--ignore-scripts", "--pack-destination", folder];
   const { status, stdout, stderr } = spawnSync("npm", args, { cwd: join(root, workspace), encoding: "utf8" });

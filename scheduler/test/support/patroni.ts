@@ -15,13 +15,13 @@ interface Scripts {
 
 const scripts = new URL("../../../scripts/servers/", import.meta.url);
 /**
- * The time after which a lost leader is replaced. The tests' ZooKeeper has ticks short enough for it. The nodes' sessions (10 s,
- * watched-nodes.ts) outlast it: if a session ended in that time, its runs would be taken back, and run again.
+ * Time in seconds after which Patroni replaces a lost leader; the ticks of the tests' ZooKeeper are short enough for it. It must be shorter
+ * than the session timeout of the nodes: if a session ended during the failover, its runs would be taken back and would run again.
  */
 const ttlS = 6;
 const slowMs = 180_000;
 
-/** One PostgreSQL with its Patroni. The others stream from it through `line`, which can be delayed. */
+/** One PostgreSQL with its Patroni. The other members replicate from it through `line`, which a test can delay. */
 export class PatroniMember {
   readonly name: string;
   readonly port: number;
@@ -46,12 +46,12 @@ export class PatroniMember {
     this.#child = given.child;
   }
 
-  /** True if the member's Patroni answers one of these requests with 200. */
+  /** True if the member's Patroni answers a request for this role with status 200. */
   async is(what: "primary" | "replica" | "synchronous"): Promise<boolean> {
     try {
       return (await fetch(`${this.api}/${what}`, { signal: AbortSignal.timeout(1_000) })).status === 200;
     } catch {
-      return false; // It does not run, or stands still, so it is none of these.
+      return false; // no answer: the member is down or suspended
     }
   }
 
@@ -59,12 +59,12 @@ export class PatroniMember {
     return join(this.#folder, "data/postmaster.pid");
   }
 
-  /** Simulates the death or a pause of its machine: its Patroni, its server and all processes that serve connections. */
+  /** Sends the signal to the member's Patroni, its server and the server's child processes, as if its machine failed or was suspended. */
   signal(signal: "SIGKILL" | "SIGSTOP" | "SIGCONT"): void {
     const [server] = readFileSync(this.#pidFile, "utf8").split("\n");
     const { stdout } = spawnSync("ps", ["-o", "pid=", "--ppid", String(server)], { encoding: "utf8" });
     const all = [Number(server), ...stdout.split("\n").filter(Boolean).map(Number)];
-    // A kill begins with the server, whose end the others would report; a continuation begins with the processes that it supervises.
+    // Kills the server before its children, because they would report its end. Resumes the children before the server that supervises them.
     this.#child.kill(signal);
     for (const pid of signal === "SIGCONT" ? all.reverse() : all) {
       try {
@@ -79,8 +79,7 @@ export class PatroniMember {
     await this.line.close();
     if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
     const gone = new Promise((resolve) => this.#child.once("exit", resolve));
-    // A failed test may have left the processes stopped (SIGSTOP); they are continued first, because Patroni waits for its server's
-    // end.
+    // A failed test may have left the processes suspended. They are resumed first, because Patroni waits for the end of its server.
     if (existsSync(this.#pidFile)) this.signal("SIGCONT");
     this.#child.kill("SIGCONT");
     this.#child.kill("SIGTERM");
@@ -88,7 +87,7 @@ export class PatroniMember {
   }
 }
 
-/** Three members under one ZooKeeper. `maximum_lag_on_failover` lets a standby be promoted whatever it lacks. */
+/** Three members that use one ZooKeeper. With the high `maximum_lag_on_failover`, a standby can be promoted even if it lacks much data. */
 export class Patroni {
   readonly members: readonly PatroniMember[];
 
@@ -123,7 +122,7 @@ export class Patroni {
       const user = serverUser();
       if (user.uid !== undefined && user.gid !== undefined)
         for (const path of [folder, file]) chownSync(path, user.uid, user.gid);
-      // YAML is a superset of JSON.
+      // The file is JSON, which is also valid YAML.
       const child = mortal(spawn(program, [file], { ...user, cwd: folder, stdio: ["ignore", "ignore", "ignore"] }));
       const member = new PatroniMember({ name, port, api: `http://127.0.0.1:${apiPort}`, line, folder, child });
       members.push(member);
@@ -134,7 +133,7 @@ export class Patroni {
     return cluster;
   }
 
-  /** A URL that names all three. */
+  /** A connection URL that names all three members and connects to the one that accepts writes. */
   get url(): string {
     const hosts = this.members.map(({ port }) => `127.0.0.1:${port}`).join(",");
     return `postgres://postgres:p@${hosts}/postgres?target_session_attrs=read-write`;
@@ -158,7 +157,7 @@ export class Patroni {
     return leader as PatroniMember;
   }
 
-  /** @returns the member that leads in place of `former` */
+  /** Waits for a new leader. @returns the member that leads in place of `former` */
   async successor(former: PatroniMember): Promise<PatroniMember> {
     let next: PatroniMember | undefined;
     await until(
@@ -172,7 +171,7 @@ export class Patroni {
     return next as PatroniMember;
   }
 
-  /** Sends a request to the Patroni of `member`. */
+  /** Sends a request to the REST API of the member's Patroni. */
   async ask(member: PatroniMember, method: "POST" | "PATCH", path: string, body: object): Promise<void> {
     const answer = await fetch(`${member.api}/${path}`, {
       method,
@@ -187,7 +186,7 @@ export class Patroni {
   }
 }
 
-/** Runs one statement at a member. */
+/** Executes one statement at a member. @returns the rows */
 export async function at(member: PatroniMember, text: string): Promise<Record<string, unknown>[]> {
   const client = new pg.Client({ connectionString: `postgres://postgres:p@127.0.0.1:${member.port}/postgres` });
   await client.connect();

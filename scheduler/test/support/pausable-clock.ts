@@ -1,6 +1,6 @@
 import { type Clock, systemClock } from "../../src/base/clock.ts";
 
-/** The system's clock, whose timers can be held back like those of a stopped process. */
+/** The system's clock, but its timers can be held back, like those of a suspended process. */
 export class PausableClock implements Clock {
   #held: (() => void)[] | undefined;
 

@@ -4,7 +4,7 @@ import { mortal, throwAwayFolder } from "@carillon/zookeeper/testing";
 
 export type PoolMode = "transaction" | "session";
 
-/** As scripts/servers/server.mjs and pgbouncer.mjs have them. */
+/** The types of what scripts/servers/server.mjs and pgbouncer.mjs export. */
 interface User {
   uid?: number;
   gid?: number;
@@ -26,15 +26,15 @@ const scripts = new URL("../../../scripts/servers/", import.meta.url);
 
 export interface PgbouncerOptions {
   mode: PoolMode;
-  /** Connections to PostgreSQL for each database; default 20. */
+  /** Maximum number of connections to PostgreSQL per database; default 20. */
   poolSize?: number;
 }
 
-/** A PgBouncer of a test's own in front of a PostgreSQL. It ends with the process that started it. */
+/** A PgBouncer in front of a PostgreSQL, for one test. It ends with the process that started it. */
 export class Pgbouncer {
   readonly url: string;
   readonly #start: () => Promise<ChildProcess>;
-  /** The process; undefined while PgBouncer should not run. */
+  /** The running process; undefined once PgBouncer was killed on purpose. */
   #child: ChildProcess | undefined;
   #crashes = 0;
 
@@ -59,7 +59,7 @@ export class Pgbouncer {
     return pooler;
   }
 
-  /** Starts PgBouncer, and restarts it when it ends by itself, as a supervisor would. */
+  /** Starts PgBouncer, and restarts it if it crashes, as a supervisor does. */
   async up(): Promise<void> {
     const child = mortal(await this.#start());
     this.#child = child;
@@ -81,8 +81,8 @@ export class Pgbouncer {
   }
 
   /**
-   * For tests that cancel statements: PgBouncer 1.18, which Debian 12 has, may crash on a cancellation (its issues 801 and 822,
-   * fixed in 1.19). Only in that case `work` is repeated.
+   * Calls `work` again if PgBouncer crashed during it. For tests that cancel statements, because PgBouncer 1.18, which Debian 12 has, may
+   * crash on a cancel request (its issues 801 and 822, fixed in 1.19).
    */
   async besideCrashes(work: () => Promise<void>): Promise<void> {
     for (let left = 3; ; left--) {
@@ -90,7 +90,7 @@ export class Pgbouncer {
       try {
         return await work();
       } catch (error) {
-        // A broken connection is noticed before the end of the process.
+        // The client notices a broken connection before this process notices the end of PgBouncer.
         await new Promise((resolve) => setTimeout(resolve, 500));
         if (this.#crashes === before || left === 0) throw error;
       }

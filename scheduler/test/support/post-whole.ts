@@ -1,6 +1,6 @@
 import { type Agent, request } from "node:http";
 
-/** Sends a body in pieces, to its end, whatever the answer in the meantime. Rejects if the connection is cut. */
+/** Sends the whole body in pieces, even if the server answers earlier. Resolves with the response; rejects if the connection is cut. */
 export function postWhole(
   url: string,
   agent: Agent,

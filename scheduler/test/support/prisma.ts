@@ -1,7 +1,7 @@
 import { PrismaPg } from "@prisma/adapter-pg";
 import { getPrismaClient } from "@prisma/client/runtime/client";
 
-/** A module without type declarations. */
+/** Imported by a variable, because the module has no type declarations. */
 const compiler = "@prisma/client/runtime/query_compiler_fast_bg.postgresql";
 
 interface PrismaTransactions {
@@ -15,9 +15,7 @@ interface PrismaTransactions {
   $disconnect(): Promise<void>;
 }
 
-/**
- * A client as `prisma generate` makes it of a schema without models. The command itself is not installed: it downloads a program.
- */
+/** Creates a Prisma client as `prisma generate` does for a schema without models. That command would have to download a program. */
 export function prismaClient(url: string): PrismaTransactions {
   const Client = getPrismaClient({
     clientVersion: "7.10.0",

@@ -11,26 +11,26 @@ export interface ProgramOptions {
   tasks: number;
   log: string;
   handlerMs: number;
-  /** True if each handler takes exactly `handlerMs`, not a random part of it. */
+  /** True if each handler takes exactly `handlerMs`; otherwise it takes a random part of it. */
   even?: boolean;
   options?: Record<string, unknown>;
   /** Names of tasks without a schedule. */
   manual?: string[];
-  /** Tasks with a schedule: how often each runs, by its name. */
+  /** Tasks with a schedule: the period of each task, by its name. */
   periods?: Record<string, string>;
-  /** Options of a task "computing", whose handler computes without a pause as its payload says: see node.mjs. */
+  /** Options of a task "computing" whose handler blocks the event loop as its payload says: see node.mjs. */
   computing?: Record<string, unknown>;
-  /** Now and then the process computes without a pause: the shortest and the longest time, in ms. */
+  /** If given, the process blocks its event loop now and then: the shortest and the longest time, in ms. */
   computesMs?: readonly [number, number];
-  /** Options of a worker by HTTP, whose tasks others define. */
+  /** Options of a remote worker. If given, the process is such a worker, and its tasks are defined elsewhere. */
   remote?: Record<string, unknown>;
-  /** True if the program records when the machine gave it no processor. */
+  /** True if the program records when the machine delayed it. */
   stalls?: boolean;
-  /** Settings that `options` would refuse. */
+  /** Internal settings that `options` would refuse. */
   settings?: Record<string, unknown>;
 }
 
-/** A line of a program's own record. Times are epoch milliseconds by this machine's clock. */
+/** One line of the log that a program writes. Times are epoch milliseconds by this machine's clock. */
 export interface Seen {
   kind: "start" | "end" | "stalled";
   task: string;
@@ -39,18 +39,18 @@ export interface Seen {
   fence: number;
   node: string;
   at: number;
-  /** For an end: whether the handler had been asked to stop. */
+  /** For an end: true if the handler's signal had been aborted. */
   aborted?: boolean;
-  /** For a stall: its length, up to `at`. */
+  /** For a stall: its length in ms; the stall ended at `at`. */
   ms?: number;
 }
 
-/** Processes of one test, all ended with it. */
+/** The child processes of one test. */
 export class Programs {
   readonly #children = new Map<string, ChildProcess>();
   readonly complaints: string[] = [];
 
-  /** Starts a program; resolves when it has joined the cluster. */
+  /** Starts a program, and resolves once it is ready. @throws if it ends before that */
   async start(options: ProgramOptions): Promise<void> {
     const child = spawn(process.execPath, [fileURLToPath(new URL("programs/node.mjs", import.meta.url))], {
       env: { ...process.env, CARILLON_TEST_PROGRAM: JSON.stringify(options) },
@@ -63,8 +63,8 @@ export class Programs {
       throw new Error(`${options.name} ended before it was ready: ${this.complaints.join("")}`);
     });
     await Promise.race([ready, gone]);
-    // From here on its end is caused by the test itself, or detected by missing output.
-    gone.catch(() => undefined /* the missing output has already made the test fail */);
+    // From now on, the test itself ends the process, or the test notices missing output.
+    gone.catch(() => undefined /* a test that needs its output fails without it */);
   }
 
   /** Sends the signal and waits for the end of the process. */
@@ -89,8 +89,8 @@ export class Programs {
 export const readSeen = (path: string): Seen[] => wholeLines(path).map((line) => JSON.parse(line) as Seen);
 
 /**
- * The ms before this start, from the earliest possible claim on, in which the process was given no processor; they do not count as
- * lateness of Carillon. Only for programs with `stalls`.
+ * Returns for how long the machine delayed the process before this start, from the earliest possible claim on, in ms. This time does not
+ * count as lateness of Carillon. Only for programs with `stalls`.
  */
 export function stalledMs(seen: Seen[], { node, slot, at }: Seen): number {
   const near = seen.filter(

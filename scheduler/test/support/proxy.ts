@@ -1,21 +1,21 @@
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { poolerVariable } from "./servers.ts";
 
-/** The byte that begins PostgreSQL's CommandComplete and the tag that ends a transaction. */
+/** The text in PostgreSQL's CommandComplete message after a COMMIT. */
 const commitDone = Buffer.from("COMMIT\0");
-/** ReadyForQuery inside a transaction. */
+/** PostgreSQL's ReadyForQuery message inside a transaction. */
 const inTransaction = Buffer.from("Z\0\0\0\x05T", "latin1");
 
 interface Pair {
   client: Socket;
   upstream: Socket;
-  /** True once the pair's bytes are dropped, for ever. */
+  /** True if the proxy drops all further bytes of the pair, but leaves the connections open. */
   lost: boolean;
 }
 
 /**
- * A TCP proxy in front of a PostgreSQL that can cause faults: cut every connection, refuse new ones, hang, or let a request be carried out
- * and swallow the reply. It changes nothing in the protocol.
+ * A TCP proxy in front of a PostgreSQL that can cause faults: it cuts all connections, refuses new ones, hangs, or lets the server carry
+ * out a request and loses the reply. Otherwise it passes all bytes on unchanged.
  */
 export class StoreProxy {
   readonly #target: URL;
@@ -26,9 +26,9 @@ export class StoreProxy {
   #stalled = false;
   #thenRefuses = false;
   #swallow: ((reply: Buffer) => boolean) | undefined;
-  /** Replies swallowed so far. */
+  /** The number of replies lost so far. */
   swallowed = 0;
-  /** The number of connections requested so far. */
+  /** The number of connections that clients have opened so far. */
   connections = 0;
 
   private constructor(target: string) {
@@ -45,7 +45,7 @@ export class StoreProxy {
     return proxy;
   }
 
-  /** The server's URL through this proxy. */
+  /** The server's URL with the address of this proxy. */
   get url(): string {
     const address = this.#server.address();
     if (address === null || typeof address === "string") throw new Error("the proxy does not listen");
@@ -55,13 +55,13 @@ export class StoreProxy {
     return url.href;
   }
 
-  /** Cuts all connections; with `refuse`, also new ones, until `heal`. */
+  /** Cuts all connections. With `refuse`, new ones are refused until `heal`. */
   cut({ refuse = false } = {}): void {
     this.#refusing = refuse;
     for (const pair of this.#pairs) this.#end(pair);
   }
 
-  /** Bytes in either direction are dropped, and no connection ends, until `heal` cuts them. */
+  /** Passes no bytes on in either direction, but leaves the connections open, until `heal` cuts them. */
   hang(): void {
     this.#hanging = true;
     for (const { client, upstream } of this.#pairs) {
@@ -70,7 +70,7 @@ export class StoreProxy {
     }
   }
 
-  /** Bytes wait in either direction until `flow`, when all of them arrive: as if one side's process had been stopped. */
+  /** Holds back all bytes in either direction until `flow`, as if the process on one side was suspended. */
   stall(): void {
     this.#stalled = true;
     for (const { client, upstream } of this.#pairs) {
@@ -87,13 +87,13 @@ export class StoreProxy {
     }
   }
 
-  /** Ends a `hang` for future connections. Existing ones stay as they are: no byte, and no end. */
+  /** Ends a `hang` for new connections. Existing connections stay open and pass nothing on. */
   reopen(): void {
     this.#hanging = false;
     for (const pair of this.#pairs) pair.lost = true;
   }
 
-  /** Connections that are open. */
+  /** The number of open connections. */
   get open(): number {
     return this.#pairs.size;
   }
@@ -106,7 +106,7 @@ export class StoreProxy {
     }
   }
 
-  /** The next reply that holds the end of a COMMIT never arrives: its connection is cut instead. */
+  /** Loses the next reply that contains the end of a COMMIT: the proxy cuts the connection instead. */
   swallowCommit(): void {
     this.#awaitCommit();
     this.#thenRefuses = false;
@@ -117,9 +117,9 @@ export class StoreProxy {
   }
 
   /**
-   * The next reply to a statement that returns or writes rows never arrives: its connection is cut instead. Through a pooler each statement
-   * is a transaction; then the reply to its commit is lost, so that it was carried out.
-   * @param thenRefuse all connections are cut with it, and none comes, until `heal`
+   * Loses the next reply to a statement that returns or writes rows: the proxy cuts the connection instead. Through a pooler each statement
+   * is a transaction; then the reply to its COMMIT is lost, so the statement has been carried out.
+   * @param thenRefuse if true, all connections are cut at that moment, and new ones are refused until `heal`
    */
   swallowReply(
     matching: (reply: Buffer) => boolean = (reply) =>
@@ -161,7 +161,7 @@ export class StoreProxy {
       } else if (!this.#hanging && !pair.lost) client.write(bytes);
     });
     for (const socket of [client, upstream]) {
-      // If either side ends, both connections of the pair end.
+      // The end of one connection of the pair ends the other.
       socket.on("error", () => this.#end(pair));
       socket.on("close", () => this.#end(pair));
       if (this.#stalled) socket.pause();

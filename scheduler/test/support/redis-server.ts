@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { freePort } from "@carillon/zookeeper/testing";
 import { Redis } from "ioredis";
 
-/** A Redis server for one test, which may be stopped, wiped and reconfigured, unlike a shared server. */
+/** A Redis server for one test, which can be stopped, wiped and reconfigured, unlike the shared server. */
 export class RedisServer {
   readonly port: number;
   readonly #args: readonly string[];
@@ -26,7 +26,7 @@ export class RedisServer {
         await server.up();
         return server;
       } catch (error) {
-        if (attempt === 5) throw error; // Another process took the port in the meantime.
+        if (attempt === 5) throw error; // another process has taken the port meanwhile
       }
     }
   }
@@ -35,12 +35,12 @@ export class RedisServer {
     return `redis://127.0.0.1:${this.port}`;
   }
 
-  /** Starts it again at the same address, with an empty memory. */
+  /** Starts the server again at the same address, without data. */
   async up(): Promise<void> {
     const program = process.env.CARILLON_TEST_REDIS_SERVER;
     if (!program) throw new Error("CARILLON_TEST_REDIS_SERVER is not set: run the tests with `npm test`");
     const place = ["--port", `${this.port}`, "--bind", "127.0.0.1", "--dir", this.#folder, "--save", ""];
-    // A sentinel writes to its configuration file, whose path comes before everything else.
+    // A Sentinel needs a configuration file, whose path must be the first argument.
     const [first = "", ...rest] = this.#args;
     const args = first.endsWith(".conf") ? [first, ...place.slice(0, 4), ...rest] : [...place, ...this.#args];
     const child = spawn(program, args, { cwd: this.#folder, stdio: ["ignore", "pipe", "pipe"] });
@@ -66,10 +66,10 @@ export class RedisServer {
     await gone;
   }
 
-  /** Sends it a command, on a connection of its own. */
+  /** Sends a command on a new connection. @returns the reply */
   async ask(command: string, ...args: (string | number)[]): Promise<unknown> {
     const redis = new Redis(this.port, "127.0.0.1", { lazyConnect: true, maxRetriesPerRequest: 1 });
-    redis.on("error", () => undefined); // The command rejects by itself.
+    redis.on("error", () => undefined); // the command itself rejects
     try {
       return await redis.call(command, ...args);
     } finally {

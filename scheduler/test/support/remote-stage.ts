@@ -12,16 +12,16 @@ import { postgres } from "./servers.ts";
 import { type Line, numbers, recordingLog } from "./store-stage.ts";
 import "./cheap-passwords.ts";
 
-/** The password of `admin`, which the first server makes. */
+/** The password of the user `admin`, whom the first server creates. */
 export const firstPassword = "nine herons at the weir";
 
 export type Answer = { status: number; body: PollAnswer & Problem };
 
-/** A server that listens, on a schema of its own, and the requests of a worker. */
+/** Servers that listen, on a new schema, and methods that send the requests of a worker. */
 export class RemoteStage {
   readonly schema: string;
   readonly sql = new pg.Pool({ connectionString: postgres().url, types: numbers, max: 4 });
-  /** The lines of all its servers' logs. */
+  /** The log lines of all its servers. */
   readonly lines: Line[] = [];
   readonly servers: Carillon[] = [];
   store: Store = undefined as unknown as Store;
@@ -30,7 +30,7 @@ export class RemoteStage {
     this.schema = schema;
   }
 
-  /** Starts the first server, or a further server of the same cluster. */
+  /** Starts the first server, or a further one of the same cluster. */
   async serve(
     options: Pick<
       CarillonOptions,
@@ -100,27 +100,27 @@ export class RemoteStage {
     return { status: response.status, body: (await response.json()) as Answer["body"] };
   }
 
-  /** Sends a poll. @throws if the server refuses it */
+  /** Sends a poll of a worker. @throws if the server refuses the poll */
   async poll(key: string, body: object, server = this.server): Promise<PollAnswer> {
     const { status, body: answer } = await this.post(key, body, { server });
     if (status !== 200) throw new Error(`${status} ${answer.code}: ${answer.detail}`);
     return answer;
   }
 
-  /** A worker that may be silent for long: on a busy machine a test takes longer than the usual 6 s to poll for it again. */
+  /** Joins a worker with the longest session timeout, because on a busy machine a test may take longer than the usual 6 s between polls. */
   async join(key: string, join: object = {}): Promise<number> {
     const name = `w-${randomBytes(4).toString("hex")}`;
     return (await this.poll(key, { join: { name, timeoutMs: limits.workerTimeoutMs, ...join } })).session;
   }
 
-  /** Enqueues a run and claims it. */
+  /** Enqueues a run and claims it in the session. */
   async claimed(key: string, session: number, task = "echo", payload: unknown = null): Promise<GivenRun> {
     await this.server.enqueue(task, payload);
     const { runs } = await this.poll(key, { session, want: 1, waitMs: 20_000 });
     return runs[0] as GivenRun;
   }
 
-  /** Claims a run for this session like a server that hung: its answer is lost. @returns the run's number */
+  /** Claims a run for this session, as a server does whose reply to the worker is lost. @returns the run's id */
   async claimedUnheard(session: number): Promise<number> {
     const { runId } = await this.server.enqueue("echo", null, { in: 60_000 });
     const { taskId } = await this.store.tasks.byName("echo");

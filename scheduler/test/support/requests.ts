@@ -1,4 +1,4 @@
-/** Requests made from the contract: a valid one, and the paths to every text and number in it. */
+/** Builds requests from the contract: a valid request, and the places of all texts and numbers in it. */
 import { type RouteId, shapeOf } from "../../src/api/contract.ts";
 
 interface Def {
@@ -27,7 +27,7 @@ const inner = (schema: Schema): Schema => (schema.def.innerType ? inner(schema.d
 const isOptional = ({ def }: Schema): boolean =>
   def.type === "optional" || def.type === "default" || (def.innerType !== undefined && isOptional(def.innerType));
 
-/** A value that the schema accepts, without its optional parts. */
+/** Returns a value that the schema accepts, without its optional fields. */
 export function sample(schema: Schema): unknown {
   const { def, shape } = inner(schema);
   if (def.type === "string") return def.format === "datetime" ? "2030-01-01T00:00:00Z" : "a1";
@@ -57,7 +57,7 @@ function placesIn(schema: Schema, path: Place["path"], part: Part, found: Place[
     for (const [name, one] of Object.entries(shape ?? {})) placesIn(one, [...path, name], part, found);
 }
 
-/** Every text, number and free JSON that a request of the route can have. */
+/** Returns the place of every text, number and free JSON value that a request of the route can have. */
 export function placesOf(routeId: RouteId): Place[] {
   const found: Place[] = [];
   for (const part of parts) {
@@ -73,7 +73,7 @@ export function placesOf(routeId: RouteId): Place[] {
 
 type Given = Partial<Record<Part, unknown>>;
 
-/** A request that is valid except in one place; missing parents of that place are made. */
+/** Returns a request that is valid except for `value` in one place. Missing parents of this place are added. */
 export function requestWith(routeId: RouteId, { part, path, kind }: Place, value: unknown, right: Given): Given {
   const made = Object.fromEntries(
     parts.flatMap((one) => {
@@ -104,7 +104,7 @@ const filled = (schema: Schema): unknown => {
   return typeof made === "object" && made !== null ? made : {};
 };
 
-/** Of a union: the part of the first member that has it. */
+/** Returns the schema of a field or item; for a union, that of the first member that has the field. */
 function stepInto(schema: Schema, step: string | number): Schema | undefined {
   const { def, shape } = inner(schema);
   if (def.type === "union")
@@ -112,7 +112,7 @@ function stepInto(schema: Schema, step: string | number): Schema | undefined {
   return typeof step === "number" ? def.element : shape?.[step];
 }
 
-/** A request's line and body. @param fill values for the parameters of a path that are not given */
+/** Returns the path with its query, and the body, of a request. */
 export function lineOf(routeId: RouteId, { params, query, body }: Given): { path: string; body?: unknown } {
   const named = params as Record<string, unknown> | undefined;
   const path = shapeOf(routeId).path.replace(/\{(\w+)\}/g, (_, place: string) => encoded(String(named?.[place])));
@@ -122,5 +122,5 @@ export function lineOf(routeId: RouteId, { params, query, body }: Given): { path
   return { path: pairs.length === 0 ? path : `${path}?${pairs.join("&")}`, ...(body === undefined ? {} : { body }) };
 }
 
-/** Text that is not valid Unicode is sent as its replacement, as a browser would send it. */
+/** Encodes a text for a URL. As in a browser, parts that are not valid Unicode are sent as replacement characters. */
 const encoded = (text: string): string => encodeURIComponent(text.toWellFormed());

@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { mortal } from "@carillon/zookeeper/testing";
 import { type OwnPostgres, type Scripts, scripts, startOwn } from "./own-postgres.ts";
 
-/** A PostgreSQL of its own that can be taken back to a base backup, at the same address, as in a point-in-time recovery. */
+/** A PostgreSQL that can be restored from a base backup at the same address, as in a point-in-time recovery. */
 export class RestorableStore {
   readonly url: string;
   readonly #parts: Pick<Scripts, "startPostgres" | "prepare">;
@@ -24,24 +24,25 @@ export class RestorableStore {
     return new RestorableStore({ startPostgres, prepare }, await startOwn("restorable"));
   }
 
-  /** Takes a base backup, which replaces the one before. */
+  /** Takes a base backup, which replaces the previous one. */
   async backUp(): Promise<void> {
     rmSync(this.#backup, { recursive: true, force: true });
     const { place, folder, conditions } = this.#server;
-    // Debian's own program of this name is a wrapper that chooses among versions.
+    // On Debian, the `pg_basebackup` in PATH is a wrapper that chooses a version, so the real folder is used.
     const bin = dirname(realpathSync(join(place.bin, "postgres")));
     const args = ["-d", this.url, "-D", this.#backup, "--checkpoint=fast", "--no-sync"];
     await this.#parts.prepare(join(bin, "pg_basebackup"), args, conditions.user, folder);
   }
 
-  /** Ends the server at once, puts the backup in its place, and starts it: its log begins a new timeline. */
+  /** Stops the server, replaces its data by the backup, and starts it again; its write-ahead log then begins a new timeline. */
   async restore(): Promise<void> {
     await this.close();
     const { place, folder, conditions } = this.#server;
     const data = join(folder, "data");
     rmSync(data, { recursive: true });
     cpSync(this.#backup, data, { recursive: true, preserveTimestamps: true });
-    // Nothing is archived: recovery ends with the log of the backup. Until then no client is accepted, since it could only read.
+    // There is no archive, so recovery ends with the log in the backup. Until then, the server accepts no client, because it could only
+    // read.
     appendFileSync(join(data, "postgresql.auto.conf"), "restore_command = 'false'\nhot_standby = off\n");
     writeFileSync(join(data, "recovery.signal"), "");
     const { uid, gid } = conditions.user;

@@ -1,7 +1,7 @@
 import { createHash, createHmac } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 
-/** A received request. */
+/** A request that a receiver got. */
 interface Came {
   method: string;
   url: string;
@@ -10,7 +10,8 @@ interface Came {
 }
 
 /**
- * The headers that sign this request by RFC 9421, computed from the received data and without our code. @param told headers that are signed
+ * Returns the headers that sign this request by RFC 9421. Computed from the received request, without code of the implementation.
+ * @param told names of the further headers that are signed
  */
 export function signedAs({ method, url, headers, raw }: Came, told: string[], keyId: string, secret: string) {
   const digest = `sha-256=:${createHash("sha256").update(raw).digest("base64")}:`;

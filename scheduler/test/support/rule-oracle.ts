@@ -1,4 +1,4 @@
-/** Random recurrence rules, and their local times by python-dateutil. */
+/** Creates random recurrence rules, and expands them with python-dateutil. */
 import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 
@@ -6,18 +6,18 @@ export type Chance = () => number;
 
 export interface RandomRule {
   rule: string;
-  /** A local time as if it were UTC, in ms. */
+  /** The local time of the start, as if it were UTC, in ms. */
   startMs: number;
-  /** Local times, added and removed. */
+  /** Local times that are added to and excluded from the rule, as if they were UTC, in ms. */
   rdate: number[];
   exdate: number[];
-  /** The end of the compared window. */
+  /** The end of the compared window, as a local time in ms. */
   endMs: number;
 }
 
 const dayMs = 86_400_000;
 const codes = ["MO", "TU", "WE", "TH", "FR", "SA", "SU"];
-/** The length of a window, in days. */
+/** The length of the compared window in days, by frequency. */
 const reach: { [frequency: string]: number } = {
   YEARLY: 365 * 25,
   MONTHLY: 365 * 8,
@@ -35,10 +35,10 @@ const some = (chance: Chance, most: number, one: () => number): number[] => [
 ];
 const signed = (chance: Chance, to: number) => between(chance, 1, to) * (chance() < 0.3 ? -1 : 1);
 
-/** "20260106T090000" */
+/** Formats a time for iCalendar, such as "20260106T090000". */
 export const basicText = (ms: number): string => new Date(ms).toISOString().replace(/[:-]|\.\d+Z/g, "");
 
-/** @param aroundMs a local time within a few days of which the rule starts @param spread of the start before it, in days */
+/** @param aroundMs a local time in ms; the rule starts up to half a window before it */
 export function randomRule(
   chance: Chance,
   aroundMs: number,
@@ -61,7 +61,7 @@ export function randomRule(
   if (frequency === "YEARLY" || isSubDaily)
     put(0.15, () => `BYYEARDAY=${list(some(chance, 6, () => signed(chance, 366)))}`);
   const mayNumber = frequency === "YEARLY" || frequency === "MONTHLY";
-  // Weeks 52 and 53, from either end: dateutil is wrong for those that lie across the end of a year.
+  // Weeks 52 and 53, counted from either end, are left out, because dateutil is wrong for weeks that extend over the end of a year.
   if (frequency === "YEARLY" && chance() < 0.2) {
     parts.push(`BYWEEKNO=${list(some(chance, 4, () => signed(chance, 51)))}`);
     parts.push(`BYDAY=${list(codes.filter(() => chance() < 0.5).concat("TH"))}`);
@@ -80,7 +80,7 @@ export function randomRule(
   const spanMs = (reach[frequency] as number) * dayMs;
   let startMs = aroundMs - Math.floor((chance() * spanMs) / 2 / 1000) * 1000;
   if (chance() < 0.5) startMs = Math.floor(startMs / 60_000) * 60_000;
-  // For dateutil the first week of a rule begins with its start, if BYSETPOS counts.
+  // With BYSETPOS, dateutil lets the first week begin with the start, so the start is moved to the first day of its week.
   if (frequency === "WEEKLY" && parts.some((part) => part.startsWith("BYSETPOS")))
     startMs -= ((((Math.floor(startMs / dayMs) + 3) % 7) - wkst + 7) % 7) * dayMs;
   const endMs = startMs + spanMs;
@@ -92,7 +92,10 @@ export function randomRule(
 
 export const mostTimes = 250;
 
-/** The first times of each rule up to the end of its window. @returns as if they were UTC, in ms; null: dateutil gave up */
+/**
+ * Expands each rule with dateutil: at most `mostTimes` times up to the end of its window.
+ * @returns for each rule, its local times as if they were UTC, in ms; null: dateutil gave up
+ */
 export async function expandedRules(rules: readonly RandomRule[]): Promise<(number[] | null)[]> {
   const python = process.env.CARILLON_TEST_DATEUTIL;
   if (!python) throw new Error("CARILLON_TEST_DATEUTIL is not set: run the tests with `npm test`");

@@ -1,4 +1,4 @@
-/** A server with S3's API for single objects: it refuses a request whose signature (AWS Signature Version 4) is not the expected one. */
+/** A server with S3's API for single objects. It refuses a request whose signature (AWS Signature Version 4) is wrong. */
 import { createHash, createHmac } from "node:crypto";
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -35,7 +35,7 @@ export async function s3Double({
 }) {
   const objects = new Map<string, string>();
   const asked: string[] = [];
-  /** Statuses that the next answers get instead of their real ones. */
+  /** HTTP statuses that the next responses get in place of their real ones. */
   const failing: number[] = [];
   const server = createServer(async (request, response) => {
     const chunks: Buffer[] = [];

@@ -1,7 +1,7 @@
 import { Pgbouncer, type PoolMode } from "./pgbouncer.ts";
 import { directOf, missing, poolable, poolerVariable, required } from "./servers.ts";
 
-/** Ends a bare `npx vitest` with one clear sentence instead of a failure in every file. */
+/** Makes a plain `npx vitest` fail with one clear error instead of one in every file, because it has no servers. */
 export default async function setup(): Promise<() => Promise<void>> {
   const absent = required.filter((name) => !process.env[name]);
   if (absent.length > 0) throw new Error(missing(absent));
@@ -11,7 +11,7 @@ export default async function setup(): Promise<() => Promise<void>> {
   };
 }
 
-/** Large enough that tests which hold transactions open do not wait for each other. */
+/** So large that tests that hold transactions open do not wait for connections of other tests. */
 const poolSize = 60;
 
 async function poolersBefore(mode: string | undefined): Promise<Pgbouncer[]> {
@@ -21,7 +21,7 @@ async function poolersBefore(mode: string | undefined): Promise<Pgbouncer[]> {
   return Promise.all(
     poolable.map(async (variable) => {
       const direct = process.env[variable] as string;
-      // The setup of another project of this run has already set it.
+      // If the setup of another project in this run has already put a pooler before the server, the direct URL is in this variable.
       const target = process.env[directOf(variable)] || direct;
       const pooler = await Pgbouncer.before(target, { mode: mode satisfies PoolMode, poolSize });
       Object.assign(process.env, { [directOf(variable)]: target, [variable]: pooler.url });

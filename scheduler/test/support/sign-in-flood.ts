@@ -13,13 +13,13 @@ export interface Tried {
 export interface Flooded {
   /** The owner's sign-in before the flood. */
   before: Tried;
-  /** The owner's requests under the flood, by name. */
+  /** The owner's requests during the flood, by name. */
   tries: Record<string, Tried>;
-  /** The number of guesses that got each status. */
+  /** By HTTP status: the number of guesses with this status. */
   statuses: Map<number, number>;
 }
 
-/** An owner signs in and changes the password while 200 wrong guesses a second come from 10,000 addresses. */
+/** Lets the owner sign in and change the password while 200 wrong guesses a second come from 10,000 addresses. */
 export async function floodSignIn(): Promise<Flooded> {
   const stage = await openStage(postgres());
   const { schema } = stage;

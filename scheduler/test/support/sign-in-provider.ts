@@ -12,7 +12,7 @@ const encoded = (value: object) => Buffer.from(JSON.stringify(value)).toString("
 const decoded = (part = "") => JSON.parse(Buffer.from(part, "base64url").toString()) as Record<string, unknown>;
 const newKey = () => generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey;
 
-/** A token signed by another key than the provider's. */
+/** A key that is not the provider's, for forged tokens. */
 export const foreignKey = newKey();
 
 export const unsigned = ({ header, claims }: IdToken) => `${encoded({ ...header, alg: "none" })}.${encoded(claims)}.`;
@@ -22,14 +22,14 @@ export function signed({ header, claims }: IdToken, key: KeyObject): string {
   return `${text}.${createSign("RSA-SHA256").update(text).sign(key).toString("base64url")}`;
 }
 
-/** A real OpenID Connect provider on this machine, which accepts any password and returns the claims that a test sets for each user. */
+/** A real OpenID Connect provider on this machine. It accepts any password, and returns the claims that a test sets for each user. */
 export class SignInProvider {
   readonly clientId = "carillon";
   readonly clientSecret = "a secret between the two of them";
   readonly groups = new Map<string, string[]>();
-  /** True if the provider's token endpoint fails. */
+  /** If true, the provider's token endpoint fails. */
   broken = false;
-  /** Creates a forged token that is returned instead of the real one; null for the real one. */
+  /** Creates a forged token in place of the real one; null: the real token is returned. */
   forge: ((token: IdToken & { signature: string }) => string) | null = null;
   readonly key = newKey();
   #answer: RequestListener = (_, response) => void response.writeHead(503).end();
@@ -39,7 +39,7 @@ export class SignInProvider {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
-  /** Listens; it answers 503 until its client is registered. */
+  /** Starts to listen. Until `serve` registers the client, the provider answers with status 503. */
   async open(): Promise<this> {
     await new Promise<void>((resolve) => this.#server.listen(0, "127.0.0.1", resolve));
     return this;
@@ -58,7 +58,7 @@ export class SignInProvider {
       ],
       cookies: { keys: ["of this test"] },
       jwks: { keys: [{ ...this.key.export({ format: "jwk" }), kid: "one", use: "sig", alg: "RS256" } as never] },
-      // This is set explicitly to avoid the library's warning.
+      // Set explicitly, because the library warns about default values.
       ttl: { Interaction: 600, Session: 600, Grant: 600, AccessToken: 600, IdToken: 600, AuthorizationCode: 60 },
       pkce: { required: () => true },
       claims: { openid: ["sub"], profile: ["preferred_username", "groups"], email: ["email"] },
@@ -98,7 +98,7 @@ interface Cookie {
   path: string;
 }
 
-/** The parts of a browser that the flow needs: cookies of each host by their paths, and one step at a time. */
+/** A minimal browser for the sign-in flow: it has cookies per host and path, and makes one request per call, without redirects. */
 export class SmallBrowser {
   readonly #cookies = new Map<string, Cookie[]>();
 
@@ -129,7 +129,7 @@ export class SmallBrowser {
     this.#cookies.set(origin, value === "" ? others : [...others, { name, value, path }]);
   }
 
-  /** Leads from the server's page to the provider's and through its forms, to the address to which it sends the browser back. */
+  /** Follows the redirects from the server's page through the provider's forms. @returns the URL to which the provider redirects back */
   async throughProvider(begin: string, user: string): Promise<string> {
     let at = begin;
     for (let steps = 0; steps < 12; steps++) {

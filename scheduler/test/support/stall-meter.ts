@@ -3,8 +3,8 @@ import { systemClock } from "../../src/base/clock.ts";
 const everyMs = 20;
 
 /**
- * The time for which the machine gave an idle process no processor. Lateness of other processes is compared with it: processor time used by
- * other programs is not their lateness.
+ * Measures for how long the machine delayed an idle process. Tests compare the lateness of other processes with this time, because the
+ * processor time that other programs use is not lateness of Carillon.
  */
 export class StallMeter {
   #longestMs = 0;
@@ -15,7 +15,7 @@ export class StallMeter {
     this.#lastMs = nowMs;
   }, everyMs);
 
-  /** @returns the longest stall since it was made */
+  /** Stops measuring. @returns the longest delay in ms */
   stop(): number {
     clearInterval(this.#timer);
     return Math.round(this.#longestMs);

@@ -4,7 +4,7 @@ import { mortal, throwAwayFolder } from "@carillon/zookeeper/testing";
 import pg from "pg";
 import { StoreProxy } from "./proxy.ts";
 
-/** The exports of scripts/servers/standby.mjs. */
+/** What scripts/servers/standby.mjs exports. */
 interface Scripts {
   startPair(
     home: string,
@@ -19,22 +19,22 @@ interface Started {
 
 const scripts = new URL("../../../scripts/servers/", import.meta.url);
 
-/** A server of the pair. */
+/** One of the two servers. */
 export interface Member {
   readonly url: string;
   readonly port: number;
-  /** Kills the server with all its processes, like a machine that dies. */
+  /** Kills the server with all its processes, as if its machine failed. */
   kill(): Promise<void>;
 }
 
 /**
- * A primary and a standby that streams from it through a proxy. With the proxy stalled the standby falls behind; promoted then, it lacks
- * the primary's last commits.
+ * A primary and a standby that replicates from it through a proxy. While the proxy is stalled, the standby falls behind; if it is promoted
+ * then, it lacks the last commits of the primary.
  */
 export class StandbyPair {
   readonly primary: Member;
   readonly standby: Member;
-  /** The proxy of the replication. */
+  /** The proxy between the standby and the primary. */
   readonly line: StoreProxy;
 
   private constructor(primary: Member, standby: Member, line: StoreProxy) {
@@ -55,12 +55,12 @@ export class StandbyPair {
     return new StandbyPair(member(primary), member(standby), line as StoreProxy);
   }
 
-  /** The URL of both, the primary first. */
+  /** A URL that names both servers, the primary first. */
   get url(): string {
     return this.primary.url.replace(`:${this.primary.port}/`, `:${this.primary.port},127.0.0.1:${this.standby.port}/`);
   }
 
-  /** Resolves once the standby has replayed all that the primary has committed so far. */
+  /** Resolves once the standby has replayed everything that the primary has committed so far. */
   async caughtUp(): Promise<void> {
     const [{ at }] = (await sql(this.primary, "select pg_current_wal_lsn()::text as at")) as [{ at: string }];
     for (;;) {
@@ -69,7 +69,7 @@ export class StandbyPair {
     }
   }
 
-  /** Promotes the standby; resolves when it accepts writes. */
+  /** Promotes the standby, and resolves when it accepts writes. */
   async promote(): Promise<void> {
     await sql(this.standby, "select pg_promote(wait => true)");
   }
@@ -87,14 +87,14 @@ function member({ url, child: started }: Started): Member {
     url,
     port: Number(new URL(url).port),
     kill: async () => {
-      // Its children end by themselves once the postmaster is gone.
+      // The child processes of the server end by themselves when the server is killed.
       if (child.exitCode === null && child.signalCode === null) child.kill("SIGKILL");
       await gone;
     },
   };
 }
 
-/** One statement on a connection of its own. */
+/** Executes one statement on a new connection. @returns the rows */
 export async function sql(at: Member, text: string, values: unknown[] = []): Promise<Record<string, unknown>[]> {
   const client = new pg.Client({ connectionString: at.url });
   await client.connect();

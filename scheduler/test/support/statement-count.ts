@@ -55,7 +55,7 @@ export class StatementCount {
   }
 }
 
-/** Splits a client's messages: the first starts with a length, every other with a letter and a length. */
+/** Splits a client's bytes into protocol messages. The first message starts with a length, all others with a letter and a length. */
 class Messages {
   readonly #execute: () => void;
   #rest: Buffer = Buffer.alloc(0);
@@ -73,7 +73,7 @@ class Messages {
       const length = letters + this.#rest.readInt32BE(letters);
       if (this.#rest.length < length) return;
       const letter = String.fromCharCode(this.#rest[0] ?? 0);
-      // Execute, or a simple query.
+      // "E" executes a prepared statement, and "Q" is a simple query.
       if (this.#begun && (letter === "E" || letter === "Q")) this.#execute();
       this.#begun = true;
       this.#rest = this.#rest.subarray(length);

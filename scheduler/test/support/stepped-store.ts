@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { mortal, throwAwayFolder } from "@carillon/zookeeper/testing";
 import { scripts, startOwn } from "./own-postgres.ts";
 
-/** A PostgreSQL of its own, whose wall clock can be stepped while it runs (libfaketime). */
+/** A PostgreSQL whose wall clock can be stepped while it runs, by libfaketime. */
 export class SteppedStore {
   readonly url: string;
   readonly #file: string;
@@ -21,7 +21,7 @@ export class SteppedStore {
   static async start(): Promise<SteppedStore> {
     const { obtain } = await scripts("servers.mjs");
     const { faketime, fakedBy } = await scripts("servers/faketime.mjs");
-    // The server's user reads the file.
+    // The server runs as another user, who must be able to read the file.
     const home = throwAwayFolder("stepped-clock");
     chmodSync(home, 0o755);
     const file = join(home, "clock");
@@ -30,7 +30,7 @@ export class SteppedStore {
     return new SteppedStore(url, file, child);
   }
 
-  /** Sets the difference of the server's clock from the real time, in seconds. */
+  /** Sets how far the server's clock is ahead of the real time, in seconds. */
   step(seconds: number): void {
     writeFileSync(`${this.#file}.next`, `${seconds < 0 ? "" : "+"}${seconds}\n`);
     renameSync(`${this.#file}.next`, this.#file);

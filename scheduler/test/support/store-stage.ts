@@ -18,12 +18,12 @@ import type { TestServer } from "./servers.ts";
 export { until } from "../../../zookeeper/test/support/until.ts";
 
 export const dayMs = 86_400_000;
-/** The release under which code stores definitions. */
+/** The release for definitions that a test stores as if they came from code. */
 export const asCode: BroughtBy = { release: releaseOf("1", []), graceMs: 60_000 };
 export const change = (nowMs: number) => ({ author: "test", reason: "", nowMs });
 
 const int8 = 20;
-/** Parses bigints as numbers, because Carillon's are below 2^53. */
+/** Parses the type bigint as a number, because all values in Carillon's tables are below 2^53. */
 export const numbers: pg.CustomTypesConfig = {
   getTypeParser: ((oid: number, format?: "text") =>
     oid === int8 ? Number : pg.types.getTypeParser(oid, format)) as typeof pg.types.getTypeParser,
@@ -35,14 +35,14 @@ export interface Line {
   message: string;
 }
 
-/** @param lines receives the log */
+/** Returns a log that collects its lines. @param lines receives the lines */
 export function recordingLog(lines: Line[] = []): { log: Log; lines: Line[] } {
   const at = (level: keyof Log) => (fields: object, message: string) =>
     void lines.push({ level, fields: { ...fields }, message });
   return { log: { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") }, lines };
 }
 
-/** Warnings and errors, except those caused by the machine, which gave this process no turn. */
+/** Returns the warnings and errors, except those about an event loop that the machine delayed. */
 export const complaints = <Said extends { level: string; message: string }>(lines: readonly Said[]): Said[] =>
   lines.filter(
     ({ level, message }) => (level === "warn" || level === "error") && !message.includes("event loop stood still"),
@@ -55,14 +55,14 @@ export interface StageOptions {
 }
 
 /**
- * A store in a schema of its own on a real server, with the frequent steps of tests. `nowMs` is a fixed time near the server's: the store
- * takes time as an argument, so a test moves it by adding.
+ * A store in a new schema on a real server, with frequent steps of tests. `nowMs` is a fixed time near the server's. The store takes the
+ * time as an argument, so a test lets time pass by adding to `nowMs`.
  */
 export class Stage {
   readonly server: TestServer;
   readonly schema: string;
   readonly store: Store;
-  /** Plain SQL beside the store, for checks and disturbances. The caller writes the schema into the text as `s`. */
+  /** Direct connections to the server, for checks and disturbances by SQL. Statements have to name the schema (`schema`). */
   readonly sql: pg.Pool;
   readonly nowMs: number;
   readonly #others: Store[] = [];
@@ -74,11 +74,11 @@ export class Stage {
     this.store = store;
     this.nowMs = nowMs;
     this.sql = new pg.Pool({ connectionString: server.direct, types: numbers, max: 8 });
-    // A test may end these connections on purpose; a query on one that ended fails by itself.
+    // A test may end these connections on purpose; a query on an ended connection rejects.
     this.sql.on("error", () => undefined);
   }
 
-  /** Opens the same store with separate connections, like another process. */
+  /** Opens the same store with separate connections, as another process would. */
   async another(options: StageOptions = {}): Promise<Store> {
     const store = await openPostgres({ url: this.server.url, schema: this.schema, ...options });
     this.#others.push(store);
@@ -104,7 +104,7 @@ export class Stage {
     return opened.sessionId;
   }
 
-  /** Makes the session leader. @returns its term */
+  /** Makes the session the leader, in place of any other. @returns the term */
   async lead(sessionId: number): Promise<number> {
     const { leadership } = await this.store.sessions.members();
     if (leadership.sessionId !== null)
@@ -128,7 +128,7 @@ export class Stage {
     return { taskId: task.taskId, ...plain, ...write };
   }
 
-  /** Plans slots of these tasks like a planner would. */
+  /** Plans the slots of these tasks up to `untilMs`, without storing them. @returns what a planner would write */
   async steps(tasks: TaskRecord[], untilMs: number, nowMs = this.nowMs): Promise<PlanWrite[]> {
     const records = await this.store.tasks.byIds(tasks.map(({ taskId }) => taskId));
     return records.flatMap((record) => {
@@ -137,7 +137,7 @@ export class Stage {
     });
   }
 
-  /** Plans like a rescuer. @returns the number of accepted slots */
+  /** Plans and stores slots as a follower does that stands in for the leader. @returns the number of accepted slots */
   async plan(tasks: TaskRecord[], sessionId: number, untilMs: number, nowMs = this.nowMs): Promise<number> {
     const writes = await this.steps(tasks, untilMs, nowMs);
     return (await this.store.plans.accept({ sessionId, term: null }, writes, nowMs)).accepted;
@@ -149,7 +149,7 @@ export class Stage {
     return (await this.store.claims.claim(request)).runs;
   }
 
-  /** Drops the schema. */
+  /** Closes the stores and drops the schema. */
   async close(): Promise<void> {
     await Promise.all([this.store, ...this.#others].map((store) => store.close()));
     await this.sql.query(`drop schema if exists ${this.schema} cascade`);
@@ -164,7 +164,10 @@ export function stepOf(record: TaskRecord, nextSlotMs: number, nowMs: number, un
   return { taskId, version, nextSlotMs, newNextSlotMs: step.nextSlotMs, slots: step.slots, missed: step.missed, gated };
 }
 
-/** @param hour of today, UTC, as the stage's time: for a test whose times would otherwise depend on when it runs */
+/**
+ * @param hour the stage's time as an hour of today, UTC, for tests whose results would otherwise depend on the time of day; default: the
+ * present time
+ */
 export async function openStage(
   server: TestServer,
   { hour, ...options }: StageOptions & { hour?: number } = {},

@@ -11,7 +11,7 @@ import { Story } from "./story.ts";
 import { codeOf } from "./totp.ts";
 import { WebhookReceiver } from "./webhook-receiver.ts";
 
-/** A server on which the examples are played in their order, and all that happens in its cluster beside the requests. */
+/** A server on which the OpenAPI examples are played in order, and the other events in its cluster that the examples need. */
 export class StoryStage extends ApiStage {
   readonly story = new Story();
   readonly #receiver = new WebhookReceiver();
@@ -23,7 +23,7 @@ export class StoryStage extends ApiStage {
     const webhook = await this.#receiver.listen();
     return super.open({
       secretKeys: randomBytes(32).toString("base64"),
-      // The server sends no alarms by itself, such as of a failed run: the test message of the channel is the only message.
+      // Rules without channels send no alarms, for example about a failed run, so the only message is the channel's test message.
       alarms: { channels: { ops: { webhook } }, rules: Object.fromEntries(alarmRules.map((rule) => [rule, []])) },
     });
   }
@@ -37,7 +37,7 @@ export class StoryStage extends ApiStage {
     return this.#answers.get("createWorkerKey")?.body.secret;
   }
 
-  /** A browser signs in. @returns its cookie */
+  /** Signs a user in as a browser does. @returns the cookie */
   async #signIn(name: string, password: string): Promise<string> {
     const { headers, status } = await this.ask("POST", "/v1/sign-in", {
       body: { name, password },
@@ -47,7 +47,7 @@ export class StoryStage extends ApiStage {
     return cookieOf(headers);
   }
 
-  /** The worker claims the next run of the task and reports how it ended. */
+  /** Lets the worker claim the next run of its task, log a line and report this verdict. */
   async #work(verdict: object, log: string): Promise<void> {
     const { runs } = await this.poll(this.#key, { session: this.#session, want: 1, waitMs: 20_000 });
     const [run] = runs;
@@ -60,7 +60,7 @@ export class StoryStage extends ApiStage {
     });
   }
 
-  /** The preparation before the request of each route. */
+  /** By route: what must happen in the cluster before its request. */
   readonly #before: Partial<Record<RouteId, () => Promise<void>>> = {
     getRun: async () => {
       this.#session = await this.join(this.#key, { name: "finance-1", tasks: ["settle"] });
@@ -112,7 +112,7 @@ export class StoryStage extends ApiStage {
     await this.#before[routeId]?.();
   }
 
-  /** The request of the example, with other headers; null: without the header. */
+  /** Sends the example's request, with `others` added to its headers; null removes a header. */
   async request(routeId: RouteId, others: Readonly<Record<string, string | null>> = {}): Promise<Asked> {
     const shape = shapeOf(routeId);
     const { given = {}, ifVersion } = examples[routeId] as Example;
@@ -131,8 +131,8 @@ export class StoryStage extends ApiStage {
   }
 
   /**
-   * Stores the values of an answer that later requests need. @returns the places where the answer's shape differs from the
-   * example's
+   * Stores the values of a response that later requests need.
+   * @returns the places in which the response's shape differs from the example's
    */
   keep(routeId: RouteId, asked: Asked): string[] {
     this.#answers.set(routeId, asked);

@@ -1,6 +1,6 @@
 /**
- * Plays the examples of the OpenAPI page in order: requests use the values that this server generated, and answers are compared by
- * their shape.
+ * Plays the examples of the OpenAPI document in order. Requests use the values that this server has generated, and responses are compared
+ * by their shape.
  */
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -8,23 +8,23 @@ const isFields = (value: unknown): value is Fields =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
 /**
- * Fields with numbers that a server generates. Other numbers are counts, versions and durations, which may differ from the
- * example's.
+ * Names of fields with numbers that the server generates. Other numbers are counts, versions and durations, which may differ from the
+ * example anyway.
  */
 const drawnNumbers = new Set(["run", "operation", "message", "silence", "signIn"]);
-/** Fields with texts that differ between servers. All other texts must equal the example's. */
+/** Names of fields with texts that differ between servers. All other texts must equal those of the example. */
 const drawnTexts = new Set([
   ...["node", "host", "cluster", "coordination", "address", "version", "release"],
   ...["plan", "secret", "uri", "recoveryCodes", "fingerprint", "hash", "content", "head", "anchor", "key", "to"],
   ...["id", "next", "tail", "agent", "note"],
 ]);
-/** The stored definition: an example may show a part of it. */
+/** Names of fields whose object may have more properties than the example shows, such as the stored definition. */
 const shownInPart = new Set(["definition"]);
 
 const isTime = (text: string) => /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/.test(text);
 
 export class Story {
-  /** The server's generated values, by the example's values. */
+  /** The values that this server has generated, by the values in the examples. */
   readonly #drawn = new Map<unknown, unknown>();
 
   /** Makes later requests use `real` instead of the example's value. */
@@ -40,7 +40,7 @@ export class Story {
     return (this.#drawn.get(typeof value === "number" ? `${name} ${value}` : value) ?? value) as Value;
   }
 
-  /** The places where the answer's shape differs from the example's; also records the generated values. */
+  /** Returns the places in which the response's shape differs from the example's, and records the values that the server has generated. */
   differences(shown: unknown, real: unknown, path: string, name = ""): string[] {
     if (Array.isArray(shown) && Array.isArray(real)) {
       const isAlike = shown.length === 0 ? real.length === 0 : shown.length <= real.length;

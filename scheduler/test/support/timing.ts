@@ -4,15 +4,15 @@ import type { Seen } from "./programs.ts";
 import { stalledMs } from "./programs.ts";
 
 export interface Figure {
-  /** The measured values, in ms. */
+  /** The measured value, in ms. */
   ms: number;
-  /** The control: the same values without a fault, measured in the same run, in ms. */
+  /** The value of the control, which was measured without a fault in the same run, in ms. */
   controlMs?: number;
-  /** The bound, in ms. */
+  /** The largest allowed value, in ms. */
   mostMs: number;
 }
 
-/** Prints a figure beside its control and compares it with its bound. */
+/** Prints a figure beside its control, and expects that it is within its bound. */
 export function hold(what: string, { ms, controlMs, mostMs }: Figure): void {
   const control = controlMs === undefined ? "" : `, control ${controlMs.toFixed(1)} ms`;
   process.stdout.write(`  ${what}: ${ms.toFixed(1)} ms${control}, bound ${mostMs.toFixed(1)} ms\n`);
@@ -20,11 +20,10 @@ export function hold(what: string, { ms, controlMs, mostMs }: Figure): void {
 }
 
 /**
- * Holds the lateness of runs while something was broken to that of runs before: its median and its greatest, each to three times
- * the control's, or to 100 ms and 1 s where that is more.
- * @param afterMs of each run while it was broken
- * @param beforeMs of each run before
- * @param addedMs by how much later than three times the control the latest may be
+ * Compares the lateness of runs during a fault with that of runs before. The median may be three times the control's, but at least 100 ms.
+ * The greatest may be three times the control's plus `addedMs`, but at least 1 s.
+ * @param afterMs the lateness of each run during the fault, in ms
+ * @param beforeMs the lateness of each run before the fault, in ms
  */
 export function holdLateness(when: string, afterMs: readonly number[], beforeMs: readonly number[], addedMs = 0): void {
   expect(Math.min(beforeMs.length, afterMs.length)).toBeGreaterThan(30);
@@ -40,5 +39,5 @@ export function holdLateness(when: string, afterMs: readonly number[], beforeMs:
   });
 }
 
-/** How late a run started, without the time for which its process was given no processor. In ms, by this machine's clock. */
+/** Returns how late a run started, in ms by this machine's clock, without the time for which the machine delayed its process. */
 export const lateMs = (seen: Seen, stalls: Seen[], fromMs = seen.slot) => seen.at - fromMs - stalledMs(stalls, seen);

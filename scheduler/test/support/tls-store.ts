@@ -8,8 +8,8 @@ import { startOwn } from "./own-postgres.ts";
 const fresh = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"];
 
 /**
- * A PostgreSQL of its own that accepts TLS alone. Its certificate is for the name `localhost`, from an authority made for it. The user
- * `certified` has a certificate in place of a password.
+ * A PostgreSQL that accepts only TLS. Its certificate is for the name `localhost`, from an authority created for the test. The user
+ * `certified` signs in with a certificate instead of a password.
  */
 export class TlsStore {
   readonly folder: string;
@@ -52,7 +52,11 @@ export class TlsStore {
     return join(this.folder, name);
   }
 
-  /** @param query the text behind the ? @param hosts each at this server's port */
+  /**
+   * Returns a connection URL.
+   * @param query the text after the `?`
+   * @param hosts host names, all with the port of this server
+   */
   url(query: string, hosts = ["localhost"], user = `carillon:${this.#password}`): string {
     return `postgres://${user}@${hosts.map((host) => `${host}:${this.port}`)}/postgres?${query}`;
   }
@@ -66,8 +70,8 @@ export class TlsStore {
 }
 
 /**
- * Makes keys and certificates in a folder, as `NAME.key` and `NAME.pem`: of `authority` and `stranger`, which sign themselves, and of `localhost` and
- * `certified`, which `authority` signs.
+ * Creates keys and certificates in a folder, as `NAME.key` and `NAME.pem`. `authority` and `stranger` sign themselves; `authority` signs
+ * `localhost` and `certified`.
  */
 export function makeCertificates(folder: string): void {
   for (const name of ["authority", "stranger"])
@@ -82,7 +86,7 @@ export function makeCertificates(folder: string): void {
   for (const name of ["localhost", "certified"]) chmodSync(join(folder, `${name}.key`), 0o600);
 }
 
-/** Makes a key and a certificate. @throws with the program's output */
+/** Runs `openssl req`, which creates a key and a certificate. @throws with the output of openssl if it fails */
 function openssl(cwd: string, args: string[]): void {
   execFileSync("openssl", ["req", ...args], { cwd, stdio: "pipe" });
 }

@@ -1,6 +1,6 @@
 import type { Clock } from "../../src/base/clock.ts";
 
-/** Time that moves only when a test says so; each node of a test has its own. */
+/** A clock that advances only when a test calls `advance`. Each node of a test has its own. */
 export class VirtualClock implements Clock {
   #monoMs = 1_000;
   readonly #wallAheadMs: number;
@@ -26,7 +26,7 @@ export class VirtualClock implements Clock {
     };
   }
 
-  /** Fires the timers that come due on the way, in order. Work that they start continues by itself: wait for its signal. */
+  /** Fires all timers that come due until then, in order. It does not wait for asynchronous work that the timers start. */
   advance(ms: number): void {
     const endMs = this.#monoMs + ms;
     for (;;) {

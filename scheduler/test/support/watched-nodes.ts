@@ -4,7 +4,7 @@ import type { Run } from "../../src/run/handler.ts";
 import { every } from "../../src/schedule/schedule.ts";
 import { recordingLog } from "./store-stage.ts";
 
-/** One record of a handler: each is one try of one run. */
+/** A record of one attempt of a run, made by the handler. */
 export interface Began {
   readonly task: "tick" | "once" | "long";
   readonly run: number;
@@ -15,14 +15,14 @@ export interface Began {
 
 export const tickMs = 100;
 
-/** Two nodes of one cluster, whose handlers record their starts by another way than the store. */
+/** Two nodes of one cluster whose handlers record their starts in memory, independently of the store. */
 export class WatchedNodes {
   readonly began: Began[] = [];
   readonly acknowledged: number[] = [];
   readonly nodes: readonly [Carillon, Carillon];
   readonly lines: ReturnType<typeof recordingLog>["lines"];
 
-  /** @param sessionTimeout a shorter outage of the store ends no session, so that nothing runs again */
+  /** @param sessionTimeout longer than the expected outage of the store, so that no session ends and no run starts again */
   constructor(store: string, sessionTimeout = "10s") {
     const { log, lines } = recordingLog();
     this.lines = lines;
@@ -63,19 +63,19 @@ export class WatchedNodes {
     return runId;
   }
 
-  /** @returns acknowledged runs that no handler has started */
+  /** Returns the acknowledged runs that no handler has started. */
   unseen(): number[] {
     const seen = new Set(this.began.map(({ run }) => run));
     return this.acknowledged.filter((run) => !seen.has(run));
   }
 
-  /** The number of slots between the first and the last that have not fired. */
+  /** Returns the number of slots between the first and the last fired slot that have not fired. */
   gaps(): number {
     const slots = new Set(this.began.flatMap(({ slotMs }) => (slotMs === null ? [] : [slotMs])));
     return (Math.max(...slots) - Math.min(...slots)) / tickMs + 1 - slots.size;
   }
 
-  /** Checks all records so far: nothing twice, and no slot left out between the first and the last. */
+  /** Expects of all records so far that no slot, run or fence occurs twice, and that no slot is left out between the first and the last. */
   expectOnce(): void {
     const twice = <Key>(keys: Key[]) => keys.filter((key, i) => keys.indexOf(key) !== i);
     const slots = this.began.flatMap(({ slotMs }) => (slotMs === null ? [] : [slotMs])).sort((a, b) => a - b);

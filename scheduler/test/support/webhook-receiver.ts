@@ -17,10 +17,10 @@ export interface Posted {
   };
 }
 
-/** Receives webhooks; a test sets its answers. */
+/** A server that receives webhooks; a test sets its responses. */
 export class WebhookReceiver {
   readonly posted: Posted[] = [];
-  /** The status of the answers; null if requests are never answered. */
+  /** The HTTP status of the responses; null: requests get no response. */
   status: number | null = 200;
   readonly #server: Server = createServer((request, response) => {
     let raw = "";

@@ -5,7 +5,7 @@ import { openZooKeeper } from "../../src/coordination/zookeeper/zookeeper.ts";
 import { type Faults, lineBefore, zooKeeperLineBefore } from "./fault-line.ts";
 import { RedisServer } from "./redis-server.ts";
 
-/** One kind of witness (coordination provider) under test. A driver must pass the suite of witness.test.ts. */
+/** A kind of coordination provider under test. A driver must pass the tests in witness.test.ts. */
 export interface WitnessDriver {
   readonly title: string;
   open(): Promise<WitnessStage>;
@@ -14,20 +14,20 @@ export interface WitnessDriver {
 export const longestTimeoutMs = 600_000;
 
 export interface WitnessStage {
-  /** The shortest timeout that the service accepts. */
+  /** The shortest session timeout that the service accepts, in ms. */
   readonly sessionTimeoutMs: number;
-  /** One process's witness with a line of its own to the service; nothing is announced yet. */
+  /** Opens the provider of one process, with its own connection to the service. Its session is not announced yet. */
   make(options?: { clusterId?: string; sessionTimeoutMs?: number }): Promise<WitnessMember>;
-  /** Kills it and starts it again at the same place. Whether it keeps data depends on the service. */
+  /** Kills the service and starts it again at the same address. Whether its data survives depends on the service. */
   restartService(): Promise<void>;
   /**
-   * Waits until it has been up long enough to report, even for the longest timeout, which processes are gone and which is first. Call it
-   * before any process joins.
+   * Makes the service as old as it must be to report, even with the longest session timeout, which sessions have ended and which member is
+   * the first. Call this before any process joins.
    */
   ages(): Promise<void>;
-  /** Deletes all its data, while it runs. */
+  /** Deletes all data of the service while it runs. */
   wipeService(): Promise<void>;
-  /** The requests of all processes so far, by the server's own count; this call adds at most one. */
+  /** Resolves with the number of requests of all processes so far, as the server counts them; the call itself adds at most one. */
   requests(): Promise<number>;
   close(): Promise<void>;
 }
@@ -35,7 +35,7 @@ export interface WitnessStage {
 export interface WitnessMember extends Faults {
   readonly witness: Witness;
   readonly log: readonly string[];
-  /** Lets a member leave, if its connection allows that. */
+  /** Makes the member leave if its connection works, and closes the connection. */
   close(): Promise<void>;
 }
 
@@ -83,7 +83,7 @@ const redis: WitnessDriver = {
         await server.up();
       },
       async ages() {
-        // The service's own counted time, which only requests advance.
+        // Advances the time that the service counts itself, which only requests advance.
         await server.ask("HINCRBY", "{carillon}:state", "clock", 2 * longestTimeoutMs);
       },
       async wipeService() {
@@ -92,7 +92,7 @@ const redis: WitnessDriver = {
       async requests() {
         const stats = String(await server.ask("INFO", "commandstats"));
         const calls = (name: string) => Number(new RegExp(`cmdstat_${name}:calls=(\\d+)`).exec(stats)?.[1] ?? 0);
-        // The other commands are called by the scripts: they are parts of one request.
+        // Other commands do not count, because scripts call them as parts of one request.
         return calls("evalsha") + calls("eval") + calls("subscribe");
       },
       close: () => server.close(),
@@ -137,7 +137,7 @@ const zookeeper: WitnessDriver = {
       async restartService() {
         await ensemble.server.restart();
       },
-      // Nothing to age: each process waits for its own timeout before it reports a death.
+      // ZooKeeper needs no age: each process waits for its own session timeout before it reports that a session has ended.
       ages: () => Promise.resolve(),
       async wipeService() {
         await ensemble.killAll();

@@ -15,13 +15,13 @@ import { VirtualClock } from "./virtual-clock.ts";
 
 const startMs = Date.UTC(2030, 0, 1);
 
-/** A worker on virtual time, with a fake store of one claim that answers when the test wants. */
+/** A worker in virtual time with a fake store, which has one claim and answers when the test says so. */
 export class Bench {
   readonly clock = new VirtualClock(startMs);
   readonly log = recordingLog();
   readonly settled: Settlement[] = [];
   readonly reports: number[] = [];
-  /** Answers to `settle`, withheld until the test releases them. */
+  /** Functions that answer the open calls of `settle`. */
   readonly answers: ((refused: boolean | Error) => void)[] = [];
   readonly aborts: string[] = [];
   starts = 0;
@@ -35,24 +35,24 @@ export class Bench {
   rejoin: (lost: number, next: number) => void = () => undefined;
   readonly run: ClaimedRun;
   readonly worker: Worker;
-  /** The store's claims of this process, when it comes back after losing its session. */
+  /** The claims of this process that the store returns when the process joins again after the loss of its session. */
   adopted: ClaimedRun[] = [];
-  /** The sessions whose claims were moved. */
+  /** The lost sessions whose claims were moved to a new session. */
   readonly #moved = new Set<number>();
-  /** Reads of those claims, and claim requests, which the test answers; undefined: answered at once. */
+  /** Functions that answer the open reads of the store's claims, and the open claim requests; undefined: they are answered at once. */
   readings: ((failed?: Error) => void)[] | undefined;
   claiming: ((failed?: Error) => void)[] | undefined;
-  /** The runs of the next claim. */
+  /** The runs that the next claim returns. */
   offers: ClaimedRun[];
 
-  /** The free slots of other workers, and the number of queries for them. */
+  /** The free slots of other workers that the store reports, and how often the worker has queried them. */
   room: RoomElsewhere[] = [];
   asked = 0;
 
-  /** The due time of the next run that the claims leave; null: never. */
+  /** The due time of the next run that a claim leaves in the store; null: none. */
   nextDueMs: number | null = null;
 
-  /** @param claiming the list in which its claims wait for an answer, from the first one on */
+  /** @param claiming if given, claim requests wait in this list for the test's answer, from the first one on */
   constructor(options: TaskOptions = {}, claiming?: Bench["claiming"], concurrency = 10) {
     this.claiming = claiming;
     const definition = defineTask("t", { timeout: "10s", grace: "1s", ...options });
@@ -143,12 +143,12 @@ export class Bench {
     });
   }
 
-  /** The store's claims at the time of the query, however late the answer comes. */
+  /** Returns the store's claims at the time of the call, even if the reply comes later. */
   async #read(): Promise<ClaimedRun[]> {
     return await this.#later([...this.adopted]);
   }
 
-  /** Moves the claims to a new session; a second call finds none left, even if the first answer was lost. */
+  /** Moves the claims of a lost session to the new one. A second call finds no claims, even if the reply to the first was lost. */
   async #adopt(lost: number): Promise<ClaimedRun[]> {
     const book = this.#moved.has(lost) ? [] : [...this.adopted];
     this.#moved.add(lost);
@@ -171,7 +171,7 @@ export class Bench {
 
 const benches: Bench[] = [];
 
-/** Ends all benches, in any state: handlers end, every verdict is answered, and the workers stop. */
+/** Stops all benches in any state: their handlers end, every verdict is answered, and the workers stop. */
 export async function stopBenches(): Promise<void> {
   for (const bench of benches.splice(0)) {
     bench.finish(undefined);
@@ -211,10 +211,12 @@ export async function into(state: ClaimState, options: TaskOptions = {}, concurr
   return bench;
 }
 
-/** Lets everything that is ready to run do so. */
+/** Waits 5 ms, so that promises and timers that are ready have run. */
 export const settleDown = () => new Promise((resolve) => setTimeout(resolve, 5));
 
-/** Either a claim whose answer is on its way, or one whose answer was lost and the read of the store's claims that makes up for it. */
+/**
+ * Makes a bench with a request whose reply the test controls: a claim, or the read of the store's claims after a claim's reply was lost.
+ */
 export async function asked(what: "a claim" | "a reading of the book"): Promise<{ bench: Bench; reply: () => void }> {
   const claiming: NonNullable<Bench["claiming"]> = [];
   const bench = new Bench({}, claiming);

@@ -1,19 +1,22 @@
 import { zoneOf } from "../../src/schedule/zone.ts";
 import type { Stage } from "./store-stage.ts";
 
-/** A version of the time zone database later than any existing one. */
+/** A version of the time zone database that is later than any real one. */
 export const newerData = "9999z";
-/** A version earlier than any existing one. */
+/** A version of the time zone database that is earlier than any real one. */
 export const olderData = "1900a";
 
-/** A zone's rules from years ago to years ahead: its own offset at `nowMs`, plus a difference. */
+/** Returns rules for a zone, from years ago to years ahead, with one offset: that of the zone at `nowMs`, plus `shiftMs`. */
 export const rulesBy = (zone: string, shiftMs: number, nowMs: number) => ({
   starts: [nowMs - 800 * 86_400_000],
   offsets: [zoneOf(zone).at(nowMs).offset + shiftMs],
   to: nowMs + 8_000 * 86_400_000,
 });
 
-/** Stores the rules of a node with another version of the time zone database: they come into force, and no task is planned anew yet. */
+/**
+ * Stores changed rules of a zone, as a node with another version of the time zone database does. The rules come into force, but no task is
+ * planned by them yet.
+ */
 export async function plantRules(
   stage: Stage,
   zone: string,

@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
 import type { HouseFile, Rule } from "./tree.ts";
 
-/** Files by path. */
+/** A small source tree: the texts of its files, by path. */
 export type House = Record<string, string>;
 const house = (files: House): HouseFile[] => Object.entries(files).map(([path, text]) => ({ path, text }));
 
-/** A rule, with examples of source trees that break it in one way each, and a similar one that keeps it. */
+/** A rule with examples: source trees of which each breaks the rule in one way, and similar ones that keep the rule. */
 export interface Case {
   rule: Rule;
   name: string;
@@ -13,7 +13,7 @@ export interface Case {
   kept: House;
 }
 
-/** Tests that each rule finds exactly the violations. */
+/** Declares tests that each rule finds exactly one violation in each broken tree, and none in the others. */
 export function holdsCases(cases: readonly Case[]): void {
   describe.each(cases)("$name", ({ rule, broken, kept }) => {
     it.each(broken)("finds the violation in %j", (files) => {

@@ -1,8 +1,8 @@
 /**
- * Separates the parts of a file for searches: `code` has every comment and the inside of every string, template and regular expression
- * blanked out, `comments` everything but the comments. Both keep length and lines, so that an index means the same in all three texts. A
- * scanner, not a parser: the text before a slash decides whether it divides or opens a regular expression, which is right for formatted
- * code.
+ * A file's text, separated for searches. In `code`, all comments and the contents of strings, templates and regular expressions are blanked
+ * out; in `comments`, everything except comments. Both have the length and the lines of the text, so that an index is valid in all three.
+ * The scanner is no parser: it decides from the text before a slash whether the slash divides or begins a regular expression, which is
+ * right for formatted code.
  */
 export interface Parts {
   readonly code: string;
@@ -11,7 +11,7 @@ export interface Parts {
 
 const blank = (text: string) => text.replace(/[^\n]/g, " ");
 
-/** A text that, directly before a slash, means that a value ended there, so that the slash divides. */
+/** Matches text before a slash that ends a value, so that the slash divides. */
 const valueEnd = /[\w$)\]}"'`]$/;
 const wordBeforeRegex = /(?:^|[^\w$.])(?:return|typeof|case|in|of|do|else|void|await|yield|throw)$/;
 
@@ -30,7 +30,7 @@ function scan(text: string): Parts {
   let code = "";
   let comments = "";
   let index = 0;
-  /** For each open `${`, how many braces are open inside it. */
+  /** For each open `${`, the number of braces that are open inside it. */
   const templates: number[] = [];
 
   const take = (length: number, kind: "code" | "comment" | "quoted") => {
@@ -43,7 +43,7 @@ function scan(text: string): Parts {
     pattern.lastIndex = index;
     return pattern.exec(text)?.[0].length ?? 0;
   };
-  /** From a back-tick or the brace that closes `${}` to the next `${` or the end of the template. */
+  /** Scans from a back-tick, or from the brace that closes `${}`, to the next `${` or the end of the template. */
   const template = () => {
     take(match(/[`}](?:\\[\s\S]|\$(?!\{)|[^`\\$])*(?:`|\$\{|$)/y), "quoted");
     if (text.slice(index - 2, index) === "${") templates.push(0);
@@ -76,7 +76,7 @@ function opensRegex(before: string): boolean {
   return wordBeforeRegex.test(near) || !valueEnd.test(near);
 }
 
-/** Keeps the quotes, so that an empty text and a full one both still read as a value. */
+/** Blanks out the text but keeps its quotes, so that even an empty string still looks like a value. */
 function hollow(quoted: string): string {
   return quoted.length < 2 ? quoted : quoted[0] + blank(quoted.slice(1, -1)) + quoted.at(-1);
 }
@@ -86,7 +86,7 @@ export interface Import {
   readonly index: number;
 }
 
-/** Every module that a file names: imports, re-exports, dynamic imports, and the types of `import("…")`. */
+/** Returns every module that a file names: in imports, re-exports, dynamic imports, and types of the form `import("…")`. */
 export function importsOf(text: string): readonly Import[] {
   const { code } = partsOf(text);
   const found: Import[] = [];

@@ -15,7 +15,7 @@ const parsed = (path: string): Record<string, never>[] =>
     return document.toJS();
   });
 
-/** Every value under a key of this name, however deep. */
+/** Returns all values under keys of this name, at any depth. */
 function all(value: unknown, name: string): unknown[] {
   if (typeof value !== "object" || value === null) return [];
   return Object.entries(value).flatMap(([key, part]) => [...(key === name ? [part] : []), ...all(part, name)]);
@@ -37,7 +37,7 @@ const source = ["cli", "cli/commands", "cli/config", "http", "."]
   .map(read)
   .concat(read("scheduler/src/access/secrets/read-keys.ts"))
   .join("\n");
-/** Whether the source reads the name, or a setting has it as its variable. */
+/** True if the source contains the name, or if a setting is read from the variable of this name. */
 const isRead = (name: string) => source.includes(name) || settings.some(({ variables }) => variables.includes(name));
 const folder = mkdtempSync(join(tmpdir(), "carillon-deploy-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -51,7 +51,7 @@ describe("what is in deploy/", () => {
       expect(image).toMatch(/^[a-z0-9./-]+:\d+\.\d+(?:\.\d+)?(?:-[a-z-]+)?(?:@sha256:[\da-f]{64})?$/);
     const { version } = JSON.parse(read("scheduler/package.json"));
     for (const image of images.filter((one) => one.startsWith("carillon:"))) expect(image).toBe(`carillon:${version}`);
-    // The other two are built by the operator.
+    // Images named `carillon` and `my-tasks` are built by the user, so they have no digest.
     for (const image of images.filter((one) => !/^(?:carillon|my-tasks):/.test(one)))
       expect(image).toMatch(/@sha256:[\da-f]{64}$/);
     expect(new Set(dockerfile.match(/node:\S+/g))).toHaveLength(1);
@@ -163,7 +163,7 @@ describe("what is in deploy/", () => {
       "SystemCallFilter=@system-service",
     ])
       expect(unit.split("\n")).toContain(line);
-    // Without systemd, as in most containers, the checks above are all that is possible.
+    // Without systemd, as in most containers, only the checks above are possible.
     if (spawnSync("systemd-analyze", ["--version"]).status !== 0) return;
     const path = join(folder, "carillon.service");
     writeFileSync(path, unit.replace("/usr/bin/carillon", process.execPath).replace(/^Documentation=.*\n/m, ""));

@@ -5,9 +5,9 @@ import { at, type HouseFile, isCode, isTest, type Rule } from "./tree.ts";
 const linesMost = 120;
 const parametersMost = 5;
 
-/** One migration is one text of SQL that never changes again: there is nothing to take apart, and nothing to follow. */
+/** Migrations may have long functions: each is one text of SQL that never changes, so splitting it would not help. */
 const exempt = /^scheduler\/src\/store\/postgres\/migrations\/\d{4}-[\w-]+\.ts$/;
-/** Sources of these packages; tests are lists of cases, which a `describe` holds together. */
+/** The packages whose sources are checked. Test files are left out, because a `describe` is one long function. */
 const measured = /^(?:scheduler|zookeeper|console|simulation|faults|fuzz|bench|examples)\//;
 
 const functionTypes: ReadonlySet<string> = new Set([
@@ -18,7 +18,7 @@ const functionTypes: ReadonlySet<string> = new Set([
 
 interface Found {
   node: SyntaxNode;
-  /** The function's name, or the name of the variable to which it is assigned. */
+  /** The function's name, or the name of the variable that the function is assigned to. */
   name: string;
 }
 
@@ -27,7 +27,7 @@ const nameIn = (node: SyntaxNode | undefined): string | undefined => {
   return isNode(named) && typeof named.name === "string" ? named.name : undefined;
 };
 
-/** Every function that has a body: an overload or a type of a function is read in one look. */
+/** Returns all functions that have a body, so not overloads or function types. */
 function functionsIn(node: SyntaxNode, parent?: SyntaxNode): Found[] {
   const own = functionTypes.has(node.type) && node.body ? [node] : [];
   const found = own.map((one) => ({ node: one, name: nameIn(one) ?? nameIn(parent) ?? "a function without a name" }));
@@ -49,13 +49,13 @@ function wrongIn(file: HouseFile): string[] {
   });
 }
 
-/** A function is short enough to be read in one go, and its call shows the meaning of each value. */
+/** Rule: a function has few lines and few parameters, so that it can be read in one go and its calls are clear. */
 export const smallFunctions: Rule = (files) =>
   files
     .filter((file) => isCode(file) && measured.test(file.path) && !isTest(file) && !exempt.test(file.path))
     .flatMap(wrongIn);
 
-/** Forbids to spread a literal: its only effect is that the formatter does not put each property on a line of its own. */
+/** Rule: no object literal is spread, because that only makes the formatter put several properties on one line. */
 export const noSpreadLiterals: Rule = (files) =>
   files
     .filter(isCode)

@@ -1,27 +1,30 @@
 import { partsOf } from "./code.ts";
 import { at, type HouseFile, isCode, isSource, isTest, type Rule } from "./tree.ts";
 
-/** The places of `pattern` in the part of a file that `part` names. */
+/** Returns the places at which `pattern` matches in this part of the file, as violations. */
 function find(file: HouseFile, part: "code" | "comments" | "text", pattern: RegExp, what: string): string[] {
   const text = part === "text" ? file.text : partsOf(file.text)[part];
   return [...text.matchAll(pattern)].map((match) => at(file, match.index, `${what}: ${match[0].trim()}`));
 }
 
-/** supervision.ts and presence.ts watch processes of the operating system, by timers that must not keep Node running. */
+/**
+ * Files that may read clocks and set timers. supervision.ts and presence.ts watch processes of the operating system with timers that must
+ * not keep Node.js running.
+ */
 const ownTime =
   /^scheduler\/src\/(?:base\/clock\.ts|base\/random\.ts|index\.ts|cli\/.*|embedded\/supervision\.ts|embedded\/presence\.ts)$/;
 const timeAndChance =
   /\bDate\.now\b|\bnew Date\(\s*\)|\bnew Date\b(?!\s*\()|\bMath\.random\b|\b(?:setTimeout|setInterval|setImmediate)\b|\bperformance\.now\b|\bprocess\.hrtime\b|\bAbortSignal\.timeout\b/g;
 
-/** Code that the simulation runs with time and chance of its own: it must not name those of the system. */
+/** Code that the simulation runs with a virtual clock and seeded random numbers, so it must not use those of the system. */
 const simulated =
   /^scheduler\/src\/(?:base|schedule|task|run|slots|cluster|alarms|access|settings|api|engine|worker|apply)\/|^scheduler\/src\/store\/[^/]+\.ts$/;
-/** They compose, or make names and secrets. */
+/** Files that may use the system's clock and random numbers: they assemble other parts, or generate names and secrets. */
 const composes =
   /^scheduler\/src\/(?:base\/(?:clock|random|node-name)|settings\/surroundings|access\/(?:worker-key|password|secrets\/secret-keys))\.ts$/;
 const systems = /\b(?:systemClock|systemRandom|randomUUID|randomBytes|randomInt|getRandomValues)\b/g;
 
-/** Time and chance arrive as arguments: only clock.ts, random.ts and the process's edge read them. */
+/** Rule: time and random numbers are passed as arguments; only clock.ts, random.ts and the entry points read them from the system. */
 export const timeArrives: Rule = (files) =>
   files
     .filter((file) => isSource(file) && !ownTime.test(file.path))
@@ -34,10 +37,10 @@ export const timeArrives: Rule = (files) =>
     ]);
 
 const published = /^(?:scheduler|zookeeper|console)\/src\/.*\.tsx?$/;
-/** Its scripts are constants of its own, which watch over regular expressions. */
+/** This file may run text as code: its scripts are constants that stop slow regular expressions. */
 const ownScripts = "scheduler/src/base/cut-off.ts";
 
-/** No text is run as code, and none becomes a page by itself. */
+/** Rule: no text is evaluated as code or inserted into a page as HTML. */
 export const nothingEvaluated: Rule = (files) =>
   files
     .filter((file) => published.test(file.path) && !isTest(file) && file.path !== ownScripts)
@@ -53,22 +56,27 @@ export const nothingEvaluated: Rule = (files) =>
     ]);
 
 /**
- * Regular expressions made from constants of their own; from words, which have letters alone (line.ts); from secrets, each character
- * escaped (redactor.ts).
+ * Files that may create regular expressions from text: from their own constants, from words that have only letters (line.ts), or from
+ * secrets with each character escaped (redactor.ts).
  */
 const madeExpressions =
   /^scheduler\/src\/(?:coordination\/redis\/server|http\/console-pages|importers\/servers\/powerjob|schedule\/calendar-interval|schedule\/phrase\/line|access\/secrets\/redactor)\.ts$/;
 
-/** A regular expression is a literal and not made from a text: foreign text might have a meaning in it. */
+/**
+ * Rule: a regular expression is a literal and not created from text, because special characters in foreign text would change its meaning.
+ */
 export const expressionsWritten: Rule = (files) =>
   files
     .filter((file) => published.test(file.path) && !isTest(file) && !madeExpressions.test(file.path))
     .flatMap((file) => find(file, "code", /\bRegExp\s*\(/g, "makes a regular expression"));
 
-/** It leads to the one path of the server that begins a sign-in elsewhere. */
+/** This file may set an address: it leads to the only path of the server that begins a sign-in at another site. */
 const ownLinks = "console/src/sign-in/sign-in.tsx";
 
-/** The console leads only to places of its own, by the router: no foreign text is used as an address, whose scheme might run it. */
+/**
+ * Rule: the console uses only the router's links, which lead to its own pages. Foreign text is never used as an address, because an address
+ * such as `javascript:…` can run code.
+ */
 export const linksByRouter: Rule = (files) =>
   files
     .filter((file) => /^console\/src\/.*\.tsx?$/.test(file.path) && !isTest(file) && file.path !== ownLinks)
@@ -84,17 +92,19 @@ export const linksByRouter: Rule = (files) =>
 const switchedOff =
   /\b(?:describe|it|test|suite|bench)(?:\.\w+)*\.(?:only|skip|todo|fails)\b|\.(?:skipIf|runIf)\b|\b(?:context|ctx)\.skip\b|\b(?:xit|xtest|xdescribe|fit|fdescribe)\s*\(/g;
 
-/** Every test there is runs, everywhere. */
+/** Rule: no test is switched off, always or under a condition. */
 export const everyTestRuns: Rule = (files) =>
   files
     .filter((file) => isCode(file) && isTest(file))
     .flatMap((file) => find(file, "code", switchedOff, "a test that may not run"));
 
-/** Test files here share a process: see vitest.config.ts. */
+/** Folders whose test files share a process: see vitest.config.ts. */
 const sharing = /^(?:scheduler\/test\/(?:conformance|support)|zookeeper\/test)\//;
 const looseHook = /^(?:before|after)(?:All|Each)\b/gm;
 
-/** A file that several tests load is loaded once: a hook at its top level would hold for the first of them alone. */
+/**
+ * Rule: a module that several tests import has no hook at its top level. The module is loaded once, so only the first test would get it.
+ */
 export const hooksHold: Rule = (files) =>
   files
     .filter((file) => sharing.test(file.path) && !file.path.endsWith(".test.ts"))
@@ -103,7 +113,7 @@ export const hooksHold: Rule = (files) =>
 const leftOver = /\b(?:TODO|FIXME|XXX|HACK)\b/g;
 const prose = /\.(?:md|sh|ya?ml|toml)$|^\.ci\//;
 
-/** Unfinished work belongs in an issue, not in a remark. */
+/** Rule: no comment marks unfinished work; that belongs in an issue. */
 export const nothingLeftOver: Rule = (files) =>
   files.flatMap((file) => {
     if (isCode(file)) return find(file, "comments", leftOver, "unfinished");
@@ -114,7 +124,7 @@ const emptyCatch = /\bcatch\s*(?:\([^)]*\)\s*)?\{\s*\}/g;
 const emptyHandler =
   /\.catch\(\s*(?:async\s*)?(?:\([^)]*\)|\w+)\s*=>\s*(?:\{\s*\}|undefined|null|void 0|false)\s*,?\s*\)|\.catch\(\s*(?:noop|\(\)\s*=>\s*\(\s*\{\s*\}\s*\))\s*\)/g;
 
-/** A swallowed error has its reason beside it. */
+/** Rule: where an error is ignored, a comment beside it says why. */
 export const nothingSwallowed: Rule = (files) =>
   files.filter(isCode).flatMap((file) => {
     const { code, comments } = partsOf(file.text);

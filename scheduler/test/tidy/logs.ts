@@ -4,7 +4,7 @@ import { type HouseFile, isSource, type Rule } from "./tree.ts";
 const levels = ["error", "warn", "info"];
 const page = "docs/logs.md";
 
-/** The text of a log line; `…` stands for values that are known only at run time. */
+/** Returns the text of a log message; `…` stands for values that are known only at run time. */
 function textOf(node: SyntaxNode): string {
   if (node.type === "Literal") return String(node.value);
   if (node.type === "TemplateLiteral")
@@ -19,7 +19,7 @@ const nameOf = (node: unknown): string => {
   return node.type === "MemberExpression" ? nameOf(node.property) : String(node.name ?? "").replace(/^#/, "");
 };
 
-/** The rows of the page: each call of a log with a text of its own, at the levels that are logged by default. */
+/** Returns the rows of the docs page: one for each call of a log with a literal message, at the levels that are logged by default. */
 export function logRows(files: readonly HouseFile[]): string[] {
   const rows = new Set<string>();
   for (const file of files.filter((one) => isSource(one) && /\blog\b/i.test(one.text)))
@@ -36,7 +36,7 @@ export function logRows(files: readonly HouseFile[]): string[] {
   return [...rows].sort((a, b) => orderOf(a) - orderOf(b) || (a < b ? -1 : 1));
 }
 
-/** The page lists each line of the log, and none that is not there. */
+/** Rule: the page lists every log message, and no other. */
 export const logLinesListed: Rule = (files) => {
   const listed = (files.find(({ path }) => path === page)?.text ?? "")
     .split("\n")

@@ -3,7 +3,7 @@ import { at, isCode, isTest, type Rule } from "./tree.ts";
 
 const longest = 500;
 
-/** A file is small enough to be kept in mind. */
+/** Rule: a file has at most `longest` lines. */
 export const smallFiles: Rule = (files) =>
   files.filter(isCode).flatMap((file) => {
     const lines = file.text.split("\n").length - 1;
@@ -12,7 +12,7 @@ export const smallFiles: Rule = (files) =>
 
 const vagueNames = new Set("util utils helper helpers common lib types interfaces manager managers impl".split(" "));
 
-/** A file or folder is named for its technology or its role. */
+/** Rule: a file or folder is named after its technology or its role, not with a vague word such as "utils". */
 export const tellingPaths: Rule = (files) =>
   files.flatMap(({ path }) => {
     const words = path.split(/[/.\-_]/).map((word) => word.toLowerCase());
@@ -21,7 +21,7 @@ export const tellingPaths: Rule = (files) =>
       .map((word) => `${path}:1 is called ${word}, which tells nothing`);
   });
 
-/** Words that the glossary gives up, each for the one after it. */
+/** Words that the glossary excludes, each with its replacement. */
 const givenUp = new Map([
   ["job", "task or run"],
   ["jobs", "tasks or runs"],
@@ -31,11 +31,11 @@ const givenUp = new Map([
   ["utils", "what they do"],
 ]);
 
-/** Words of other projects, as they write them: peers' interfaces and formats that are imported. */
+/** Names of other projects in their own spelling: interfaces of peers, and formats that the importers read. */
 const foreign =
   /^(?:CronJobs?|cronJobs?|XxlJobs?|xxlJobs?|JobDetails?|ScheduledJobs?|AsyncLocalStorageContextManager|setGlobalContextManager)/;
 
-/** "cronJobName" → cron, job, name. */
+/** Splits an identifier into its words: "cronJobName" becomes cron, job, name. */
 function wordsOf(identifier: string): string[] {
   return identifier
     .replace(/([a-z\d])([A-Z])/g, "$1 $2")
@@ -44,10 +44,10 @@ function wordsOf(identifier: string): string[] {
     .split(/[\s_$]+/);
 }
 
-/** Files in which peers are called by their own names. */
+/** Files in which peers keep their own names. */
 const ofPeers = /^(?:(?:bench|faults\/src\/peers\/subjects)\/|examples\/ports\/[\w.-]+\.mjs$)/;
 
-/** No identifier contains a word that the glossary gives up, and no type is called a lease. */
+/** Rule: no identifier contains a word that the glossary excludes, and no type is called a lease. */
 export const oneWordPerIdea: Rule = (files) =>
   files
     .filter((file) => isCode(file) && !ofPeers.test(file.path))
@@ -65,10 +65,10 @@ export const oneWordPerIdea: Rule = (files) =>
       return wrong;
     });
 
-/** Names of other projects, and quoted words. */
+/** Matches names of other projects, and quoted words, which are allowed. */
 const named = /XXL-JOB|CronJobs?|JobRunr|jobs?_id|"job"|`job`|\*job\*|`\w*jobs?\w*`|cron jobs?|main job/gi;
 
-/** The same for the pages about ourselves; those for users of other schedulers have these words too. */
+/** The same rule for the docs, except the pages for users of other schedulers, which need the excluded words. */
 export const oneWordInProse: Rule = (files) =>
   files
     .filter(({ path }) => /^(?:README|CHANGELOG|docs\/(?!glossary|(?:zh\/)?guide\/from-).*)(?:\.md)$/.test(path))
@@ -77,10 +77,10 @@ export const oneWordInProse: Rule = (files) =>
       return [...text.matchAll(/\bjobs?\b/gi)].map((match) => at(file, match.index, "job: not job, but task or run"));
     });
 
-/** The folders whose comments this rule checks. */
+/** The folders whose comments `commentsBeginWithNoun` checks. */
 const plainFolders = /^(?:console|zookeeper|scheduler|simulation|faults|fuzz)\/src\//;
 
-/** A comment begins with its noun. */
+/** Rule: no comment begins with "Of", so that its noun comes first. */
 export const commentsBeginWithNoun: Rule = (files) =>
   files
     .filter((file) => isCode(file) && plainFolders.test(file.path) && !isTest(file))

@@ -1,15 +1,15 @@
-/** Rules for the pages of docs/: how long a page is, and that the guide has the same pages in Chinese. */
+/** Rules for the pages of docs/: their length, the translation of the guide, and punctuation in Chinese. */
 import { at, type Rule } from "./tree.ts";
 
-/** Most words of prose of a page. */
+/** The maximum number of words of prose on a page. */
 export const wordsMost = 1_500;
 
 const fences = /^ *```.*?^ *```$/gms;
 
-/** The page that is longer: each section is reached by its address, from an error, and a rule holds the sections to errors.ts. */
+/** This page may be longer, because readers come from an error directly to one of its sections; another rule compares it with errors.ts. */
 const lookedUp = "docs/errors.md";
 
-/** A page says one thing. Code, and the rows of tables, which are looked up and not read, do not count. */
+/** Rule: a page has at most `wordsMost` words of prose. Code and table rows do not count, because readers look them up. */
 export const pagesShort: Rule = (files) =>
   files
     .filter(({ path }) => /^docs\/.*\.md$/.test(path) && path !== lookedUp)
@@ -23,7 +23,7 @@ export const pagesShort: Rule = (files) =>
 
 const [english, chinese] = ["docs/guide/", "docs/zh/guide/"];
 
-/** Every page of the guide has its page in Chinese. */
+/** Rule: every page of the guide has a Chinese translation, and every translation has an original. */
 export const guideInChinese: Rule = (files) => {
   const namesIn = (folder: string) =>
     files.filter(({ path }) => path.startsWith(folder)).map(({ path }) => path.slice(folder.length));
@@ -36,10 +36,10 @@ export const guideInChinese: Rule = (files) => {
   ];
 };
 
-/** Half-width punctuation beside a Han character; asterisks may stand between them, and a space after it. */
+/** Matches half-width punctuation next to a Han character; asterisks may come between the two, and a space after the punctuation. */
 const halfWidth = /(?<=\p{Script=Han}\**)[,;:?!()]|[,;:?!()](?= ?\p{Script=Han})/gu;
 
-/** Chinese pages have full-width punctuation. Code and the target of a link count as Han characters of their sentence. */
+/** Rule: Chinese pages use full-width punctuation. Code and link targets count as Han characters of their sentence. */
 export const fullWidthInChinese: Rule = (files) =>
   files
     .filter(({ path }) => /^docs\/zh\/.*\.md$/.test(path))

@@ -1,14 +1,14 @@
 import { importsOf } from "./code.ts";
 import { at, type HouseFile, isCode, isSource, isTest, type Rule } from "./tree.ts";
 
-/** Files copied from other projects as real input, which are kept unchanged. */
+/** Files copied from other projects as sample input, which must stay unchanged. */
 const foreign = /^examples\/.*(?:crontabs?|cron\.[a-z]+)\//;
 
 const homes = /(?<![\w.*:/-])\/(?:work|root|home(?!\/linuxbrew)|Users)\/[\w.]+|[A-Z]:\\Users\\/g;
 
 const workFolder = /(?<![\w.*:/-])\/work\/[\w.]+/g;
 
-/** The repository contains no paths of a machine. A test may invent homes. */
+/** Rule: the repository contains no home directories or other paths of one machine. Tests may invent such paths. */
 export const noMachinePaths: Rule = (files) =>
   files
     .filter(({ path }) => !foreign.test(path) && !path.startsWith("scheduler/test/tidy/"))
@@ -21,7 +21,7 @@ export const noMachinePaths: Rule = (files) =>
 const registries =
   /\bregistry\.[a-z\d-]+\.[a-z]+|\bnpm\.pkg\.github\.com|\bnpmmirror\b|\bartifactory\b|\bverdaccio\b/gi;
 
-/** The reader chooses the registry of packages: the lock file names versions and hashes, not hosts. */
+/** Rule: no file names a package registry, so that each user can choose one. The lock file has versions and hashes, but no hosts. */
 export const noRegistryHosts: Rule = (files) =>
   files
     .filter(({ path }) => !path.startsWith("scheduler/test/tidy/"))
@@ -44,13 +44,16 @@ const packageOf = (specifier: string) =>
     .slice(0, specifier.startsWith("@") ? 2 : 1)
     .join("/");
 
-/** A package of types belongs to the package that it describes; Node's are always used. */
+/** Returns the package that a package of types describes; other names are returned unchanged. */
 const described = (name: string) => (name.startsWith("@types/") ? name.slice("@types/".length) : name);
 
-/** Packages that these name under `devDependencies` and import in their sources are built into their published form. */
+/** Manifests of packages that are bundled: a `devDependencies` entry that their sources import is built into the published code. */
 const bundled = ["scheduler/package.json", "console/package.json"];
 
-/** Every dependency is used where it is declared, and published code imports only what its own package.json brings or has built in. */
+/**
+ * Rule: every dependency is used in the package that declares it, and published code imports only packages that its own package.json
+ * declares or that are bundled.
+ */
 export const dependenciesUsed: Rule = (files) => {
   const wrong: string[] = [];
   for (const file of files.filter(({ path }) => /(?:^|\/)package\.json$/.test(path))) {
@@ -62,7 +65,7 @@ export const dependenciesUsed: Rule = (files) => {
     const code = files.filter((other) => isCode(other) && other.path.startsWith(folder));
     const mentions = (name: string, among: readonly HouseFile[]) => {
       const quoted = new RegExp(`["'\`/]@?${name.replace(/[/\-.]/g, "\\$&")}["'\`/]`);
-      const family = name.startsWith("@") ? `${name.split("/")[0]}/\${` : undefined; // one package per platform
+      const family = name.startsWith("@") ? `${name.split("/")[0]}/\${` : undefined; // there is one package per platform
       return (
         name === "node" ||
         among.some((other) => quoted.test(other.text) || (family !== undefined && other.text.includes(family)))
@@ -83,7 +86,7 @@ export const dependenciesUsed: Rule = (files) => {
     for (const other of folder === "" ? [] : code.filter(({ path }) => path.startsWith(`${folder}src/`))) {
       if (isTest(other)) continue;
       for (const { specifier, index } of importsOf(other.text)) {
-        // A plugin of the build makes virtual modules.
+        // Modules named `virtual:…` come from a plugin of the build.
         if (/^(?:\.|node:|virtual:)/.test(specifier)) continue;
         if (Object.hasOwn(brought, packageOf(specifier))) continue;
         wrong.push(at(other, index, `imports ${specifier}, which ${file.path} does not bring`));
@@ -95,7 +98,7 @@ export const dependenciesUsed: Rule = (files) => {
 
 const textOf = (files: readonly HouseFile[], path: string) => files.find((file) => file.path === path)?.text;
 
-/** docs/errors.md has a section for each code of errors.ts and no other, in its order: what it means, in its words, and advice. */
+/** Rule: docs/errors.md has one section for each code in errors.ts, in the same order, with the same meaning, and with advice. */
 export const errorsListed =
   (codes: Readonly<Record<string, string>>): Rule =>
   (files) => {
@@ -116,7 +119,7 @@ export const errorsListed =
     return wrong;
   };
 
-/** A code that is never thrown, or that no test provokes, is an empty promise. */
+/** Rule: every error code is thrown somewhere in the sources, and a test provokes it. */
 export const errorsReal =
   (codes: Readonly<Record<string, string>>): Rule =>
   (files) => {
@@ -134,7 +137,7 @@ export const errorsReal =
     });
   };
 
-/** A change that users notice has a line in the change log, under the unreleased changes or under this version. */
+/** Rule: the change log has lines for the unreleased changes or for this version. */
 export const changesTold: Rule = (files) => {
   const log = textOf(files, "CHANGELOG.md");
   if (log === undefined) return ["CHANGELOG.md:1 is missing"];
@@ -142,7 +145,7 @@ export const changesTold: Rule = (files) => {
   return section.test(log) ? [] : ["CHANGELOG.md:1 has no section Unreleased or 0.1.0 with a line in it"];
 };
 
-/** A bench must be named by a page. */
+/** Rule: a page mentions each bench. */
 export const benchesNamed: Rule = (files) => {
   const pages = files.filter(({ path }) => path === "README.md" || /^(?:docs|bench)\/.*\.md$/.test(path));
   return files.flatMap(({ path }) => {

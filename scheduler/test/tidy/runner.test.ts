@@ -58,7 +58,7 @@ afterAll(() => {
   for (const folder of folders) rmSync(folder, { recursive: true });
 });
 
-/** A project of Vitest with these files, and the results of `npm test`'s runner for it. */
+/** Creates a Vitest project with these files, and runs it with the runner of `npm test`. @returns the runner's results */
 async function run(files: Record<string, string>, expected: string[]): Promise<Figures> {
   const { vitest } = await script<Runner>("vitest.mjs");
   const folder = mkdtempSync(join(tmpdir(), "carillon-runner-"));

@@ -1,9 +1,9 @@
 import { at, isTest, type Rule } from "./tree.ts";
 
-/** Pages that prove their statements by naming tests: `file.test.ts › name`. */
+/** Pages that refer to tests as evidence for their statements, in the form `file.test.ts › name`. */
 const pages = ["docs/threat-model.md", "docs/asvs.md"];
 
-/** Each test that such a page names is in exactly one file of that name's end, under that name. */
+/** Rule: each test that such a page names exists under this name, in exactly one file whose path has this ending. */
 export const testsNamed: Rule = (files) => {
   const tests = files.filter(isTest);
   return files

@@ -3,7 +3,7 @@ import { at, isSource, type Rule } from "./tree.ts";
 const insertRun = /\binsert\s+into\s+\$\{[^}]*\}\.run\b/g;
 const insertRunPlace = "scheduler/src/store/postgres/enqueue/new-run.ts";
 
-/** A new column of `run` is added in one file: every other statement that makes runs begins with its `insertRunSql`. */
+/** Rule: all statements that insert runs begin with `insertRunSql`, so that a new column of `run` is added in one file only. */
 export const runsMadeInOnePlace: Rule = (files) =>
   files
     .filter((file) => isSource(file) && file.path !== insertRunPlace)

@@ -1,12 +1,12 @@
 import { isNode, nodesIn, type SyntaxNode, treeOf } from "./syntax.ts";
 import { at, type HouseFile, isCode, isTest, type Rule } from "./tree.ts";
 
-/** A bound or a deadline of this length only ends a hanging test; a shorter one measures how busy the machine is. */
+/** The shortest bound or deadline, in ms, that only ends a hanging test. The result of a shorter one depends on how busy the machine is. */
 const guardMs = 60_000;
 
-/** Files whose assertions on time stay, each with its reason. */
+/** Files that may have assertions on time, each with the reason. */
 const exceptions: ReadonlyMap<string, string> = new Map([]);
-/** Measured time belongs to `npm run prove -- timing`. */
+/** Tests of `npm run prove -- timing`, which may measure time. */
 const measured = /^scheduler\/test\/timing\//;
 
 const readsClock = /\b(?:performance\.now|Date\.now|process\.hrtime)\b|\belapsed\(/;
@@ -26,18 +26,18 @@ const calledBy = (node: SyntaxNode): string | undefined => {
   return nameOf(callee?.type === "MemberExpression" ? childOf(callee, "property") : callee);
 };
 
-/** The call of `expect` that a chain of matchers begins with. */
+/** Returns the call of `expect` at the beginning of a chain of matchers. */
 function expectOf(node: SyntaxNode | undefined): SyntaxNode | undefined {
   if (node === undefined) return undefined;
   if (node.type === "CallExpression" && nameOf(childOf(node, "callee")) === "expect") return node;
   return expectOf(childOf(node, "object") ?? childOf(node, "callee"));
 }
 
-/** Applies the rule to one file: tracks the meaning of its variables and collects the violations. */
+/** Checks one file: records which of its variables are durations or numbers, and collects the violations. */
 class Stopwatches {
   readonly #file: HouseFile;
   readonly #nodes: readonly SyntaxNode[];
-  /** Variables that hold a duration, from a clock that was read twice. */
+  /** Names of variables that contain a duration, computed from two readings of a clock. */
   readonly #durations = new Set<string>();
   readonly #numbers = new Map<string, number>();
 
@@ -74,7 +74,7 @@ class Stopwatches {
     });
   }
 
-  /** The node's fault, where it has one. */
+  /** Returns how the node breaks the rule; undefined if it does not. */
   #faultOf(node: SyntaxNode): string | undefined {
     if (node.type !== "CallExpression") return undefined;
     const [first, , third] = argumentsOf(node);
@@ -89,7 +89,7 @@ class Stopwatches {
     return timeout !== undefined && timeout < guardMs ? "waits for less than 60 s" : undefined;
   }
 
-  /** @param call a call of Vitest's, whose last argument has `timeout` */
+  /** Returns the timeout in ms of a call, if it is known. @param call a call of a Vitest function whose last argument may have `timeout` */
   #timeoutOf(call: SyntaxNode): number | undefined {
     const options = argumentsOf(call).at(-1);
     if (options?.type !== "ObjectExpression") return undefined;
@@ -106,7 +106,7 @@ class Stopwatches {
   }
 }
 
-/** A test checks what happened, not how fast, and waits for events with a guard that only ends a hang. */
+/** Rule: a test checks what happened, not how fast. It waits for events with a deadline so long that only a hang exceeds it. */
 export const noStopwatches: Rule = (files) =>
   files
     .filter((file) => isCode(file) && isTest(file) && !measured.test(file.path) && !exceptions.has(file.path))

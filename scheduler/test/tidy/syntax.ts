@@ -1,7 +1,7 @@
 import { parseAst } from "vitest/node";
 import type { HouseFile } from "./tree.ts";
 
-/** A node of the syntax tree, as ESTree and its TypeScript extension write it. */
+/** A node of a syntax tree in the format of ESTree with its TypeScript extension. */
 export interface SyntaxNode {
   type: string;
   start: number;
@@ -16,7 +16,7 @@ export function treeOf(file: HouseFile): SyntaxNode {
   return parseAst(file.text, { lang: file.path.endsWith("x") ? "tsx" : "ts" }) as unknown as SyntaxNode;
 }
 
-/** The node itself, then everything below it, in the order of the text. */
+/** Yields the node and then all nodes below it, in the order of the text. */
 export function* nodesIn(node: SyntaxNode): Generator<SyntaxNode> {
   yield node;
   for (const part of Object.values(node))

@@ -3,18 +3,19 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-/** One file of the repository; the path has forward slashes and starts at the repository's root. */
+/** A file of the repository; its path is relative to the root of the repository and has forward slashes. */
 export interface HouseFile {
   readonly path: string;
   readonly text: string;
 }
 
 /**
- * One rule of the house: it returns its violations, a line each, as `path:line what`. It is pure, so that a test can show that it fails.
+ * A rule for the files of the repository. Returns its violations as lines of the form `path:line what`. A rule is a pure function, so that
+ * a test can show that it detects a violation.
  */
 export type Rule = (files: readonly HouseFile[]) => readonly string[];
 
-/** Every text file that git tracks or would track: ignored files do not belong to the house. */
+/** Returns every text file that git tracks, or that it would track because it is not ignored. */
 export function readHouse(): readonly HouseFile[] {
   const root = fileURLToPath(new URL("../../..", import.meta.url));
   const listed = execFileSync("git", ["ls-files", "-z", "--cached", "--others", "--exclude-standard"], {
@@ -24,7 +25,7 @@ export function readHouse(): readonly HouseFile[] {
   });
   const files: HouseFile[] = [];
   for (const path of new Set(listed.split("\0").filter(Boolean))) {
-    if (!existsSync(join(root, path))) continue; // deleted, not committed yet
+    if (!existsSync(join(root, path))) continue; // deleted, but the deletion is not committed yet
     const text = readFileSync(join(root, path), "utf8");
     if (!text.includes("\0")) files.push({ path, text });
   }
@@ -39,7 +40,7 @@ export function isTest(file: HouseFile): boolean {
   return /\.test\.tsx?$/.test(file.path) || /^[^/]+\/test\//.test(file.path);
 }
 
-/** Whether the file is compiled into the published package. */
+/** True if the file is compiled into the published package `carillon`. */
 export function isSource(file: HouseFile): boolean {
   return /^scheduler\/src\/.*\.ts$/.test(file.path) && !isTest(file);
 }

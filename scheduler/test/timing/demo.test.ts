@@ -6,7 +6,7 @@ import { StallMeter } from "../support/stall-meter.ts";
 import { hold } from "../support/timing.ts";
 
 const program = fileURLToPath(new URL("../../../examples/dist/demo/main.js", import.meta.url));
-/** Detection and grace of a dead worker at default settings. */
+/** Time in ms until the claims of a dead worker are taken back: detection and grace with default settings. */
 const takenBackMs = 10_000;
 
 it("the demo, one of whose two processes is killed, is late by little", async () => {
@@ -20,7 +20,7 @@ it("the demo, one of whose two processes is killed, is late by little", async ()
   const stalledMs = stalls.stop();
   expect(code, out).toBe(0);
   const figures = JSON.parse(out.trim().split("\n").at(-1) ?? "null") as Record<string, number>;
-  // From its enqueue to its start a run passes through two processes and the store: each may be delayed once.
+  // Between its enqueue and its start, a run passes through two processes and the store, and the machine may delay each of them.
   hold("greatest lateness of the demo", {
     ms: figures.max_ms as number,
     controlMs: figures.p50_ms as number,

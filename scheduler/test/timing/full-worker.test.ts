@@ -26,9 +26,7 @@ afterAll(async () => {
   await database.end();
 });
 
-/**
- * A full worker hands on due runs without a free slot (docs/limits.md, Places of workers): a serial task must start in time all the same.
- */
+/** A worker without a free slot hands due runs on (docs/limits.md), so runs of a serial task must still start in time. */
 it("a serial task beside a worker that has no free place, while another has 40", async () => {
   const starts: { slotMs: number; lateMs: number }[] = [];
   const longAt = new Map<string, number>();

@@ -12,9 +12,9 @@ const ways = [
   { by: "Redis", coordination: () => `${redis().url}?prefix=kills-${process.pid}` },
 ];
 const rounds = 8;
-/** The seconds around a kill that are compared. */
+/** The time before and after a kill whose starts are compared, in ms. */
 const nearMs = 1_000;
-/** Detection and grace of a dead worker at default settings. */
+/** Time in ms until the claims of a dead worker are taken back: detection and grace with default settings. */
 const takenBackMs = 10_000;
 
 describe.each(ways)(
@@ -37,7 +37,7 @@ describe.each(ways)(
         return unclaimed.filter(isNear).map((seen) => lateMs(seen, stalls));
       };
       const [before, after] = [near(-nearMs, 0), near(0, nearMs)];
-      // Processes start and die beside the measured ones on two cores: half are as good as on time, and each is near it.
+      // On two cores, starting and dying processes delay the measured ones, so the tolerance is wide for single starts.
       holdLateness(`after a kill, ${by}`, after, before);
       const again = [...lost].flatMap(([key, nodes]) => {
         const last = starts.get(key)?.at(-1);

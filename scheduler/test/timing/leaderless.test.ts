@@ -21,7 +21,7 @@ describe.each(ways)(
       const cluster = new Leaderless(database, `leaderless_${process.pid}`, coordination());
       try {
         await cluster.start();
-        // Slots of before the kill are the control.
+        // The slots of these five seconds before the kill are the control.
         await new Promise((resolve) => setTimeout(resolve, 5_000));
         await cluster.killLeader();
         await cluster.edit();
@@ -33,7 +33,7 @@ describe.each(ways)(
         const after = counted
           .filter(({ slot }) => slot >= killedAt)
           .map((seen) => lateMs(seen, stalls, Math.max(seen.slot, changedAt.get(seen.task) ?? 0)));
-        // A slot that is not planned is planned by another node 250 ms after its time.
+        // If the leader has not planned a slot, another node plans it 250 ms after its time.
         holdLateness(`without a leader, ${by}`, after, before, 250);
       } finally {
         await cluster.close();

@@ -1,6 +1,6 @@
 import type { Checker, History } from "../history.ts";
 
-/** Every acknowledged change exists exactly once. */
+/** Checks that every acknowledged change exists exactly once. */
 export const acknowledged: Checker = {
   invariant: "14: what was acknowledged is neither lost nor doubled",
   check(history) {
@@ -26,7 +26,7 @@ export const acknowledged: Checker = {
   },
 };
 
-/** The last pause or resume of a task decides its state, unless another operation overlapped with it. */
+/** Checks that a task is in the state that its last acknowledged operation gave it, unless another operation overlapped with that one. */
 function lastWord({ operations, dump }: History): ReturnType<Checker["check"]> {
   for (const { name, paused_ms, deleted_ms } of dump.task) {
     const own = operations.filter(({ task, kind }) => task === name && /save|task$/.test(kind));

@@ -1,7 +1,7 @@
 import type { Checker } from "../history.ts";
 import { definitionsOf } from "./lost-workers.ts";
 
-/** Attempts are numbered without gaps, and no more attempts fail than the task's policy allows. */
+/** Checks that attempts are numbered without gaps, and that no more attempts fail than the task's policy allows. */
 export const attempts: Checker = {
   invariant: "1: attempts are numbered, and as many as the policy has",
   check(history) {

@@ -1,6 +1,6 @@
 import type { Checker } from "../history.ts";
 
-/** A changed definition has one version, by the operation that changed it; a refused change has none. */
+/** Checks that each operation that changed a definition created one version, and that a refused operation created none. */
 export const audited: Checker = {
   invariant: "18: each change has one entry",
   check({ operations, dump }) {

@@ -8,7 +8,7 @@ import { type Span, spansOf } from "./slots-accounted.ts";
 
 type Found = ReturnType<Checker["check"]>;
 
-/** A backfill makes one run for each slot of its range that has no run yet, and for no other slot. */
+/** Checks that a backfill creates one run for each slot of its range that has no run yet, and for no other slot. */
 export const backfilled: Checker = {
   invariant: "19, 2: a backfill runs each slot of its range that has not run, once",
   check(history) {
@@ -21,7 +21,7 @@ export const backfilled: Checker = {
   },
 };
 
-/** Checks that the runs of a backfill match its own count. */
+/** Checks that the runs of a backfill are in its range, and that their number matches the backfill's own count. */
 function made(asked: Operation, row: Row, history: History): Found {
   const { dump, clockErrorMs } = history;
   const { fromMs, toMs } = row.range as BackfillRange;
@@ -40,7 +40,7 @@ function made(asked: Operation, row: Row, history: History): Found {
     );
     if (slotMs < fromMs || slotMs > toMs || !isOne) return { what: `slot ${slotMs} is none of its range` };
   }
-  // Slots whose run was skipped later: the ledger shows that, or another backfill has taken the slots.
+  // The count may include further slots whose run was skipped later: the ledger says so, or another backfill has taken the slot.
   const perhaps = ledgerOf(asked, history).filter(
     (slot) =>
       !own.includes(slot) &&
@@ -55,8 +55,8 @@ function made(asked: Operation, row: Row, history: History): Found {
 }
 
 /**
- * True if another backfill has taken the slot later and its run was skipped too: then the slot's first run, due during this
- * backfill, is in history.
+ * True if the history has an earlier, skipped run of the slot that came due during this backfill. Then another backfill has taken the slot
+ * later, and its run was skipped too.
  */
 function wasSkippedBefore({ task_id, slot_ms, run_id }: Row, { created_ms }: Row, { dump, clockErrorMs }: History) {
   return dump.run_history.some(
@@ -70,8 +70,8 @@ function wasSkippedBefore({ task_id, slot_ms, run_id }: Row, { created_ms }: Row
 }
 
 /**
- * Checks that a finished backfill left no slot of its range without a run, except slots that another process accepted before or
- * later.
+ * Checks that a finished backfill left no slot of its range without a run, except slots that another process accepted before or after the
+ * backfill.
  */
 function left(asked: Operation, row: Row, history: History): Found {
   if (row.state !== "done") return undefined;

@@ -23,7 +23,7 @@ import { timeouts } from "./timeouts.ts";
 import { trustKept } from "./trust-kept.ts";
 import { verdictsFenced } from "./verdicts-fenced.ts";
 
-/** Sorted so that the checker that names a bug most directly usually comes first. */
+/** All checkers. The order matters: a checker that names a fault directly comes before one that finds only a consequence. */
 export const checkers: readonly Checker[] = [
   oneRunASlot,
   fencesRise,
@@ -50,7 +50,7 @@ export const checkers: readonly Checker[] = [
   quiet,
 ];
 
-/** @param more additional checkers that apply only to histories of this kind */
+/** Returns the first violation that a checker finds. @param more additional checkers that apply only to histories of this kind */
 export function firstViolation(history: History, more: readonly Checker[] = []): Violation | undefined {
   for (const { invariant, check } of [...checkers, ...more]) {
     const violation = check(history);

@@ -1,9 +1,11 @@
 import type { Checker } from "../history.ts";
 
-/** A verdict reaches the store within this time, unless its process ends or the store is unreachable. */
+/** A verdict must reach the store within this time, in ms, unless its process ends or the store is unreachable. */
 const toldWithinMs = 100_000;
 
-/** A fence ends by a verdict or by being reclaimed, never by both; it is reclaimed only after its session has ended. */
+/**
+ * Checks that each claim ends either by a verdict or by being reclaimed, never by both, and is reclaimed only after its session has ended.
+ */
 export const claimedOrReclaimed: Checker = {
   invariant: "12: claimed or reclaimed, never both",
   check({ dump, clockErrorMs, executions, happenings, endMs }) {

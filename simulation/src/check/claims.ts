@@ -7,14 +7,14 @@ export interface Claim {
   readonly sessionId: number;
 }
 
-/** For an enqueue that claims: the index of the session among the statement's values. */
+/** Maps the name of each statement that enqueues and claims runs to the index of the session's id among the statement's values. */
 const sessionOfInsert = new Map([
   ["run-insert-here", 11],
   ["run-insert-keyed-here", 11],
   ["run-insert-one-here", 1],
 ]);
 
-/** Every claim that the server granted, by fence. */
+/** Returns every claim that the server has granted, by fence. */
 export function claimsOf({ applied }: History): Map<number, Claim> {
   const claims = new Map<number, Claim>();
   for (const { name, rows, values, atMs } of applied) {
@@ -38,7 +38,7 @@ export function claimsOf({ applied }: History): Map<number, Claim> {
   return claims;
 }
 
-/** The session to which a claim belonged at some moment: adoption moves it. */
+/** Returns the session that had the claim at the given time. A process that joins again moves its claims to its new session. */
 export function sessionAt(claim: Claim, adoptions: readonly Applied[], atMs: number): number {
   let session = claim.sessionId;
   for (const { values, rows, atMs: movedMs } of adoptions)

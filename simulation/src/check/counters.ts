@@ -2,7 +2,7 @@ import type { Checker } from "../history.ts";
 
 const outcomes = ["succeeded", "failed", "cancelled", "skipped"] as const;
 
-/** A task's counters equal the numbers of its rows. */
+/** Checks that a task's counters equal the numbers of its rows. */
 export const counters: Checker = {
   invariant: "15: counters equal the rows",
   check({ dump }) {
@@ -12,11 +12,11 @@ export const counters: Checker = {
         [...own, ...dump.run.filter(({ task_id }) => task_id === id)].map((row) => row.id as number),
       );
       const ranges = dump.slot_range.filter(({ task_id }) => task_id === id);
-      if (ranges.some(({ slots }) => slots === null)) continue; // a range too large to be counted
+      if (ranges.some(({ slots }) => slots === null)) continue; // the range is too large to be counted
       const inRanges = (outcome: number) =>
         ranges.filter((row) => row.outcome === outcome).reduce((sum, row) => sum + (row.slots as number), 0);
       const unrun = dump.slot.filter((row) => row.task_id === id && row.outcome === 2 && row.run_id === null).length;
-      // Runs given up by a misfire policy: the runs ended as skipped, but their slots count as missed.
+      // A run that a misfire policy gave up has ended as skipped, but its slot counts as missed.
       const givenUp = own.filter(({ why }) => String(why).startsWith("misfire: ")).length;
       const counted: Record<string, number> = {
         ...Object.fromEntries(outcomes.map((what, i) => [what, own.filter(({ outcome }) => outcome === i).length])),

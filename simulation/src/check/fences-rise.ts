@@ -1,6 +1,6 @@
 import { type Checker, wentBack } from "../history.ts";
 
-/** In the server's order, a later claim of a run has a higher fence, and a later term a higher number. */
+/** Checks that a later claim of the same run has a higher fence, and a later term a higher number, in the server's order. */
 export const fencesRise: Checker = {
   invariant: "7: fences and terms rise",
   check({ applied, dump, coordination }) {

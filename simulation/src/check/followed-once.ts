@@ -2,12 +2,15 @@ import type { Checker } from "../history.ts";
 import { followerName } from "../plan/flow.ts";
 import { byHand } from "./one-run-a-slot.ts";
 
-/** Runs that were claimed before the follower existed do not trigger it. A claim precedes its start by at most this time. */
+/**
+ * Longest time from a claim to its start, in ms. A run that was claimed before the follower was defined does not trigger the follower, even
+ * if the run starts later.
+ */
 const claimedAheadMs = 5_000;
 const openMs = 3_000;
 const succeeded = 0;
 
-/** Each success of the upstream task creates exactly one run of the following task, and nothing else creates one. */
+/** Checks that each success of the upstream task creates exactly one run of the following task, and that nothing else creates one. */
 export const followedOnce: Checker = {
   invariant: "14: each success begins what comes after it, once",
   check({ operations, dump, clockErrorMs, endStoreMs }) {

@@ -2,10 +2,10 @@ import type { Checker, History } from "../history.ts";
 import { claimsOf, sessionAt } from "./claims.ts";
 import { definitionsOf } from "./lost-workers.ts";
 
-/** A worker checks its claims at this interval; a process that stood still checks when it continues. */
+/** Within this time in ms, a worker detects that a claim is lost; a suspended process does so after it has resumed. */
 const toldWithinMs = 1_500;
 
-/** A handler whose claim is over is aborted by its signal, so that it stops working. */
+/** Checks that a handler whose claim is over is aborted by its signal. */
 export const handlersTold: Checker = {
   invariant: "12: a handler that lost its claim is told to stop",
   check(history) {
@@ -32,8 +32,8 @@ export const handlersTold: Checker = {
 };
 
 /**
- * The latest time at which a process aborts a handler after a loss that it can detect from `knownMs` on; a process that stands
- * still aborts the handler when it continues.
+ * Returns the latest time at which a process must have aborted a handler, if it can detect the loss from `knownMs` on. A process that is
+ * suspended then may abort the handler after it has resumed.
  */
 function toldBy({ happenings, clockErrorMs }: History, node: string, knownMs: number): number {
   let byMs = knownMs + toldWithinMs;
@@ -47,8 +47,8 @@ function toldBy({ happenings, clockErrorMs }: History, node: string, knownMs: nu
 }
 
 /**
- * By fence, the time since which a process knows that a claim is lost: its new session took over the claims of the lost session,
- * and this claim was not among them. From then on the grace by the process's own clock counts no longer.
+ * Returns, by fence, since when a process knows that a claim is lost: its new session has taken over the claims of the lost session, and
+ * this claim was not among them. From then on, the run has no grace period in the process.
  */
 function missedAfterAdoption(history: History): Map<number, number> {
   const { applied, executions, happenings } = history;
@@ -69,17 +69,17 @@ function missedAfterAdoption(history: History): Map<number, number> {
   return missed;
 }
 
-/** A worker's log message after it has compared its held runs with the claims in the store. */
+/** The worker logs this message after it has compared its runs with the claims in the store. */
 const tookOver = "took over the claims of this process's lost session";
 
 const longestMs = 60_000;
 
-/** The length of a pause in ms, parsed from the event's text. */
+/** Returns the length of a pause in ms, from the text of its event. */
 const standing = (what: string): number => Number(/ for (\d+) ms/.exec(what)?.[1] ?? longestMs);
 
 /**
- * A process that is cut off does not receive edits, and keeps using its task's old grace. Returns, by task, how many ms too long
- * that grace may be.
+ * A process that is cut off receives no edits, and keeps using a task's former grace period. Returns, by task, how much too long this
+ * period may be, in ms.
  */
 function gracesUnheard(history: History): Map<string, number> {
   const unheard = new Map<string, number>();

@@ -1,7 +1,9 @@
 import type { TaskDefinition } from "../../../scheduler/src/task/task.ts";
 import type { Checker, Execution, History } from "../history.ts";
 
-/** For a task whose every version has a limit: the number of executions that hold their claims at the same time never exceeds it. */
+/**
+ * Checks, for tasks whose every version has a limit, that the number of concurrent executions with a valid claim never exceeds the limit.
+ */
 export const limitsHeld: Checker = {
   invariant: "13: never more at once than the limit",
   check(history) {
@@ -39,7 +41,7 @@ function limitsOf({ operations }: History): Map<string, number> {
   return new Map([...limits].filter((entry): entry is [string, number] => entry[1] !== null));
 }
 
-/** The end of an execution; a handler that has not returned ends with its process. */
+/** Returns when an execution ended; a handler that has not returned ends with its process. */
 function endOf({ endMs, node, startMs }: Execution, { happenings, endMs: overMs }: History): number {
   if (endMs !== null) return endMs;
   const killed = happenings.find(
@@ -48,7 +50,7 @@ function endOf({ endMs, node, startMs }: Execution, { happenings, endMs: overMs 
   return killed?.atMs ?? overMs;
 }
 
-/** The earliest time at which the store may regard each claim as ended, whatever the handler does, by the clocks' largest error. */
+/** Returns, by fence, the earliest time at which the claim may have ended in the store, which is uncertain by the clocks' largest error. */
 function claimEnds({ dump, epochMs, clockErrorMs }: History): Map<number, number> {
   const ends = new Map<number, number>();
   for (const { fence, ended_ms } of [...dump.attempt, ...dump.run_history])

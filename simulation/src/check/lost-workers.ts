@@ -1,7 +1,7 @@
 import type { TaskDefinition } from "../../../scheduler/src/task/task.ts";
 import type { Checker, Execution, History } from "../history.ts";
 
-/** Runs of a lost worker end as their task defines; if they had started, they first wait for its grace. */
+/** Checks that runs of a lost worker end as their task defines, and that started runs first have their grace period. */
 export const lostWorkers: Checker = {
   invariant: "12, 1: a lost worker's runs are taken back when and as their task says",
   check(history) {
@@ -41,13 +41,13 @@ export const lostWorkers: Checker = {
 };
 
 /**
- * The process was killed while the handler ran, or the handler was aborted because the session was lost. A handler that ignored its timeout
- * is given up by its worker, and may still run at the end.
+ * True if the process was killed while the handler ran, or if the handler was aborted because the session was lost. A handler that ignored
+ * its timeout does not count: its worker has abandoned it, and it may still run at the end.
  */
 const isLost = ({ how, stoppedWhy, timedOut }: Execution): boolean =>
   (how === null && !timedOut) || stoppedWhy === "SESSION_LOST";
 
-/** All definitions that the task ever had. */
+/** Returns all definitions that each task ever had, by its name. */
 export function definitionsOf({ operations }: History): Map<string, TaskDefinition[]> {
   const definitions = new Map<string, TaskDefinition[]>();
   for (const { kind, task, definition } of operations)

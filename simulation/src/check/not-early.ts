@@ -2,7 +2,7 @@ import type { Checker } from "../history.ts";
 
 const roundingMs = 1;
 
-/** Nothing starts before its time, neither by its process's estimate of the store's time nor by the store's own clock. */
+/** Checks that no run starts before its time, both by its process's estimate of the store's time and by the store's own clock. */
 export const notEarly: Checker = {
   invariant: "4, 6: nothing starts before its time",
   check({ executions, clockErrorMs }) {

@@ -1,11 +1,11 @@
 import type { Checker, Dump } from "../history.ts";
 
-/** Sources and outcome of runs, as the store encodes them. */
+/** Numbers by which the store encodes sources of runs (the first two) and an outcome. */
 export const ofASlot = 1;
 export const byHand = 3;
 export const skipped = 3;
 
-/** Ids of runs that were rerun by hand, and of the runs that follow them: both may have the slot of an earlier run. */
+/** Returns the ids of runs that were rerun by hand, and of the runs that follow them; both may have the slot of an earlier run. */
 function askedAgain(dump: Dump): Set<number> {
   const again = new Set<number>();
   const rows = [...dump.run, ...dump.run_history].sort((a, b) => (a.id as number) - (b.id as number));
@@ -14,7 +14,7 @@ function askedAgain(dump: Dump): Set<number> {
   return again;
 }
 
-/** A slot has one run, a run is ended once, and one fence is one execution. */
+/** Checks that a slot has one run, that a run ends once, and that a fence belongs to one execution. */
 export const oneRunASlot: Checker = {
   invariant: "1: one run a slot, one accepted completion",
   check({ dump, executions }) {
@@ -29,7 +29,7 @@ export const oneRunASlot: Checker = {
     for (const row of [...dump.run, ...dump.run_history]) {
       const id = row.id as number;
       if (row.slot_ms === null || row.source !== ofASlot) continue;
-      // A skipped slot can be backfilled.
+      // A backfill may create a second run for a slot whose run was skipped.
       if (isBackfilled && row.outcome === skipped) continue;
       const slot = `${row.task_id} ${row.slot_ms}`;
       const other = ofSlot.get(slot);

@@ -6,21 +6,21 @@ import { claimsOf } from "./claims.ts";
 import { byHand } from "./one-run-a-slot.ts";
 
 /**
- * The longest time in which an operation ends without faults, in addition to the time that its rate takes. Another process takes
- * over a dead process's batch after 5 s.
+ * The longest time in ms in which an operation ends without faults, in addition to the time that its rate takes. Another process takes over
+ * a dead process's batch after 5 s.
  */
 const endsWithinMs = 15_000;
-/** A change older than this has been committed, or never will be. */
+/** Age in ms after which a change is either committed or will never be. */
 const committedMs = 30_000;
-/** The longest delay of a recorded end, for a process that was cut off or a store that was unreachable. */
+/** The longest delay in ms of a recorded end, because its process was cut off or the store was unreachable. */
 const heldUpMs = 150_000;
-/** The task was removed, or its slots can no longer be predicted. */
+/** Errors with which an operation may fail: its task was removed, or the task's slots can no longer be computed. */
 const mayBreak = /^(?:TASK_UNKNOWN|OPTION_INVALID)/;
 const [cancelled, dismissed] = [2, 2];
 
 type Found = ReturnType<Checker["check"]>;
 
-/** The store has every acknowledged operation on many runs or tasks, and the operation's counts match its effects. */
+/** Checks that the store has every acknowledged operation on many runs or tasks, and that the operation's counts match its effects. */
 export const operationsKept: Checker = {
   invariant: "19: an operation is begun once, comes to its end, and counts what it did",
   check(history) {
@@ -93,7 +93,7 @@ function counted(asked: Operation, row: Row, history: History): Found {
   return own > done ? { what: `tells of ${done} runs, and ${own} were cancelled by it` } : undefined;
 }
 
-/** The largest number of targets that an operation can have found, each counted once. */
+/** Returns an upper bound of the number of targets that an operation can have found. */
 function mostOf(asked: Operation, row: Row, { dump, clockErrorMs, operations }: History): number {
   const { created_ms, last_run_id } = row;
   const filter = row.filter as OperationFilter;
@@ -112,7 +112,7 @@ function mostOf(asked: Operation, row: Row, { dump, clockErrorMs, operations }: 
           isOfIts(run) &&
           states.includes(outcomes[run.outcome as number] as Outcome) &&
           (run.ended_ms as number) >= sinceMs &&
-          // Includes runs that ended while the operation was carried out, if it had not passed their position yet.
+          // Runs that ended while the operation was carried out count too, because the operation may not have reached them yet.
           (run.ended_ms as number) <= endedMs + clockErrorMs,
       ).length;
     case "cancel": {
@@ -129,7 +129,7 @@ function mostOf(asked: Operation, row: Row, { dump, clockErrorMs, operations }: 
   }
 }
 
-/** An upper bound of the number of runs that a concurrent pause, edit or removal withdrew without leaving a row. */
+/** Returns an upper bound of the number of runs that a concurrent pause, edit or removal has withdrawn without leaving a row. */
 function withdrawnBeside(asked: Operation, row: Row, dump: Dump, operations: readonly Operation[]): number {
   const [beganMs, endedMs] = [row.created_ms as number, (row.ended_ms as number | null) ?? Number.POSITIVE_INFINITY];
   const isBeside = operations.some(
@@ -144,7 +144,7 @@ function withdrawnBeside(asked: Operation, row: Row, dump: Dump, operations: rea
   return Array.from({ length: row.last_run_id as number }, (_, i) => i + 1).filter((id) => !known.has(id)).length;
 }
 
-/** Finds targets that existed when the operation began and that it did not act on. */
+/** Finds targets that existed when the operation began, and on which it did not act. */
 function left(asked: Operation, row: Row, history: History): Found {
   if (row.state !== "done" || row.failed !== 0) return undefined;
   const { dump, applied } = history;
@@ -168,10 +168,10 @@ function left(asked: Operation, row: Row, history: History): Found {
   return letter && { what: "left its letter open", run: letter.run_id as number };
 }
 
-/** The numbers of an array in the form in which the server receives it. */
+/** Parses the numbers of an array in PostgreSQL's text form, as the server receives it. */
 const numbersOf = (array: unknown) => String(array).slice(1, -1).split(",").map(Number);
 
-/** The runs that certainly existed when the operation began, with the ids of their tasks. */
+/** Returns the runs that certainly existed when the operation began, with the ids of their tasks. */
 function bornBefore(asked: Operation, { operations, dump, clockErrorMs }: History): Map<number, unknown> {
   const acknowledged = new Set(
     operations.flatMap(({ run, endedMs, outcome, kind }) =>

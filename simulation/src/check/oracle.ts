@@ -1,8 +1,8 @@
 import type { ScheduleSpec } from "../../../scheduler/src/schedule/schedule.ts";
 
 /**
- * The slots of a schedule, computed second by second with Intl and with none of the scheduler's own code. Meant for ranges of
- * minutes, and for crons of lists, ranges and steps without restrictions on days.
+ * Returns the slots of a schedule, computed second by second with Intl and without any code of the scheduler. Meant for ranges of minutes,
+ * and for cron expressions of lists, ranges and steps without restrictions on days.
  */
 export function slotsBetween(spec: ScheduleSpec, fromMs: number, toMs: number): number[] {
   if (spec.type === "at") return spec.atMs >= fromMs && spec.atMs <= toMs ? [spec.atMs] : [];
@@ -38,14 +38,14 @@ function cronSlots(spec: ScheduleSpec & { type: "cron" }, fromMs: number, toMs: 
     const local = at + offset(at);
     if (matches(local) && !isOtherTime(at, spec.overlap, change)) slots.push(at);
     else if (change && change.byMs > 0 && spec.gap === "shift" && at >= change.atMs && at < change.atMs + change.byMs) {
-      // A skipped local time (DST): the slot moves later by the gap.
+      // In a gap (DST), the slot moves later by the length of the gap.
       if (matches(local - change.byMs)) slots.push(at);
     }
   }
   return slots;
 }
 
-/** True for a time in the pass of a repeated hour (DST) that the policy does not use. */
+/** True for an instant in a repeated hour (DST) that the policy does not use: the first or the second pass of the hour. */
 function isOtherTime(atMs: number, overlap: string, change: Change | undefined): boolean {
   if (!change || change.byMs >= 0 || overlap === "both") return false;
   const lengthMs = -change.byMs;
@@ -59,7 +59,7 @@ interface Change {
   byMs: number;
 }
 
-/** The only change of the offset near that time, if there is any. */
+/** Returns the change of the zone's offset near that time; undefined: there is none. */
 function changeNear(offset: (atMs: number) => number, fromMs: number, toMs: number): Change | undefined {
   const stepMs = 900_000;
   let before = offset(Math.floor(fromMs / stepMs) * stepMs - 4 * stepMs);
@@ -73,7 +73,9 @@ function changeNear(offset: (atMs: number) => number, fromMs: number, toMs: numb
 
 const known = new Map<string, (atMs: number) => number>();
 
-/** Offsets change at quarters of an hour, so each quarter is computed once. */
+/**
+ * Returns a function that computes the zone's offset in ms. Offsets change only at quarters of an hour, so it is computed once per quarter.
+ */
 function offsets(zone: string): (atMs: number) => number {
   const present = known.get(zone);
   if (present) return present;

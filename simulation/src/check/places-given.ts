@@ -3,7 +3,7 @@ import type { Checker, History } from "../history.ts";
 
 const boundMs = 1_500;
 
-/** Without faults, and with free workers, a run that waits for a slot of concurrency gets one as soon as a slot is free. */
+/** Checks that without faults, and with free workers, a run that waits for its task's limit starts as soon as an earlier run has ended. */
 export const placesGiven: Checker = {
   invariant: "17: a free place is given at once",
   check(history) {
@@ -32,7 +32,7 @@ export const placesGiven: Checker = {
   },
 };
 
-/** The tasks that under every definition run one run at a time. */
+/** Returns the tasks that allow only one run at a time in all their definitions. */
 function queued({ operations }: History): string[] {
   const definitions = new Map<string, TaskDefinition[]>();
   for (const { kind, task, definition } of operations)

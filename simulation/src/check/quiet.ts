@@ -2,12 +2,12 @@ import type { Checker } from "../history.ts";
 
 const spanMs = 10_000;
 /**
- * The most heartbeats of a process within `spanMs`. Every election signal causes a heartbeat, and a failed heartbeat is repeated
- * four times a second.
+ * The most heartbeats of a process within `spanMs`. Every signal of an election causes a heartbeat, and a failed heartbeat is repeated four
+ * times a second.
  */
 const mostBeats = 150;
 
-/** A process sends heartbeats at its interval, not as often as it can. */
+/** Checks that a process sends heartbeats at its interval and not in a tight loop. */
 export const quiet: Checker = {
   invariant: "16: nothing spins",
   check({ applied }) {

@@ -4,14 +4,14 @@ import type { Checker } from "../history.ts";
 const longestHandlerMs = 36_000;
 const graceMs = 10_000;
 /**
- * The interval at which the leader looks for runs that were set aside and that a change of their task has released:
+ * The interval in ms at which the leader looks for runs that were set aside and that a change of their task has released; see
  * engine/janitor.ts.
  */
 const takenUpMs = 60_000;
-/** The longest time from a claim to its start, and from an end to its verdict, without faults. */
+/** The longest time in ms, without faults, from a claim to its start and from an end to its verdict. */
 const stuckMs = 20_000;
 
-/** Some time after the faults have ended there is one leader, every process is a member, no run is stuck and no slot is left open. */
+/** Checks that some time after the end of all faults there is one leader, every process is a member, and no run or slot is stuck. */
 export const recovered: Checker = {
   invariant: "16: it recovers",
   check({ dump, nodes, endStoreMs, clockErrorMs, executions, endMs }) {

@@ -3,7 +3,7 @@ import type { Checker, History, Operation } from "../history.ts";
 import { isCaughtUp } from "../play/of-many.ts";
 import { slotsBetween } from "./oracle.ts";
 
-/** Runs due within this time after an edit may already have been claimed ahead, so the edit does not withdraw them. */
+/** Runs that are due within this time in ms after an edit may have been claimed already, so the edit does not withdraw them. */
 const aheadMs = 1_500;
 const openMs = 3_000;
 
@@ -14,18 +14,18 @@ export interface Span {
   readonly next: string;
 }
 
-/** While a task was certainly enabled under one definition, the ledger has each of its slots, and no others. */
+/** Checks that the ledger has exactly the task's slots for the periods in which the task was certainly enabled under one definition. */
 export const slotsAccounted: Checker = {
   invariant: "2, 5: every slot accounted for, none invented",
   check(history) {
     const { dump, endStoreMs, clockErrorMs } = history;
-    // Uses the history, because ended runs stay in it even if the task's settings change later.
+    // Taken from the history, because ended runs stay there even if the task's settings change later.
     const endOf = new Map(dump.run_history.map(({ id, ended_ms }) => [id as number, ended_ms as number]));
     for (const row of dump.task) {
       const [task, id] = [row.name as string, row.id as number];
       const own = dump.slot.filter(({ task_id }) => task_id === id);
       const ledger = new Set(own.map(({ slot_ms }) => slot_ms as number));
-      // These slots follow the schedule that the task has at the time of the backfill: see backfilled.ts.
+      // Slots that a backfill created follow the schedule at the time of the backfill, so backfilled.ts checks them.
       const caughtUp = new Set(
         own.flatMap((slot) => (isCaughtUp(slot, dump, clockErrorMs) ? [slot.slot_ms as number] : [])),
       );
@@ -65,7 +65,7 @@ export const slotsAccounted: Checker = {
   },
 };
 
-/** The periods in which a task's state is certain: each from the end of one change to the beginning of the next. */
+/** Returns the periods in which a task's state is certain: each from the end of one change to the beginning of the next. */
 export function spansOf(task: string, { operations, endStoreMs }: History): Span[] {
   const changes = operations.filter(
     (one) => one.task === task && /save|task$/.test(one.kind) && one.outcome !== "refused",
@@ -79,13 +79,13 @@ export function spansOf(task: string, { operations, endStoreMs }: History): Span
     if (definition && paused === false && fromMs < toMs)
       spans.push({ definition, fromMs, toMs, next: change?.id ?? "the end" });
     if (!change) break;
-    if (change.endedStoreMs === null) break; // it may be applied at any time: no later state is certain
+    if (change.endedStoreMs === null) break; // the change may be applied at any time, so no later state is certain
     const overlaps = changes.some((other, j) => j !== i && overlap(change, other));
     fromMs = Math.max(fromMs, change.endedStoreMs);
     if (change.outcome === "unknown" || overlaps) {
       if (change.kind === "save" || change.kind === "remove task" || overlaps) definition = undefined;
       if (change.kind !== "save" || definition === null || overlaps) paused = undefined;
-      // A save may have restored a removed task; then the task is not paused.
+      // If the task was removed, this save may have restored it; a restored task is not paused.
       continue;
     }
     if (change.kind === "save") {

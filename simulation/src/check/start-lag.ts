@@ -3,7 +3,7 @@ import type { Checker, Execution } from "../history.ts";
 
 const boundMs = 1_000;
 
-/** Without faults, and with free workers, a run starts when it is due. */
+/** Checks that without faults, and with free workers, a run starts when it is due. */
 export const startLag: Checker = {
   invariant: "3: what is due starts",
   check({ executions, operations, recoveredMs, epochMs, clockErrorMs, concurrency, slackMs }) {
@@ -24,7 +24,7 @@ export const startLag: Checker = {
   },
 };
 
-/** True if a worker was full at that time, for example while many runs are rerun or backfilled. */
+/** True if a worker had no free slot at that time, for example because many runs were rerun or backfilled. */
 function isFull(executions: readonly Execution[], concurrency: number, atMs: number): boolean {
   const under = new Map<string, number>();
   for (const { node, startMs, endMs } of executions)

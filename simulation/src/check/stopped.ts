@@ -1,7 +1,7 @@
 import type { Checker, History, Operation } from "../history.ts";
 import { claimsOf } from "./claims.ts";
 
-/** After an acknowledged pause, removal or cancellation, no affected run starts. */
+/** Checks that after an acknowledged pause, removal or cancellation no affected run starts. */
 export const stopped: Checker = {
   invariant: "6, 14: what was stopped, and acknowledged, does not start",
   check(history) {
@@ -32,7 +32,7 @@ export const stopped: Checker = {
   },
 };
 
-/** The earliest time at which an operation that ends the stop was called or still under way. */
+/** Returns the earliest time from which another operation may have let the task run again; 0: one was already under way. */
 function again({ task, kind, invokedMs }: Operation, { operations }: History): number {
   const lets = kind === "pause task" ? ["resume task", "save", "remove task"] : ["save", "resume task"];
   const others = operations.filter((other) => other.task === task && lets.includes(other.kind));

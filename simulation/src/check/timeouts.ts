@@ -3,7 +3,7 @@ import { definitionsOf } from "./lost-workers.ts";
 
 const boundMs = 50;
 
-/** No attempt that heeds its signal runs longer than its task's timeout. */
+/** Checks that no attempt whose handler respects its signal runs longer than its task's timeout. */
 export const timeouts: Checker = {
   invariant: "3, 17: a timeout ends an attempt",
   check(history) {

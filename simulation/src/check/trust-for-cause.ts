@@ -1,12 +1,14 @@
 import type { Checker, Happening } from "../history.ts";
 
-/** A lost session is noticed when its node has joined again, which takes as long as the store stays unreachable. */
+/**
+ * Time in ms that is allowed between the loss of a session and its detection: the node detects the loss when it has joined again, for which
+ * the store must be reachable.
+ */
 const toldWithinMs = 15_000;
 
 /**
- * Events that may cost a process its session: it stood still, or did not reach the store. A coordination service that becomes
- * unavailable or available again is not such an event. Applies only to simulated seeds, because elsewhere not all disturbances are
- * recorded.
+ * Checks that a process loses its session only for a reason: it was suspended, or it did not reach the store. A coordination service that
+ * fails or returns is not a reason. Used only for simulated seeds, because elsewhere not all disturbances are recorded.
  */
 export const trustForCause: Checker = {
   invariant: "12: nobody is told that its session is in doubt without a cause",

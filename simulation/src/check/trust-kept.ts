@@ -1,13 +1,13 @@
 import type { Checker } from "../history.ts";
 import { claimsOf, sessionAt } from "./claims.ts";
 
-/** The part of a scheduler's margin that is left for errors of its own clock. */
+/** The part in ms of a scheduler's safety margin that is left for errors of its own clock. */
 const roundingMs = 20;
 
-/** A process's margin between the end of its trust and its timeout; see membership.ts. */
+/** The value in membership.ts: a process stops trusting its session this many ms before the session times out. */
 const marginMs = 500;
 
-/** No session is ended before its timeout, and a process whose session was ended starts no run on its old claims. */
+/** Checks that no session is ended before its timeout, and that a process whose session was ended starts no run under its old claims. */
 export const trustKept: Checker = {
   invariant: "12: nothing starts on a session that is over, and none is over before its time",
   check(history) {

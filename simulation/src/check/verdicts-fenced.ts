@@ -1,7 +1,7 @@
 import type { Checker } from "../history.ts";
 import { claimsOf } from "./claims.ts";
 
-/** The verdict of a run comes from its last claim, and a handler produced it. */
+/** Checks that the verdict of a run belongs to its last claim, and is one that its handler produced. */
 export const verdictsFenced: Checker = {
   invariant: "8: no verdict under an older fence, and none that no handler came to",
   check(history) {

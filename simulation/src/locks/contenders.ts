@@ -12,7 +12,7 @@ import type { Universe } from "../world/universe.ts";
 
 type GraceLock = Awaited<ReturnType<Carillon["graceLock"]>>;
 
-/** One life of a process that only uses locks. */
+/** A process that only uses locks, from one start to its end. */
 export interface Contender {
   readonly name: string;
   readonly life: number;
@@ -20,20 +20,20 @@ export interface Contender {
   readonly carillon: Carillon;
 }
 
-/** A lock that a process holds or held; its state can be queried at any time. */
+/** A lock that a process has acquired; its state can be read at any time. */
 interface InHand {
   readonly contender: Contender;
   readonly permits: number;
   readonly holding: string;
-  /** True if the process believes that no other process can have the lock. */
+  /** True if the process believes that it holds the lock. */
   believes(): boolean;
-  /** The fence of the node that the process reports to own. */
+  /** The fence of the node that the process reports as its own; undefined: none. */
   fence(): bigint | undefined;
 }
 
-/** A use of a lock. */
+/** How a contender uses a lock that it holds. */
 interface Use {
-  /** Fence of the node that is held. */
+  /** Returns the fence of the held node. */
   fence(): bigint;
   /** True if the holder writes to the resource that the lock protects. */
   readonly writes: boolean;
@@ -46,11 +46,13 @@ export interface ContendersOptions {
   readonly recorder: Recorder;
   readonly seed: number;
   readonly played: LocksPlayed;
-  /** Called when a process has acquired a lock, with the ms for which it keeps the lock. */
+  /** Called when a process has acquired a lock; `forMs` is how long it will hold the lock. */
   readonly onHeld: (name: string, forMs: number) => void;
 }
 
-/** Errors that occur without a bug: the store is away, other processes have the lock, the process stops, the lock was lost. */
+/**
+ * Error codes that occur without a bug: the store is unreachable, other processes hold the lock, the process stops, or the lock was lost.
+ */
 const expected = new Set([
   "STORE_UNREACHABLE",
   "LOCK_BUSY",
@@ -63,15 +65,15 @@ const expected = new Set([
 const over = new Set(["STOPPED", "CLOSED"]);
 
 /**
- * Processes that compete for locks. Each checks whether it has the lock, waits, and writes to a resource that refuses fences below
- * the highest seen; a process that stood still between check and write writes all the same. Whenever a process acquires a lock, the
- * beliefs of all earlier holders are recorded, even of holders that stand still.
+ * Processes that compete for locks. A holder checks that it holds the lock, waits, and writes to a resource that refuses a lower fence than
+ * the highest one seen. A process that is suspended between check and write still writes. Whenever a process acquires a lock, the beliefs
+ * of all earlier holders are recorded, even of suspended ones.
  */
 export class Contenders {
   readonly looks: Look[] = [];
   readonly writes: LockWrite[] = [];
   readonly attempts: Attempt[] = [];
-  /** The start of each process's life. */
+  /** The start times of the processes: each restart begins a new life. */
   readonly lives: { name: string; life: number; fromMs: number }[] = [];
   readonly #options: ContendersOptions;
   readonly #hands = new Map<string, Set<InHand>>();
@@ -98,14 +100,14 @@ export class Contenders {
       loop.catch((error) => recorder.unexpected(`${name} and its locks: ${error?.stack ?? error}`));
   }
 
-  /** True if the process believes that it holds a lock. */
+  /** True if the process believes that it holds some lock. */
   hasSome(name: string): boolean {
     return [...this.#hands.values()].some((hands) =>
       [...hands].some((hand) => hand.contender.name === name && hand.believes()),
     );
   }
 
-  /** Records that the process was killed, so it no longer waits for anything. */
+  /** Called when the process was killed, so it holds no lock and waits for none any longer. */
   ended(machine: Machine): void {
     for (const hands of this.#hands.values())
       for (const hand of hands) if (hand.contender.machine === machine) hands.delete(hand);
@@ -129,7 +131,7 @@ export class Contenders {
         believes: () => held.held,
         fence: () => (held.held ? held.fence : undefined),
       });
-      this.#says(lock.name, hand, held.fence); // records that this contender holds it
+      this.#says(lock.name, hand, held.fence); // records that this contender holds the lock
       await this.#use(lock.name, hand, dice, { fence: () => held.fence, writes: permits === 1 });
       await held.release();
       this.#options.universe.note(`${contender.name} gave up ${lock.name} ${held.fence}`);
@@ -158,12 +160,12 @@ export class Contenders {
         await this.#use(name, hand, dice, { fence: () => use.fence, writes: true, note });
         if ((await this.#quietly(() => use.end())) === "over") return;
       }
-      // `release` is also called while the lock is not held, when it must have no effect.
+      // Also called while the lock is not held, when `release` must have no effect.
       if (dice.chance(0.6) && (await this.#quietly(() => lock.release())) === "over") return;
     }
   }
 
-  /** @returns undefined if the process stops */
+  /** Opens the grace lock, and retries while the store is unreachable. @returns undefined if the process stops */
   async #open(name: string, { carillon, machine }: Contender): Promise<GraceLock | undefined> {
     for (;;) {
       const lock = await this.#quietly(() => carillon.graceLock(name, { grace: `${this.#options.played.graceMs}ms` }));
@@ -173,7 +175,7 @@ export class Contenders {
     }
   }
 
-  /** @returns undefined if the lock could not be acquired */
+  /** Tries to acquire a lock, and records the attempt. @returns undefined if the lock could not be acquired; "over" if the process stops */
   async #attempt<T extends { readonly fence: bigint }>(
     lock: string,
     { name, life }: Contender,
@@ -214,7 +216,7 @@ export class Contenders {
     return hand;
   }
 
-  /** Checks the lock now, and records the result. */
+  /** Checks whether the process holds the lock, and records the result. @returns whether it believes so */
   #look(lock: string, hand: InHand): boolean {
     const fence = hand.fence();
     const isHeld = hand.believes();
@@ -246,7 +248,7 @@ export class Contenders {
     }
   }
 
-  /** Writes to a resource beside the store, over the same network weather. */
+  /** Writes to a resource outside of the store. The write travels over the same simulated network. */
   #write(lock: string, { name, life }: Contender, fence: number): void {
     const { network, universe } = this.#options;
     network.send(`${name} place`, "to", network.latency(), () => {

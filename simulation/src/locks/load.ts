@@ -4,7 +4,7 @@ import { CoordinationService } from "../../../scheduler/src/coordination/service
 import type { Store } from "../../../scheduler/src/store/store.ts";
 import { StoreClock } from "../../../scheduler/src/store/store-clock.ts";
 
-/** The first use of a lock loads its code. A simulation cannot account for that time, so the code is loaded beforehand. */
+/** Loads the code of locks, which their first use would load. A simulation cannot account for that time, so this is done beforehand. */
 export async function loadLocks(store: Store): Promise<void> {
   const { signal } = new AbortController();
   const service = new CoordinationService({

@@ -1,7 +1,7 @@
 import type { Applied } from "../history.ts";
 import { type GiveUp, type Grant, type LockHistory, processOf } from "../lock-history.ts";
 
-/** The lock statements that the recorder keeps: statements that grant or end locks. */
+/** Names of the lock statements that the recorder stores, because they grant or end locks. */
 export const lockStatements: readonly string[] = [
   "lock-session-open",
   "lock-session-end",
@@ -17,7 +17,7 @@ export const lockStatements: readonly string[] = [
 export type Service = Pick<LockHistory, "grants" | "giveUps" | "acts">;
 type Lives = readonly { readonly name: string; readonly life: number; readonly fromMs: number }[];
 
-/** Derives the locks that the store granted and ended from the statements that it carried out, one after the other. */
+/** Derives which locks the store has granted and ended from the statements that it carried out, in their order. */
 export function serviceOf(applied: readonly Applied[], lives: Lives, graceMs: number): Service {
   const seen = new Seen(lives, graceMs);
   for (const one of applied) seen.read(one);
@@ -30,7 +30,7 @@ class Seen implements Service {
   readonly acts: LockHistory["acts"][number][] = [];
   readonly #lives: Lives;
   readonly #graceMs: number;
-  /** Grants by the node's token in a line, or by the holder's name in a row. */
+  /** The latest grants, by the token of a node in a queue, or by the holder's name for a grace lock. */
   readonly #nodes = new Map<string, Grant>();
   readonly #inLine = new Set<string>();
   readonly #sessions = new Map<string, { process: string; owner: string; endedMs: number | null }>();
@@ -107,21 +107,21 @@ class Seen implements Service {
       if (grant.graceMs === null && grant.session === id) this.#end(grant, "vanished", atMs);
   }
 
-  /** A token that is in line already keeps its position. */
+  /** Records that a token joined a queue. A token that is already in the queue keeps its place. */
   #enter(lock: string, token: string, fence: number, atMs: number): void {
     if (this.#inLine.has(token)) return;
     this.#inLine.add(token);
     const [session = ""] = token.split(".");
     const known = this.#sessions.get(session) ?? { process: "nobody", owner: "nobody", endedMs: null };
     this.#give(token, { lock, process: known.process, owner: known.owner, session, fence, atMs });
-    // If the session is over, the node has no holder.
+    // The session has already ended, so the new node has no holder.
     if (known.endedMs !== null) this.#end(this.#nodes.get(token), "vanished", atMs);
   }
 
   #leave(lock: string, token: string, who: string, did: boolean, atMs: number): void {
     const grant = this.#nodes.get(token);
     const wasThere = this.#inLine.delete(token);
-    // A node that an ended session left in a line has no holder, so any process may delete it.
+    // A node that an ended session has left in a queue has no holder, so its deletion by any process is no release.
     const changed = did && !(wasThere && grant?.ended === "vanished");
     if (!grant && !changed) return;
     this.giveUps.push({ lock, process: this.#by(who, atMs).process, fence: grant?.fence ?? -1, atMs, changed });

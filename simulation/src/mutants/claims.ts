@@ -1,6 +1,6 @@
 import type { Mutant } from "./mutant.ts";
 
-/** Bugs in claims, verdicts and reclaims. */
+/** Bugs in claims, verdicts and reclaims that `simulate --mutants` plants. */
 export const claimMutants: readonly Mutant[] = [
   {
     name: "a failure begins what comes after a success",
@@ -21,8 +21,8 @@ export const claimMutants: readonly Mutant[] = [
     file: "store/postgres/claims/claims.ts",
     find: "const { first: settlements, later } = firstOfEach(byNumber(given));",
     put: "const [settlements, later] = [byNumber(given), []];",
-    // The simulation's workers report each verdict once; here they report it twice. In correct code the second verdict is recorded
-    // as late and has no effect.
+    // The simulation's workers would report each verdict only once. Here they report it twice; the store records a second verdict as late,
+    // without any effect, if the code is correct.
     also: {
       file: "worker/outbox.ts",
       find: "this.#waiting.push(settlement);",

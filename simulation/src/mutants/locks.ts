@@ -1,6 +1,6 @@
 import type { Mutant } from "./mutant.ts";
 
-/** Bugs in users' locks; each shows in seeds that play locks. */
+/** Bugs in locks for users that `simulate --mutants` plants; each shows in seeds that play locks. */
 export const lockMutants: readonly Mutant[] = [
   {
     name: "a grace is counted by the wall clock",

@@ -1,6 +1,6 @@
 import type { Mutant } from "./mutant.ts";
 
-/** Bugs in sessions, trust and terms. */
+/** Bugs in sessions, their trust, and terms that `simulate --mutants` plants. */
 export const membershipMutants: readonly Mutant[] = [
   {
     name: "trust outlives the session",

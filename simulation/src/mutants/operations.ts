@@ -1,6 +1,6 @@
 import type { Mutant } from "./mutant.ts";
 
-/** Bugs in operations on many runs, and in backfills. */
+/** Bugs in operations on many runs, and in backfills, that `simulate --mutants` plants. */
 export const operationMutants: readonly Mutant[] = [
   {
     name: "a step leads nowhere",

@@ -1,6 +1,6 @@
 import type { Mutant } from "./mutant.ts";
 
-/** Bugs in slots, and in changes of tasks. */
+/** Bugs in the planning of slots and in changes of tasks that `simulate --mutants` plants. */
 export const planningMutants: readonly Mutant[] = [
   {
     name: "what is overdue is forgotten",

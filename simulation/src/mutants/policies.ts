@@ -1,6 +1,6 @@
 import type { Planting } from "./mutant.ts";
 
-/** A bug to plant, and the rule that it breaks first. */
+/** A bug to plant, and the rule that detects it first. */
 export interface PolicyMutant extends Planting {
   readonly name: string;
   readonly breaks: string;

@@ -1,7 +1,7 @@
 import type { Rule } from "../workers/said.ts";
 import type { Planting } from "./mutant.ts";
 
-/** A bug to plant in the protocol of workers by HTTP, and the rule that it breaks. */
+/** A bug to plant in the protocol of remote workers, and the rule that it breaks. */
 export interface ProtocolMutant extends Planting {
   readonly name: string;
   readonly breaks: Rule;

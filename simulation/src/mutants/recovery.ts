@@ -1,6 +1,6 @@
 import type { Mutant } from "./mutant.ts";
 
-/** Bugs in the recovery of a store that went back in time. */
+/** Bugs in the recovery after the store went back in time that `simulate --mutants` plants. */
 export const recoveryMutants: readonly Mutant[] = (
   [
     {

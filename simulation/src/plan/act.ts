@@ -2,13 +2,13 @@ import type { OperationFilter, OperationKind } from "../../../scheduler/src/run/
 import type { TaskDefinition } from "../../../scheduler/src/task/task.ts";
 import type { Cut, Weather } from "../world/network.ts";
 
-/** An operation on many runs or tasks. Times are relative to the moment of the request. */
+/** A request for an operation on many runs or tasks. Times are relative to the moment of the request. */
 export interface Asked {
   readonly kind: OperationKind;
   readonly filter: OperationFilter;
-  /** For runs: excludes runs that became due, or ended, before this many ms ago. */
+  /** For operations on runs: leaves out runs that became due, or ended, more than this many ms ago; null: no limit. */
   readonly sinceAgoMs: number | null;
-  /** For a backfill. */
+  /** Only for a backfill: the slots to run, and the rate. */
   readonly range: {
     readonly fromAgoMs: number;
     readonly toAgoMs: number;
@@ -16,27 +16,27 @@ export interface Asked {
     readonly reverse: boolean;
     readonly missed: boolean;
   } | null;
-  /** True if the caller sends the request twice at once, with one token, as if the first reply had been lost. */
+  /** True if the caller sends the request twice at the same time with the same token, as if the first reply had been lost. */
   readonly twice: boolean;
-  /** True if the caller carries out the operation as well, concurrently with the leader. */
+  /** True if the caller also carries out the operation's steps, concurrently with the leader. */
   readonly waits: boolean;
 }
 
-/** One event for the cluster, at a time of the universe. A seed determines a list of these events and all later random numbers. */
+/** One event that the simulation causes at a given time. A seed determines the list of these events and all later random numbers. */
 export type Act =
   | { kind: "crash"; node: string; forMs: number }
   | { kind: "restart"; node: string; forMs: number }
   | { kind: "pause"; node: string; forMs: number }
   | { kind: "cut"; node: string; service: "store" | "coordination"; way: Cut; forMs: number }
   /**
-   * The same for the next node that does `at`: it begins a run of some length (struck in the midst of it), claims a run before its time
-   * (between the two), gets a lock (while it has it), steps an operation (in the midst of the step), has a lock and beats (while the answer
-   * is on its way), or sees no change of a grace lock (so that the answer arrives when the holder's timeout is over by the node's clock).
-   * `edited`: meanwhile its task loses its grace. With an `aim` it waits for a run that can show the bug (strikes.ts):
-   * - `taken back`: the node's line to the store comes back once its session was ended, while the worker still grants the run its grace;
-   * - `shown again`: the node stands still until its session was ended; the coordination service shows it again, and the store
-   *   cannot answer;
-   * - `word ends`: the coordination service cannot answer a node that does not lead, for longer than its last answer counts.
+   * A crash, pause or cut that hits the next node that does what `at` names, in the middle of it: it executes a run of some length; has
+   * claimed a run that is not due yet; holds a lock; carries out a step of an operation; has a lock while the reply to its heartbeat is
+   * under way; or looks at an unchanged grace lock (the reply arrives when the holder's timeout is over by the node's clock). `edited`:
+   * meanwhile the run's task loses its grace period. With an `aim`, the strike waits for a run that can show the bug (strikes.ts):
+   * - `taken back`: the node reaches the store again after its session was ended, while the worker still grants the run its grace period;
+   * - `shown again`: the node is suspended until its session was ended; then the coordination service reports the node as alive again, and
+   * the store cannot answer;
+   * - `word ends`: the coordination service cannot answer a node that does not lead, for longer than its last answer is valid.
    */
   | {
       kind: "strike";
@@ -48,17 +48,17 @@ export type Act =
       forMs: number;
     }
   | { kind: "weather"; weather: Weather; forMs: number }
-  /** All processes stand still, as if their common machine did. */
+  /** All processes are suspended, as if they ran on one machine that is. */
   | { kind: "standstill"; forMs: number }
   | { kind: "store down"; forMs: number }
-  /** The standby that will replace the store next stops replicating at the store's present state. */
+  /** The standby that will replace the store later stops replicating. */
   | { kind: "standby falls behind" }
   /**
-   * The primary dies, and after `forMs` the outdated standby becomes the store; its sequences are ahead by `numbersAhead`, because
-   * the log writes them ahead.
+   * The primary dies, and after `forMs` the outdated standby becomes the store. Its sequences are ahead of its rows by `numbersAhead`,
+   * because PostgreSQL writes them to its log in advance.
    */
   | { kind: "store goes back"; forMs: number; numbersAhead: number }
-  /** The store's disk stands still: reads are answered, but no commit. */
+  /** The store's disk stalls: the store answers reads, but no commit. */
   | { kind: "store stalls"; forMs: number }
   | { kind: "coordination down"; forMs: number; wiped: boolean }
   | { kind: "wall"; node: string; stepMs: number }
@@ -77,11 +77,11 @@ export interface TimedAct {
 }
 
 /**
- * The main subject of a seed. `mixed`: something of everything; `doubt`: processes that are away for about as long as a session lasts, in
- * the midst of runs and of claims; `stops`: pauses, edits and cancellations close to when runs are due; `outage`: everything stands still
- * for longer than is planned ahead; `night`: crons about the hour in which the clocks are changed; `crowd`: many runs at once for few slots
- * of concurrency; `locks`: no tasks at all, and processes that pass locks around; `behind`: a standby that lacks the last seconds takes the
- * store's place, without edits, pauses or cancellations, which processes do not remember.
+ * The main subject of a seed. `mixed`: something of everything. `doubt`: processes are away for about as long as a session lasts, in the
+ * middle of runs and of claims. `stops`: pauses, edits and cancellations shortly before runs are due. `outage`: all processes are suspended
+ * for longer than slots are planned ahead. `night`: cron schedules near a transition of daylight saving time. `crowd`: many runs at once
+ * for tasks with low limits. `locks`: no tasks, but processes that compete for locks. `behind`: a standby that lacks the last seconds
+ * replaces the store, without edits, pauses or cancellations, because processes do not remember those.
  */
 export const sorts = ["mixed", "doubt", "stops", "outage", "night", "crowd", "locks", "behind"] as const;
 export type Sort = (typeof sorts)[number];

@@ -5,7 +5,7 @@ import type { Dice } from "./dice.ts";
 
 export const taskNames = ["t1", "t2", "t3", "t4", "t5"];
 
-/** Draws the requests that a seed sends to the cluster. */
+/** Chooses at random the requests that a seed sends to the cluster. */
 export function operations(dice: Dice, sort: Sort, nodes: string[], untilMs: number, small: boolean): TimedAct[] {
   const acts: TimedAct[] = [];
   const add = (atMs: number, act: Act) => {
@@ -20,7 +20,7 @@ export function operations(dice: Dice, sort: Sort, nodes: string[], untilMs: num
   };
   for (const task of taskNames.slice(0, small ? 1 : dice.whole(1, 3))) {
     let atMs = dice.between(2_000, 60_000);
-    // Most tasks keep these traits through their edits, so that the checks can assert more.
+    // Most edits of a task keep these traits, because the checks can say more about such a task.
     const traits = traitsOf(dice, sort);
     const definition = () => definitionOf(dice, sort, task, dice.chance(0.75) ? traits : traitsOf(dice, sort));
     add(atMs, { kind: "save", node: dice.one(nodes), task, definition: definition() });
@@ -36,7 +36,7 @@ export function operations(dice: Dice, sort: Sort, nodes: string[], untilMs: num
       const what = dice.whole(0, stops ? 8 : 9);
       if (what < (stops ? 3 : 5)) {
         add(atMs, { kind: "save", node, task, definition: definition() });
-        // A second change from another node, while the first one takes effect.
+        // Another node makes a second change while the first one takes effect.
         if (stops || dice.chance(0.1))
           add(atMs + dice.between(0, dice.one([20, 2_000])), {
             kind: "save",
@@ -45,7 +45,7 @@ export function operations(dice: Dice, sort: Sort, nodes: string[], untilMs: num
             definition: definition(),
           });
       } else if (what < (stops ? 8 : 7)) {
-        // While the task is being paused, other processes enqueue runs of it.
+        // Nodes enqueue runs of the task while it is being paused.
         if (dice.chance(0.4))
           for (let left = 5; left > 0; left--) enqueue(atMs + dice.between(0, dice.one([15, 200])), task, 0);
         add(atMs, { kind: "pause task", node, task });
@@ -66,15 +66,15 @@ export function operations(dice: Dice, sort: Sort, nodes: string[], untilMs: num
     const cancelMs = atMs + inMs * dice.one([0.5, 1]) + dice.between(0, 12_000);
     if (dice.chance(0.5)) add(cancelMs, { kind: "cancel", node: dice.one(nodes), run });
   }
-  // Cancelled while they run; some fail before they receive the cancellation.
+  // These runs are cancelled while they run; some fail before the cancellation reaches them.
   for (let left = sort === "stops" ? (small ? 4 : 8) : 0; left > 0; left--) {
     const atMs = dice.between(60_000, untilMs);
     const run = enqueue(atMs, dice.one(tasks.slice(0, 3)), 0);
     add(atMs + dice.between(20, 3_000), { kind: "cancel", node: dice.one(nodes), run });
   }
-  // Bursts of many runs at once, from all nodes.
+  // Bursts: all nodes enqueue many runs at about the same time.
   for (let left = sort === "crowd" ? (small ? 2 : 4) : dice.chance(0.2) ? 1 : 0; left > 0; left--) {
-    // The last burst is still being processed when the faults have ended.
+    // In `crowd`, the last burst comes so late that it is still being processed when the faults have ended.
     const fromMs = left === 1 && sort === "crowd" ? untilMs - 15_000 : 60_000;
     const [atMs, task] = [dice.between(fromMs, untilMs), dice.one(tasks.slice(0, 3))];
     for (let more = dice.whole(4, 10); more > 0; more--)
@@ -83,10 +83,10 @@ export function operations(dice: Dice, sort: Sort, nodes: string[], untilMs: num
   return acts;
 }
 
-/** Night in which New York's clocks go on from 2:00 to 3:00, and Lord Howe's, elsewhere in the year, by half an hour. */
+/** Zones of cron schedules. The simulated time contains a transition of New York's daylight saving time. */
 export const cronZones = ["UTC", "America/New_York"] as const;
 
-/** Short periods with predictable times: the day begins with a slot of each. */
+/** Short periods in ms. Slots of these schedules are multiples of the period, so the plan can predict them. */
 const oftenMs = [20_000, 30_000];
 const soonBeforeDue = (dice: Dice, atMs: number) => {
   const everyMs = dice.one(oftenMs);
@@ -136,13 +136,13 @@ function overlapOf(dice: Dice, sort: Sort): TaskOptions["overlap"] {
   return dice.one(["allow", "allow", "queue", "skip", "replace", { allow: 2 }] as const);
 }
 
-/** Limited by key, or by a rate. */
+/** Returns random options of a task that is limited per key, or by a rate. */
 const pacedOf = (dice: Dice): Pick<TaskOptions, "overlap" | "limit" | "rate"> => ({
   overlap: dice.one(["allow", { allow: 3 }] as const),
   ...(dice.chance(0.6) ? { limit: { perKey: dice.whole(1, 2) } } : { rate: { limit: dice.whole(1, 3), per: "10s" } }),
 });
 
-/** Each run follows from the end of the one before. */
+/** Options of a task with a fixed delay: each run follows from the end of the previous one. */
 const delayed: Pick<TaskOptions, "overlap" | "limit" | "rate"> = { overlap: "queue" };
 
 function definitionOf(dice: Dice, sort: Sort, task: string, traits: Traits): TaskDefinition {

@@ -5,12 +5,12 @@ import type { Dice } from "./dice.ts";
 
 const longestStallMs = 25_000;
 
-/** The properties of a seed on which its faults depend. */
+/** The parts of a plan on which its faults depend. */
 export interface Setting {
   readonly nodes: string[];
-  /** The time at which all faults end. */
+  /** When all faults have ended, in virtual ms. */
   readonly untilMs: number;
-  /** The session timeout. */
+  /** The session timeout, in ms. */
   readonly timeoutMs: number;
   readonly small: boolean;
 }
@@ -25,7 +25,7 @@ export function faults(dice: Dice, sort: Sort, coordination: boolean, setting: S
     ...(["store down", "standstill", "wall", "store clock"] as const),
     ...(coordination ? (["coordination cut", "coordination cut", "coordination down"] as const) : []),
   ];
-  // Each seed has some kinds of faults often, and others not at all.
+  // Each seed has a few kinds of faults often, and no others.
   const chosen: string[] = Array.from({ length: dice.whole(1, 4) }, () => dice.one(kinds));
   if (sort === "outage") chosen.splice(0, chosen.length, "store down", "standstill", "store down", dice.one(kinds));
   if (sort === "stops" && dice.chance(0.7)) return [unheard(dice, untilMs)];
@@ -39,7 +39,7 @@ export function faults(dice: Dice, sort: Sort, coordination: boolean, setting: S
   return acts;
 }
 
-/** Nothing breaks, but workers receive stops late or only by polling, and some statements take long to arrive. */
+/** Returns bad network conditions without other faults: signals arrive late or are only found by polling, and some statements are slow. */
 const unheard = (dice: Dice, untilMs: number): TimedAct => ({
   atMs: 1_000,
   act: {
@@ -57,7 +57,7 @@ const unheard = (dice: Dice, untilMs: number): TimedAct => ({
   },
 });
 
-/** The store's disk stalls, or its standby. Drawn with dice of their own, so that other seeds do not change. */
+/** Returns stalls of the store's disk. They use their own random generator, so the plans of other seeds do not change. */
 export function stalls(dice: Dice, untilMs: number): TimedAct[] {
   if (!dice.chance(1 / 6)) return [];
   return Array.from({ length: dice.whole(1, 3) }, () => {
@@ -66,14 +66,14 @@ export function stalls(dice: Dice, untilMs: number): TimedAct[] {
   });
 }
 
-/** The longest lag of a standby; processes may not remember operations that were acknowledged before that. */
+/** The longest lag of a standby in ms; processes need not remember operations that were acknowledged earlier than that. */
 const lagMostMs = 40_000;
-/** By this time all tasks are defined. */
+/** Time in virtual ms by which all tasks are defined. */
 const definedMs = 61_000;
 
 /**
- * One to three times an outdated standby takes the store's place; a process that is away at that time is away for less than a session
- * lasts.
+ * Returns one to three replacements of the store by an outdated standby. A process that is away then is away for less than a session
+ * timeout.
  */
 export function behind(dice: Dice, { nodes, untilMs, timeoutMs }: Setting): TimedAct[] {
   const acts: TimedAct[] = [];
@@ -84,7 +84,7 @@ export function behind(dice: Dice, { nodes, untilMs, timeoutMs }: Setting): Time
     const lagMs = dice.chance(0.2) ? dice.between(0, 200) : dice.between(0, lagMostMs);
     const atMs = dice.between(fromMs + lagMs, toMs);
     acts.push({ atMs: atMs - lagMs, act: { kind: "standby falls behind" } });
-    // Operations that the outdated standby lacks: they are lost unless processes remember them.
+    // The outdated standby lacks these enqueues, so they are lost unless processes remember them.
     for (let left = dice.whole(0, 2); left > 0; left--) {
       const [node, task, inMs] = [dice.one(nodes), taskNames[0] as string, dice.one([0, 60_000])];
       const act = { kind: "enqueue", node, task, inMs, key: null, limitKey: null } as const;
@@ -112,10 +112,13 @@ export function behind(dice: Dice, { nodes, untilMs, timeoutMs }: Setting): Time
   return acts;
 }
 
-/** Share of the seeds of sort `doubt`. */
+/** Share of the seeds of sort `doubt` that have strikes with the aim `taken back`. */
 const takenBackShare = 0.6;
 
-/** A process returns while it still grants its runs a grace that their task has lost. Drawn with dice of their own. */
+/**
+ * Returns strikes with the aim `taken back`: a process returns while it still grants its runs a grace period that their task no longer has.
+ * They use their own random generator.
+ */
 export function takenBackStrikes(dice: Dice, { untilMs, timeoutMs }: Setting): TimedAct[] {
   if (!dice.chance(takenBackShare)) return [];
   return Array.from({ length: dice.whole(1, 3) }, () => {
@@ -126,12 +129,12 @@ export function takenBackStrikes(dice: Dice, { untilMs, timeoutMs }: Setting): T
   });
 }
 
-/** Share of the seeds with a coordination service. */
+/** Share of the seeds with a coordination service that have the strikes of `serviceStrikes`. */
 const serviceShare = 0.7;
 
 /**
- * Strikes when the coordination service's last report of a session expires, and when it reports the session again after a gap.
- * Drawn with dice of their own.
+ * Returns strikes at two moments: when the coordination service's last report of a session expires, and when the service reports a session
+ * again after a gap. They use their own random generator.
  */
 export function serviceStrikes(dice: Dice, { untilMs, timeoutMs }: Setting): TimedAct[] {
   if (!dice.chance(serviceShare)) return [];
@@ -144,10 +147,10 @@ export function serviceStrikes(dice: Dice, { untilMs, timeoutMs }: Setting): Tim
   });
 }
 
-/** A fraction of a session's length: shorter than it lasts, or longer. */
+/** Returns a random duration as a multiple of the session timeout, either shorter or longer than that. */
 export const awhile = (dice: Dice) => (dice.chance(0.4) ? dice.between(0.02, 0.8) : dice.between(0.9, 2.5));
 
-/** Processes go away while they have claims, and return when other processes have begun to regard them as dead, or are about to. */
+/** Returns faults that take processes away while they have claims; they return about when other processes take them for dead. */
 function doubt(dice: Dice, { nodes, untilMs, timeoutMs, small }: Setting): TimedAct[] {
   const acts: TimedAct[] = [];
   const slow = dice.chance(0.5);

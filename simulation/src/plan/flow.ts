@@ -2,14 +2,15 @@ import { defineTask } from "../../../scheduler/src/task/task.ts";
 import type { TimedAct } from "./act.ts";
 import type { Dice } from "./dice.ts";
 
-/** A task that follows the first one, in some seeds. */
+/** Name of the task that in some seeds follows the task `upstreamName`. */
 export const followerName = "f1";
 const upstreamName = "t1";
 const share = 0.15;
 
 /**
- * The acts that save the follower once its upstream task exists, twice in case the first save fails. It is not changed later.
- * @param acts of the seed
+ * Returns the acts that save the follower once its upstream task exists, twice in case the first save fails. Later acts do not change the
+ * follower.
+ * @param acts the other acts of the seed
  */
 export function following(dice: Dice, nodes: readonly string[], acts: readonly TimedAct[]): TimedAct[] {
   const upstream = acts.find(({ act }) => act.kind === "save" && act.task === upstreamName);

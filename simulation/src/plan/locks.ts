@@ -8,7 +8,7 @@ export interface LocksPlayed {
   readonly ledger: boolean;
   readonly gpu: boolean;
   readonly nightly: boolean;
-  /** Grace of the grace lock. */
+  /** Grace period of the grace lock, in ms. */
   readonly graceMs: number;
 }
 
@@ -24,7 +24,7 @@ export function locksPlayed(dice: Dice): LocksPlayed {
   };
 }
 
-/** Network weather in which many messages take longer than the sessions' safety margin. */
+/** Returns network conditions under which many messages take longer than the safety margin of sessions. */
 const slow = (dice: Dice): Weather => ({
   ...fairWeather,
   mostMs: 20,
@@ -33,7 +33,7 @@ const slow = (dice: Dice): Weather => ({
   replyLost: dice.one([0, 0.02]),
 });
 
-/** Holders are struck while they hold a lock, for about a session's length, or a session's length plus the grace; and clocks jump. */
+/** Returns strikes on processes that hold a lock, for about the session timeout or that time plus the grace period, and steps of clocks. */
 export function lockFaults(dice: Dice, graceMs: number, setting: Setting): TimedAct[] {
   const { nodes, untilMs, timeoutMs, small } = setting;
   const acts: TimedAct[] = [];
@@ -54,7 +54,7 @@ export function lockFaults(dice: Dice, graceMs: number, setting: Setting): Timed
   for (let left = small ? dice.whole(4, 8) : dice.whole(8, 18); left > 0; left--) {
     const atMs = dice.between(5_000, untilMs);
     const graced = dice.chance(0.3) ? graceMs * dice.between(0.2, 1.5) : 0;
-    // Bugs are most likely around the time at which other processes regard the holder as dead.
+    // Bugs are most likely when the holder returns at about the time at which other processes take it for dead.
     const sessions = dice.chance(0.5) ? dice.between(0.75, 1.4) : awhile(dice);
     const forMs = Math.min(timeoutMs * sessions + graced, untilMs - atMs);
     const how = dice.one(["crash", "pause", "pause", "cut", "cut"] as const);
@@ -70,21 +70,21 @@ export function lockFaults(dice: Dice, graceMs: number, setting: Setting): Timed
   return acts;
 }
 
-/** Shares of the seeds with locks. */
+/** Shares of the seeds with locks that have the faults of `beatFaults`, and those of `lookFaults`. */
 const [beatShare, lookShare] = [0.5, 0.5];
 
 /**
- * A holder stands still between its beat, as the store has it, and the answer, for nearly as long as it may be silent: it wakes to an
- * answer of that age, shortly before other processes regard it as dead. Drawn with dice of their own.
+ * A holder is suspended after the store has counted its heartbeat and before it receives the reply, for nearly the session timeout. It
+ * resumes with a reply of that age, shortly before other processes take it for dead. Uses its own random generator.
  */
 export function beatFaults(dice: Dice, untilMs: number, timeoutMs: number): TimedAct[] {
   return standStills(dice, untilMs, timeoutMs, "beat", beatShare);
 }
 
 /**
- * A process that waits for a grace lock stands still between the store's reply to its look and the receipt of that reply, for most of the
- * time for which the holder may be silent: meanwhile the holder goes on beating, and the waiting process sees a beat as old as a dead
- * holder's. Drawn with dice of their own.
+ * A process that waits for a grace lock is suspended between the store's reply to its look and the receipt of that reply, for most of the
+ * holder's timeout. The holder goes on sending heartbeats meanwhile, but the waiting process sees a heartbeat that is as old as a dead
+ * holder's. Uses its own random generator.
  */
 export function lookFaults(dice: Dice, untilMs: number, timeoutMs: number): TimedAct[] {
   return standStills(dice, untilMs, timeoutMs, "look", lookShare);

@@ -3,17 +3,17 @@ import { fairWeather } from "../world/network.ts";
 import type { Asked, TimedAct } from "./act.ts";
 import type { Dice } from "./dice.ts";
 
-/** Share of seeds. */
+/** Share of the seeds that have operations. */
 const share = 1 / 8;
 const firstMs = 40_000;
-/** No operation begins within this time before the faults end, because its runs have to be processed. */
+/** No operation begins within this time in ms before the end of the faults, because its runs need time to end. */
 const lastMs = 10_000;
 const kinds: readonly OperationKind[] = [
   ...(["backfill", "backfill", "backfill", "backfill", "rerun", "rerun", "redrive", "redrive"] as const),
   ...(["cancel", "cancel", "pause", "pause", "pause", "dismiss"] as const),
 ];
 
-/** Operations, and faults in the midst of their steps. @param acts of the seed */
+/** Returns operations on many runs or tasks, and faults in the middle of their steps. @param acts the other acts of the seed */
 export function operated(
   dice: Dice,
   nodes: readonly string[],
@@ -35,7 +35,7 @@ export function operated(
     const asked = askedOf(dice, dice.one(kinds), dice.one(tasks));
     begin(atMs, asked);
     if (asked.kind !== "pause") continue;
-    // A paused task is resumed: by another operation, or each task by itself, perhaps while it is being paused.
+    // The paused tasks are resumed by another operation or one by one, perhaps while they are still being paused.
     const onMs = atMs + dice.between(1_000, dice.one([12_000, 40_000]));
     if (dice.chance(0.5)) begin(onMs, { ...asked, kind: "resume" });
     else
@@ -68,7 +68,7 @@ function askedOf(dice: Dice, kind: OperationKind, task: string): Asked {
   };
 }
 
-/** Strikes the next process that steps an operation, in the midst of the step; or loses replies while it is requested and begun. */
+/** Strikes the next process that carries out a step of an operation, in the middle of the step; or loses replies around the request. */
 function trouble(dice: Dice, atMs: number, timeoutMs: number): TimedAct[] {
   if (dice.chance(0.5)) {
     const how = dice.one(["pause", "pause", "crash", "cut"] as const);

@@ -14,7 +14,7 @@ export interface NodePlan {
   readonly wallAheadMs: number;
 }
 
-/** Relative frequency of each sort. */
+/** The relative frequency of each sort. */
 const shares: Readonly<Record<Sort, number>> = {
   mixed: 10,
   doubt: 2,
@@ -25,12 +25,12 @@ const shares: Readonly<Record<Sort, number>> = {
   locks: 0,
   behind: 0,
 };
-/** The shares of two sorts that are drawn separately from the others. */
+/** Shares of the seeds of sort `locks` and of sort `behind`; all other sorts are chosen by `shares`. */
 const locksShare = 1 / 12;
 const behindShare = 1 / 16;
 const drawn: readonly Sort[] = sorts.flatMap((sort) => Array<Sort>(shares[sort]).fill(sort));
 
-/** Everything that a seed decides before it begins. */
+/** Everything that a seed determines before the simulation begins. */
 export interface Plan {
   readonly seed: number;
   readonly sort: Sort;
@@ -40,13 +40,13 @@ export interface Plan {
   readonly sessionTimeoutMs: number;
   readonly beatMs: number;
   readonly concurrency: number;
-  /** Share of long runs, which take 8 to 35 s. */
+  /** Share of the runs that are long (8 to 35 s). */
   readonly longRuns: number;
   /**
-   * How a server can be recognised as a replacement: by the timeline of its log, or, as with some services, only by its start time.
+   * How a process can tell that a server has been replaced: by the timeline of its log, or, as with some services, only by its start time.
    */
   readonly timeline: "log" | "start";
-  /** All processes begin at the same moment. */
+  /** True if all processes start at the same moment. */
   readonly together: boolean;
   /** The locks that the seed plays; null if none. */
   readonly locks: LocksPlayed | null;
@@ -55,14 +55,14 @@ export interface Plan {
   readonly endMs: number;
 }
 
-/** After the end of the faults, the cluster has to recover within this time. */
+/** The time in ms within which the cluster must recover after the end of the faults. */
 export const recoveryMs = 60_000;
-/** The time that is observed after the recovery. */
+/** How long the cluster is observed after the recovery, in ms. */
 const watchedMs = 60_000;
 
 /**
- * Most seeds are small: one or two scheduler processes, one task, a few faults. They take half the time of a full seed and find
- * most of the bugs, because a bug between two processes shows in few steps.
+ * The share of small seeds, which have one or two schedulers, one task and a few faults. They take half the time of a full seed and find
+ * most bugs, because a bug between two processes shows in few steps.
  */
 const smallShare = 0.9;
 export const isSmall = (seed: number): boolean => new Dice(seed ^ 0x5a11).chance(smallShare);
@@ -72,7 +72,11 @@ export function sortOf(seed: number): Sort {
   return new Dice(seed ^ 0xbe417d).chance(behindShare) ? "behind" : new Dice(seed ^ 0x50f7).one(drawn);
 }
 
-/** A pure function: the same seed gives the same plan. @param lengthMs virtual time in all @param full no seed is small */
+/**
+ * Returns the plan of a seed; the same arguments always give the same plan.
+ * @param lengthMs the whole virtual time
+ * @param full if true, no seed is small
+ */
 export function planOf(seed: number, lengthMs = 600_000, full = false): Plan {
   const dice = new Dice(seed);
   const sort = sortOf(seed);
@@ -136,7 +140,7 @@ export function planOf(seed: number, lengthMs = 600_000, full = false): Plan {
   };
 }
 
-/** The first definition of each task, and all enqueues. */
+/** Returns the first definition of each task, and all enqueues. */
 function firstAndEnqueues(asked: readonly TimedAct[]): TimedAct[] {
   const saved = new Set<string>();
   return asked.filter(({ act }) => {
@@ -147,13 +151,15 @@ function firstAndEnqueues(asked: readonly TimedAct[]): TimedAct[] {
   });
 }
 
-/** Two scheduler processes show nearly all bugs that three would, for two thirds of the cost. */
+/**
+ * Chooses the number of processes. Mostly there are two schedulers, which show nearly all bugs that three would at two thirds of the cost.
+ */
 function processes(dice: Dice): { schedulers: number; workers: number } {
   const schedulers = dice.chance(0.1) ? 3 : 2;
   return { schedulers, workers: schedulers === 2 && dice.chance(0.3) ? 1 : 0 };
 }
 
-/** With locks there are at least two processes, so that they can pass locks on. */
+/** Chooses the number of processes of a small seed. With locks there are at least two, because locks must pass from one to another. */
 const fewProcesses = (dice: Dice, sort: Sort) =>
   dice.one([
     { schedulers: 2, workers: 0 },

@@ -11,7 +11,7 @@ export interface Figures {
   readonly differing: number[];
   readonly statements: number;
   readonly seconds: number;
-  /** Number of seeds by path. */
+  /** For each path (see sometimes.ts): how many seeds have taken it. */
   readonly paths: Record<string, number>;
 }
 
@@ -19,14 +19,14 @@ export interface CampaignOptions {
   readonly url: string;
   readonly seeds: readonly number[];
   readonly lengthMs: number;
-  /** All seeds are full ones. */
+  /** If true, no seed is small. */
   readonly full?: boolean;
   readonly processes: number;
-  /** The program that plays a seed: this one, or a mutant's copy of it. */
+  /** Path of the program that plays seeds: this build's, or that of a copy with a planted bug. */
   readonly program?: string;
-  /** If true, ends at the first violation. */
+  /** If true, the campaign ends at the first violation. */
   readonly untilBroken?: boolean;
-  /** If true, a player process that dies counts as a violation. */
+  /** If true, the death of a process that plays seeds counts as a violation. */
   readonly mayFail?: boolean;
   readonly onProgress?: (done: number) => void;
   /** Called as soon as a violation is found. */
@@ -34,21 +34,21 @@ export interface CampaignOptions {
 }
 
 const progressEvery = 500;
-/** A larger young generation for V8, because a seed creates many short-lived objects. */
+/** Gives V8 a larger young generation, because a seed creates many short-lived objects. */
 const execArgv = ["--max-semi-space-size=32"];
 /**
- * The most CPU time of one seed, where /proc shows it. It detects endless loops in simulated code without mistaking a busy machine
- * for one.
+ * The maximum processor time of one seed in ms, where /proc shows it. It detects endless loops in simulated code, and does not take a busy
+ * machine for one.
  */
 const hungCpuMs = 60_000;
-/** The most real time of one seed, for a process that waits for ever, or if there is no /proc. */
+/** The maximum real time of one seed in ms, for a process that waits for ever or a system without /proc. */
 const hungMs = 900_000;
 const hungLookMs = 5_000;
-/** Unit of the times in /proc: a hundredth of a second on every Linux. */
+/** Unit of the times in /proc, in ms: a hundredth of a second on every Linux. */
 const tickMs = 10;
 export const player = fileURLToPath(new URL("player.js", import.meta.url));
 
-/** CPU time of the process. @returns 0 if it cannot be read */
+/** Returns the processor time that the process has used, in ms; 0 if it cannot be read. */
 function cpuMs(pid: number | undefined): number {
   try {
     const [, after = ""] = readFileSync(`/proc/${pid}/stat`, "latin1").split(") ");
@@ -59,7 +59,7 @@ function cpuMs(pid: number | undefined): number {
   }
 }
 
-/** Plays many seeds on several processes; each takes the next seed when it has finished one. */
+/** Plays many seeds in several processes; each process takes the next seed when it has finished one. */
 export async function playSeeds(options: CampaignOptions): Promise<Figures> {
   const { seeds, processes, program = player, url, lengthMs, full = false } = options;
   const { untilBroken = false, onProgress, onBroken } = options;

@@ -30,7 +30,7 @@ interface Node {
   machine: Machine;
   carillon: Carillon;
   started: boolean;
-  /** True while the node is being stopped; it is down afterwards. */
+  /** True while the node is being stopped; afterwards the node is down. */
   stopping: boolean;
 }
 
@@ -44,15 +44,15 @@ export interface ClusterOptions {
   readonly stage: Stage;
 }
 
-/** Runs one seed: its processes, each a whole Carillon as users have it, and the faults that hit them. */
+/** Plays one seed: runs its processes, each a complete instance of Carillon as users have it, and causes its faults. */
 export class Cluster {
   readonly doors = new Doors();
   readonly #options: ClusterOptions;
   readonly #nodes = new Map<string, Node>();
   readonly #runs: (number | undefined)[] = [];
-  /** Set for a seed with locks: then its processes do nothing else. */
+  /** Set for a seed with locks, whose processes do nothing but use locks. */
   readonly contenders: Contenders | undefined;
-  /** Receives the statements that the server carried out. */
+  /** Decides when strikes happen. It receives the statements that the server has carried out. */
   readonly strikes: Strikes;
   #operations = 0;
 
@@ -159,7 +159,7 @@ export class Cluster {
     }
   }
 
-  /** Ends all faults; no fault follows. */
+  /** Ends all faults, and causes no further ones. */
   heal(): void {
     const { network, recorder, coordination, plan } = this.#options;
     recorder.happened("healed");
@@ -170,7 +170,7 @@ export class Cluster {
     for (const { name } of plan.nodes) this.#resume(name);
   }
 
-  /** Ends everything. */
+  /** Kills all processes, and closes all connections. */
   async end(): Promise<void> {
     for (const { machine } of this.#nodes.values()) machine.kill();
     for (const client of [...this.doors.clients]) client.breaks(new Error("the simulation is over"));
@@ -193,7 +193,7 @@ export class Cluster {
       postgres: {
         clock: machine,
         random,
-        // The partitions of this day exist; those of other days would only slow queries down.
+        // The partitions of the simulated day exist already; others would only slow queries down.
         partitions: "there",
         standby: sort === "behind",
         driver: lineDriver({ machine, network, server, doors: this.doors, note: (line) => universe.note(line) }),
@@ -202,10 +202,10 @@ export class Cluster {
       // Tasks are defined at run time by the process that saves them; the code has only the handlers.
       around: async (store) => {
         const { tasks, history, operations } = store;
-        // In this simulation `saveAll` is called only for one task, by a process that enqueues a run of it.
+        // The simulation calls `saveAll` only for one task, when a process enqueues a run of it; the task exists already.
         const saveAll: typeof tasks.saveAll = async ([first, ...more]) =>
           first && more.length === 0 ? [await tasks.byName(first.name)] : [];
-        // No day passes here, and today's partitions exist.
+        // The simulated time stays within one day, and its partitions exist.
         const rotate: typeof history.rotate = async () => ({ created: [], dropped: [] });
         const step: typeof operations.step = (...given) => {
           this.strikes.steps(plan.name);
@@ -258,7 +258,7 @@ export class Cluster {
     );
   }
 
-  /** A handler's work, as the seed defines it; it records itself. */
+  /** What each handler does: it runs as the seed determines, and records itself. */
   async #work(node: Node, run: Run, believedMs: number): Promise<string> {
     const { universe, server, recorder, plan } = this.#options;
     const { machine, life } = node;
@@ -314,7 +314,7 @@ export class Cluster {
     return operations.findLast((one) => one.task === task && one.kind === "save" && one.outcome === "ok")?.definition;
   }
 
-  /** Saves the task without its grace, on another node. */
+  /** Saves the task without a grace period, through another node. */
   #withoutGrace(node: string, task: string): void {
     const definition = this.#savedLast(task);
     const other = this.#options.plan.nodes.find(({ name }) => name !== node);
@@ -332,7 +332,7 @@ export class Cluster {
     });
   }
 
-  /** Ends a pause before its time. */
+  /** Resumes a suspended process before the planned end of its pause. */
   #resume(name: string): void {
     const machine = this.#nodes.get(name)?.machine;
     if (!machine?.isPaused) return;
@@ -349,7 +349,7 @@ export class Cluster {
     universe.after(forMs, () => this.#begin(node.plan, node.life + 1));
   }
 
-  /** Kills the process: the operating system closes its connections at once. */
+  /** Kills the process. As with a real kill, its connections are closed at once. */
   #kill({ machine }: Node): void {
     machine.kill();
     this.contenders?.ended(machine);

@@ -1,34 +1,34 @@
 import { type BackfillRange, likeOf } from "../../../scheduler/src/run/operations.ts";
 import type { Applied, Dump, Operation, Row } from "../history.ts";
 
-/** The code of a slot's outcome: a run was made. */
+/** The number by which the store encodes the outcome of a slot that became a run. */
 export const accepted = 1;
 
-/** Whether an operation's filter includes the task. */
+/** True if the operation's filter includes the task. */
 export function isMeant({ request }: Operation, task: string): boolean {
   const { task: named, matching } = request?.filter ?? {};
   if (named !== undefined) return named === task;
   return matching === undefined || new RegExp(`^${likeOf(matching).replaceAll("%", ".*")}$`).test(task);
 }
 
-/** The row of a requested operation; its reason is the id of the request. */
+/** Returns the row of a requested operation. The reason of each operation is the id of its request. */
 export const rowOf = ({ operation }: Pick<Dump, "operation">, { id }: Operation): Row | undefined =>
   operation.find(({ reason }) => reason === id);
 
-/** The statement of the operation's last step; the operation does nothing after it. */
+/** Returns the statement with which the operation's last step ended; the operation does nothing after it. */
 export const lastStep = (applied: readonly Applied[], { id }: Row): Applied | undefined =>
   applied.findLast(
     ({ name, values }) => (name === "operation-settle" || name === "operation-advance") && values[0] === id,
   );
 
-/** True if a backfill may have made the slot's run: the slot's row shows it, unless that run was skipped later. */
+/** True if a backfill may have created the slot's run. The slot's reason says so, unless that run was skipped later. */
 export function isCaughtUp(slot: Row, { operation }: Pick<Dump, "operation">, errorMs: number): boolean {
   if (/\bbackfill \d+/.test(String(slot.reason))) return true;
   if (slot.run_id === null || slot.outcome === accepted) return false;
   return operation.some((row) => isMadeDuring(slot, row, errorMs));
 }
 
-/** The slot was accepted while that backfill was carried out, and is in its range. */
+/** True if the row is a backfill whose range includes the slot, and if the slot was accepted while the backfill was carried out. */
 export function isMadeDuring(slot: Row, { kind, range, created_ms, ended_ms }: Row, errorMs: number): boolean {
   if (kind !== "backfill") return false;
   const { fromMs, toMs } = range as BackfillRange;
@@ -43,7 +43,7 @@ export function isMadeDuring(slot: Row, { kind, range, created_ms, ended_ms }: R
 }
 
 /**
- * Expands pauses and resumes of many tasks into one operation for each task, for the checks that follow a task's state.
+ * Adds one operation per task for each pause or resume of many tasks, for the checks that follow the state of a task.
  * @returns all operations, in order
  */
 export function withThoseOfMany(
@@ -77,7 +77,7 @@ export function withThoseOfMany(
   return [...operations, ...told].sort((a, b) => a.invokedMs - b.invokedMs);
 }
 
-/** Whether the task certainly existed for all that time. */
+/** True if the task certainly existed during the whole period. */
 function wasThere(operations: readonly Operation[], task: string, fromMs: number, toMs: number | null): boolean {
   const own = operations.filter((one) => one.task === task && (one.kind === "save" || one.kind === "remove task"));
   const before = own.filter(({ invokedMs }) => invokedMs <= fromMs);
@@ -86,7 +86,7 @@ function wasThere(operations: readonly Operation[], task: string, fromMs: number
     toMs !== null &&
     saved?.kind === "save" &&
     saved.outcome === "ok" &&
-    // An earlier request may have been carried out later, by a process that stood still meanwhile.
+    // All earlier requests must have ended before this save, because one of a suspended process could be carried out later.
     before.every((one) => one.endedMs !== null && one.endedMs <= (one === saved ? fromMs : saved.invokedMs)) &&
     own.every(({ invokedMs }) => invokedMs <= fromMs || invokedMs > toMs)
   );

@@ -3,7 +3,7 @@ import type { OperationRequest } from "../../../scheduler/src/run/operations.ts"
 import type { Store } from "../../../scheduler/src/store/store.ts";
 import type { Asked } from "../plan/act.ts";
 
-/** The request as an operator makes it. @param nowMs the store's time */
+/** Returns the request as an operator makes it. @param nowMs the store's time in ms */
 export function requestOf(asked: Asked, nowMs: number, author: string, reason: string): OperationRequest {
   const { kind, filter, sinceAgoMs, range } = asked;
   return {
@@ -27,7 +27,7 @@ export function requestOf(asked: Asked, nowMs: number, author: string, reason: s
 
 const lookMs = 1_000;
 
-/** Carries out an operation like the command-line option `--wait`. @throws STORE_… */
+/** Carries out an operation step by step, as the command-line option `--wait` does. @throws an error whose code begins with STORE_ */
 export async function carryOut(store: Store, operationId: number, clock: Clock, now: () => number): Promise<void> {
   for (;;) {
     const { stepped, nextMs } = await store.operations.step(now(), operationId);

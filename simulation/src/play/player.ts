@@ -1,4 +1,4 @@
-/** A process that plays the seeds that it receives, one after the other, and reports each result. */
+/** A process that plays the seeds that its parent sends, one after the other, and reports each result. */
 
 import type { Violation } from "../history.ts";
 import { planOf } from "../plan/plan.ts";
@@ -9,11 +9,11 @@ import { Stages } from "./stages.ts";
 
 export interface Order {
   readonly url: string;
-  /** Its number, from 0. */
+  /** Number of the process, from 0. */
   readonly player: number;
   readonly lengthMs: number;
   readonly full: boolean;
-  /** null if there are no more seeds. */
+  /** null: there are no more seeds. */
   readonly seed: number | null;
 }
 
@@ -22,14 +22,14 @@ export interface Told {
   readonly violation: Violation | undefined;
   readonly statements: number;
   readonly paths: string[];
-  /** Whether a second play gave the same result; undefined: there was none. */
+  /** True if playing the seed a second time gave the same result; undefined: it was played only once. */
   readonly replayed: boolean | undefined;
 }
 
 const replayEvery = 50;
 let stages: Stages | undefined;
 tripwire.install();
-// A seed creates many errors, and their stacks are needed only in the report of a single seed.
+// A seed creates many errors, and only the report of a single seed needs their stacks, so stacks are short.
 Error.stackTraceLimit = 3;
 
 async function play({ url, player, lengthMs, full, seed }: Order): Promise<void> {
@@ -55,5 +55,5 @@ process.on("message", (order: Order) => {
     process.exit(1);
   });
 });
-// Without its parent process a player has nothing to do.
+// Ends this process when its parent has ended.
 process.on("disconnect", () => process.exit(0));

@@ -4,7 +4,7 @@ import { lockStatements } from "../locks/seen.ts";
 import type { Statement } from "../world/server.ts";
 import type { Universe } from "../world/universe.ts";
 
-/** Statements that the checks look at. */
+/** Names of the statements that the checks need. */
 const kept = new Set([
   "claim",
   "claim-turn",
@@ -25,7 +25,10 @@ const kept = new Set([
   ...lockStatements,
 ]);
 
-/** Statements within a transaction have no names; this text marks the one that ends a step of an operation. */
+/**
+ * Matches the statement that ends a step of an operation. Statements within a transaction have no name, so they are recognised by their
+ * text.
+ */
 const advanceText = /\.operation set done = done \+ \$2/;
 const isAdvance = new Map<string, boolean>();
 
@@ -39,13 +42,13 @@ function nameOf({ name, text }: Statement): string {
   return known ? "operation-advance" : name;
 }
 
-/** Records events, in their order. */
+/** Records the events of a simulation in their order. */
 export class Recorder {
   readonly executions: Execution[] = [];
   readonly operations: Operation[] = [];
   readonly applied: Applied[] = [];
   readonly happenings: Happening[] = [];
-  /** Events that must never happen; each shows a bug. */
+  /** Events that must never happen; each of them shows a bug. */
   readonly surprises: Happening[] = [];
   readonly traced: boolean;
   readonly #universe: Universe;
@@ -60,12 +63,12 @@ export class Recorder {
     this.happenings.push({ atMs: this.#universe.nowMs, what });
   }
 
-  /** Marks that the following entries of `applied` ran on a store that may lack the earlier ones. */
+  /** Adds an entry to `applied` after which the statements ran on another store, which may lack the effects of earlier ones. */
   wentBack(storeMs: number): void {
     this.applied.push({ atMs: this.#universe.nowMs, storeMs, who: "", name: wentBack, values: [], rows: [] });
   }
 
-  /** Records a log line. An error line that reports a failed service without a known reason shows a bug. */
+  /** Records a log line. An error line that says that a service failed shows a bug. */
   logged(what: string, isError: boolean): void {
     this.happenings.push({ atMs: this.#universe.nowMs, what });
     if (isError && /a service failed/.test(what)) this.unexpected(what);
@@ -76,7 +79,7 @@ export class Recorder {
     this.surprises.push({ atMs: this.#universe.nowMs, what });
   }
 
-  /** @returns the claimed runs */
+  /** Records a statement that the server has carried out, if the checks need it. @returns the claimed runs, if it was a claim */
   ran(who: string, statement: Statement, given: Record<string, unknown>[], storeMs: number): Applied["rows"] {
     const { values } = statement;
     const name = nameOf(statement);
@@ -87,7 +90,10 @@ export class Recorder {
   }
 }
 
-/** A claim's runs come in one row, as columns, with times relative to that of the claim, which is its last value. */
+/**
+ * Returns the rows of a statement in the form in which the checks need them. A claim returns all its runs in one row, as columns, with
+ * times relative to the time of the claim; here each run becomes a row.
+ */
 function told(name: string, rows: Record<string, unknown>[], values: unknown[]): Record<string, unknown>[] {
   if (name === "session-beat") return [];
   if (name !== "claim") return rows;

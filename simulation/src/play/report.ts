@@ -4,7 +4,7 @@ import type { Verdict } from "./simulate.ts";
 const linesAround = 60;
 const nearMs = 3_000;
 
-/** One violation for people: what broke, how to replay it, the faults, and the events around it. */
+/** Formats a violation as text: what is wrong, how to replay the seed, the faults, and the events around the violation. */
 export function tell(plan: Plan, verdict: Verdict, places: readonly number[] | undefined): string {
   const { violation, trace } = verdict;
   if (!violation) return `seed ${plan.seed}: no violation, trace ${verdict.hash}`;
@@ -26,8 +26,8 @@ const subject = ({ run, task }: { run?: number; task?: string }) =>
   run !== undefined ? `run ${run}: ` : task !== undefined ? `task ${task}: ` : "";
 
 /**
- * Selects the trace's lines about the run and the lines near the time; at most `linesAround` lines, three quarters of them before
- * the time.
+ * Selects the lines of the trace that mention the run, and the lines near the time: at most `linesAround` lines, three quarters of them
+ * before the time.
  */
 function around(trace: readonly string[], atMs: number | undefined, run: number | undefined): string[] {
   const own = run === undefined ? undefined : new RegExp(`\\brun ${run}\\b`);

@@ -2,20 +2,20 @@ import type { Violation } from "../history.ts";
 
 const mostTries = 80;
 
-/** A plan with acts that are done one after another. */
+/** A plan that consists of acts. */
 interface Acting {
   readonly acts: readonly unknown[];
 }
 
-/** The plan with only the acts at these indices. */
+/** Returns the plan with only the acts at these indices. */
 export const only = <Plan extends Acting>(plan: Plan, places: readonly number[]): Plan => ({
   ...plan,
   acts: plan.acts.filter((_, i) => places.includes(i)),
 });
 
 /**
- * Removes acts as long as the remaining acts violate the same invariant: first half of them at a time, then a quarter, and so on.
- * @returns the indices of the acts that are left
+ * Removes acts while the remaining ones still violate the same invariant: first half of them at a time, then a quarter, and so on.
+ * @returns the indices of the remaining acts
  */
 export async function shrink<Plan extends Acting>(
   plan: Plan,

@@ -30,7 +30,7 @@ const farthestMs = 5_000;
 /** The largest drift of a process's clock, in ms, after a minute and a half without the store. */
 const driftMs = 20;
 
-/** Plays one seed, from its plan to the verdict. @param traced keeps the trace, with the debug log */
+/** Plays one seed by its plan, and checks its history. @param traced if true, the trace is recorded, with lines of the debug log */
 export async function simulate(plan: Plan, stage: Stage, server: Server, traced = false): Promise<Verdict> {
   await stage.reset(plan.timeline);
   const universe = new Universe(traced);

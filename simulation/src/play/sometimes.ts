@@ -1,7 +1,7 @@
 import { type History, type Row, wentBack } from "../history.ts";
 import type { Grant } from "../lock-history.ts";
 
-/** Paths that some seed of a campaign must take, because otherwise the seeds do not test the cases that they are meant for. */
+/** Paths that at least one seed of a campaign must take. If none does, the seeds do not cover the cases that they are meant for. */
 const paths: Record<string, (history: History) => boolean> = {
   "a leader was followed by another": ({ dump }) => dump.term.length > 1,
   "a session was ended by another": ({ applied }) =>
@@ -52,7 +52,7 @@ const paths: Record<string, (history: History) => boolean> = {
   "a statement waited for a lock": ({ blocked }) => blocked > 0,
 };
 
-/** True if a grace lock passed from a vanished holder to the next in the given way. */
+/** True if a grace lock passed from a vanished holder to the next one in a way that `how` accepts. */
 const passed = (locks: History["locks"], how: (before: Grant, next: Grant) => boolean): boolean => {
   const grants = locks?.grants.filter(({ graceMs }) => graceMs !== null) ?? [];
   return grants.some((next, i) => grants[i - 1]?.ended === "vanished" && how(grants[i - 1] as Grant, next));
@@ -65,7 +65,7 @@ const steppers = (applied: History["applied"], { id }: Row) =>
   );
 const saw = (happenings: History["happenings"], what: RegExp) => happenings.some((one) => what.test(one.what));
 
-/** The paths that this history took. */
+/** Returns the names of the paths that this history took. */
 export function taken(history: History): string[] {
   return Object.keys(paths).filter((path) => paths[path]?.(history));
 }

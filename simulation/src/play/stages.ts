@@ -6,10 +6,10 @@ import { Server } from "../world/server.ts";
 import { Stage } from "../world/stage.ts";
 import { simulate, type Verdict } from "./simulate.ts";
 
-/** Ten minutes in which New York's clocks go from 2:00 on to 3:00, and ten in which they go from 2:00 back to 1:00. */
+/** Start times five minutes before New York's clocks change: once from 2:00 to 3:00, once from 2:00 back to 1:00. */
 const epochs = [Date.UTC(2027, 2, 14, 6, 55), Date.UTC(2027, 10, 7, 5, 55)];
 
-/** The stages of one process, and a server before each. A seed always plays on the same one. */
+/** The stages (schemas) of one process, each with a simulated server. A seed is always played on the same stage. */
 export class Stages {
   readonly #pairs: { stage: Stage; server: Server }[];
 
@@ -18,8 +18,8 @@ export class Stages {
   }
 
   /**
-   * @param name for the schemas: two campaigns at the same time need two names
-   * @param onConnection receives the server's process id of each connection on which seeds are played
+   * @param name part of the schemas' names; two campaigns at the same time need different names
+   * @param onConnection called for each connection on which seeds are played, with the id of its server process
    */
   static async open(url: string, name: string, onConnection: (pid: number) => void = () => undefined): Promise<Stages> {
     const near = await nearest(url);
@@ -44,7 +44,7 @@ export class Stages {
   }
 }
 
-/** Uses the server's Unix socket if it has one on this machine, because half of a seed's time is spent on round trips. */
+/** Returns a URL with the server's Unix socket if this machine has it, because half of a seed's time is spent on round trips. */
 async function nearest(url: string): Promise<string> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();

@@ -6,7 +6,7 @@ import type { Universe } from "../world/universe.ts";
 
 type Strike = Extract<Act, { kind: "strike" }>;
 
-/** Carries out a strike. */
+/** What strikes need from the cluster. */
 export interface StrikeHost {
   readonly network: Network;
   readonly universe: Universe;
@@ -14,44 +14,49 @@ export interface StrikeHost {
   readonly sessionTimeoutMs: number;
   crash(node: string, forMs: number): void;
   pause(node: string, forMs: number): void;
-  /** Ends a pause before its time. */
+  /** Resumes a suspended process before the planned end of its pause. */
   resume(node: string): void;
   cut(line: string, way: Strike["way"], forMs: number): void;
-  /** The task as it was saved last. */
+  /** Returns the last saved definition of the task. */
   definition(task: string): TaskDefinition | undefined;
-  /** Saves the task without a grace, on another node. */
+  /** Saves the task without a grace period, through another node. */
   withoutGrace(node: string, task: string): void;
   leads(node: string): boolean;
-  /** By its own belief. */
+  /** True if the node believes that it holds a lock. */
   hasLocks(node: string): boolean;
 }
 
-/** The shortest run that is struck: a shorter run would end before the strike. */
+/** Length in ms of the shortest run that is struck, because a shorter run would end before the strike. */
 const struckMs = 400;
 const leastAheadMs = 20;
-/** The usual duration of a step of an operation in fair weather. */
+/** The usual duration in ms of a step of an operation under good network conditions. */
 const stepMs = 60;
-/** Least length of a run whose task is edited: the run outlasts the strike by far. */
+/** The least length in ms of a run whose task is edited, so that the run lasts far longer than the strike. */
 const editedRunMs = 15_000;
-/** Least grace for an aimed strike: the reaper reclaims, and the process is back, before the worker stops the handler by itself. */
+/**
+ * The shortest grace period in ms for a strike with an aim. It must be long enough for the reaper to take the claim back and for the
+ * process to return before the worker stops the handler by itself.
+ */
 const leastGraceMs = 3_000;
-/** This long after a run's start its worker has reported the start, so the store grants the task's grace. */
+/** Time in ms after a run's start by which the worker has reported the start, so that the store grants the grace period. */
 const reportedMs = 1_500;
-/** A handler runs longer than allowed by this time, so that the checks notice it. */
+/** How much longer than allowed a handler must run before the checks notice it, in ms. */
 const seenMs = 4_000;
-/** Length of the cut from the store for a process that the service shows again: more than a grace and `seenMs`. */
+/**
+ * How long a process that the service reports as alive again is cut off from the store, in ms: longer than a grace period plus `seenMs`.
+ */
 const shownAgainCutMs = 12_000;
-/** A session is ended within this many timeouts of its last beat: watchers look every half timeout. */
+/** A session is ended within this many session timeouts after its last heartbeat, because other processes check it every half timeout. */
 const endedWithin = 1.6;
 
-/** Holds the strikes of a seed until their moment comes, and carries them out. The cluster reports the moments. */
+/** Keeps the strikes of a seed until the right moment, and then carries them out. The cluster reports the moments through the methods. */
 export class Strikes {
   readonly #host: StrikeHost;
   readonly #waiting: Strike[] = [];
-  /** The last state of the grace lock that each node saw, and the time since when. */
+  /** By node: the state of the grace lock that the node saw last, and since when it has seen this state. */
   readonly #sights = new Map<string, { seen: string; sinceMs: number }>();
   readonly #nodeOfSession = new Map<number, string>();
-  /** By node: ends its strike, once another process has ended its session. */
+  /** By node: a function that ends the node's strike; called once another process has ended the node's session. */
   readonly #untilOver = new Map<string, () => void>();
   #healed = false;
 
@@ -63,31 +68,31 @@ export class Strikes {
     this.#waiting.push(strike);
   }
 
-  /** Drops all strikes that still wait. */
+  /** Drops all strikes that have not happened yet. */
   heal(): void {
     this.#healed = true;
   }
 
   /**
-   * Reports that a run has begun on the node; a strike that waits for a run happens in the middle of it.
-   * @returns the length that the run is to have: an aimed strike makes it last until the checks can see the bug
+   * Called when a run has started on the node; a strike that waits for a run happens in the middle of it.
+   * @returns how long the run must take, in ms: a strike with an aim makes the run last until the checks can see the bug
    */
   began(node: string, lengthMs: number, task: string): number {
     const strike = lengthMs < struckMs ? undefined : this.#struck("run", node, lengthMs, task);
     return strike?.aim === undefined ? lengthMs : Math.max(lengthMs, this.#lastsMs(strike.aim, task));
   }
 
-  /** Reports that the node has acquired a lock and keeps it for `forMs`. */
+  /** Called when the node has acquired a lock, which it will hold for `forMs`. */
   held(node: string, forMs: number): void {
     this.#struck("hold", node, forMs);
   }
 
-  /** Reports that the node carries out a step of an operation. */
+  /** Called when the node carries out a step of an operation. */
   steps(node: string): void {
     this.#struck("step", node, stepMs);
   }
 
-  /** The server has granted claims to the node; a strike comes before the earliest of them is due. */
+  /** Called when the server has granted claims to the node. A strike happens before the first of these runs is due. */
   claimed(node: string, rows: readonly Record<string, unknown>[]): void {
     const dueMs = Math.min(
       ...rows.map((row) => (row.runId === null ? Number.POSITIVE_INFINITY : (row.dueMs as number))),
@@ -96,12 +101,12 @@ export class Strikes {
     if (aheadMs > leastAheadMs && aheadMs < 2_000) this.#struck("claim", node, aheadMs);
   }
 
-  /** The store has counted a beat of the node's lock session, and the answer is on its way. */
+  /** Called when the store has counted a heartbeat of the node's lock session, while the reply is under way. */
   beaten(node: string): void {
     if (this.#host.hasLocks(node)) this.#struck("beat", node, 0);
   }
 
-  /** The store has read a grace lock's row for the node, and the answer is on its way. */
+  /** Called when the store has read a grace lock's row for the node, while the reply is under way. */
   looked(node: string, { holder, beat, timeoutMs }: Record<string, unknown>): void {
     const { nowMs } = this.#host.universe;
     const seen = `${holder} ${beat}`;
@@ -114,7 +119,7 @@ export class Strikes {
     this.#nodeOfSession.set(sessionId, node);
   }
 
-  /** Reports that another process has ended the session. */
+  /** Called when another process has ended the session. */
   over(sessionId: number): void {
     const node = this.#nodeOfSession.get(sessionId);
     const end = node === undefined ? undefined : this.#untilOver.get(node);
@@ -126,7 +131,7 @@ export class Strikes {
     });
   }
 
-  /** @param lengthMs of the action that is struck; for a look, the time until the holder is regarded as dead */
+  /** @param lengthMs duration of the action that is struck; for a look, the time until the holder is taken for dead */
   #struck(at: Strike["at"], node: string, lengthMs: number, task?: string): Strike | undefined {
     const place = this.#healed
       ? -1

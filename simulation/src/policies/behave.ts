@@ -3,18 +3,18 @@ import type { Run } from "../../../scheduler/src/run/handler.ts";
 import type { Notice } from "./notices.ts";
 import type { Behaviour } from "./scenario.ts";
 
-/** The time and the records of the world in which a handler runs. */
+/** What a handler needs from its surroundings: a clock, and a place for its records. */
 export interface Place {
-  /** Epoch ms. */
+  /** Returns the present time in epoch ms. */
   now(): number;
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
   record(notice: Notice): void;
   taskName(task: number): string;
-  /** Duration of a handler that runs until it is aborted: longer than any timeout and pause. */
+  /** Duration in ms of a handler that runs until it is aborted: longer than any timeout and pause. */
   readonly endlessMs: number;
 }
 
-/** A handler: it does what its payload says, and records what happens to it. @param task the index of its task */
+/** A handler that does what its payload says, and records what happens to it. @param task the index of its task in the scenario */
 export async function behave(
   { now, sleep, record, taskName, endlessMs }: Place,
   task: number,

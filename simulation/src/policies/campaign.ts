@@ -9,7 +9,7 @@ import type { Seen } from "./seen.ts";
 export interface Broken {
   readonly scenario: Scenario;
   readonly violation: Violation;
-  /** Warnings and errors of the log during the scenario. */
+  /** The warnings and errors that were logged during the scenario. */
   readonly told: readonly string[];
 }
 
@@ -20,7 +20,7 @@ export interface Played {
   readonly broken: readonly Broken[];
 }
 
-/** Plays scenarios, each on a stage whose workers have the capacity of the scenario. */
+/** Plays scenarios, each on a stage whose workers have as many slots as the scenario requires. */
 export class Campaign {
   readonly #url: string;
   readonly #stages = new Map<number, PolicyStage>();
@@ -51,12 +51,12 @@ export class Campaign {
     return { scenarios, runs, tries, broken };
   }
 
-  /** Plays one scenario, at the position that follows from its seed. */
+  /** Plays one scenario at the place on the stage that follows from its seed. */
   see(scenario: Scenario): Promise<Seen> {
     return this.#at(scenario, scenario.seed % placesOfTower);
   }
 
-  /** The scenario with as few acts as break the same rule. */
+  /** Returns a scenario with as few acts as possible that breaks the same rule. */
   async smaller({ scenario, violation }: Omit<Broken, "told">): Promise<Scenario> {
     const play = async (fewer: Scenario) => {
       const next = this.#stages.get(scenario.concurrency)?.nextPlace ?? 0;

@@ -6,30 +6,35 @@ import { beginning, binMs } from "../../run/coming-runs.ts";
 import type { StoreClock } from "../../store/store-clock.ts";
 import { backlogRuns, claimsPerStatement, guardMs } from "../bounds.ts";
 
-/** How far ahead bursts are looked for, ms: long enough for one worker to claim as many runs as it may hold, even from a slow store. */
+/**
+ * How far ahead the worker looks for bursts, in ms. One worker can claim as many runs as it may hold in this time, even from a slow store.
+ */
 const farMs = 8_000;
-/** A count made this long before an instant covers all runs that are due at it. */
+/** A count of coming runs that is made at most this many ms before an instant includes all runs that are due at that instant. */
 const seenMs = farMs - binMs;
-/** The shortest time between two counts. */
+/** The shortest time between two counts, in ms. */
 const apartMs = 2_000;
-/** Claim time per run, in the store and in this process, until it has been measured; `slack` is how much slower the next claims may be. */
+/**
+ * Claim time per run in ms, in the store and in this process, until the worker has measured it. Planning multiplies the time per run by
+ * `slack`, because the next claims may be slower than the measured ones.
+ */
 const assumedMs = 0.04;
 const slack = 1.3;
 
 /**
- * Decides how far ahead of its time a run is claimed, and when the next claim is made.
+ * Decides how far ahead of its due time a run is claimed, and when the next claim is made.
  *
- * Guarantees that runs due at one instant are claimed before it, however many they are. The window within which every run is claimed ahead
- * is long enough for a few tens of thousands of runs; of a hundred thousand runs due at a minute's start, most would be claimed late. So
- * coming runs are counted `farMs` ahead, and where the window is too short, claims begin earlier by the time that they take. Runs that are
- * not counted (the store did not answer, or the run was made later) are claimed within the window, like all others.
+ * Runs due at one instant are claimed before that instant, even if there are many. The usual window (`claimAheadMs`) is long enough to
+ * claim a few tens of thousands of runs; of a hundred thousand runs due at the start of a minute, it would claim most too late. So the
+ * worker counts coming runs `farMs` ahead and, if the window is too short for them, begins to claim earlier. Runs that the count missed
+ * (the query failed, or the run was created later) are claimed within the usual window.
  */
 export class ClaimWindow {
   readonly #options: WindowOptions;
   readonly #look: EarliestTimer;
   #lookedAt = Number.NEGATIVE_INFINITY;
   #perRunMs = assumedMs;
-  /** The end of the current burst, by the store's clock; claims reach up to there. */
+  /** Due time of the end of the current burst, by the store's clock; claims include runs due up to this time. */
   #massMs = Number.NEGATIVE_INFINITY;
   #vain = 0;
 
@@ -38,7 +43,7 @@ export class ClaimWindow {
     this.#look = new EarliestTimer(options.clock, () => void this.#count());
   }
 
-  /** Returns the due time up to which a claim made now takes runs, by the store's clock. */
+  /** Returns the latest due time, by the store's clock, of the runs that a claim made now includes. */
   untilMs(nowMs: number): number {
     return Math.max(nowMs + this.#options.claimAheadMs, this.#massMs);
   }
@@ -57,10 +62,10 @@ export class ClaimWindow {
   }
 
   /**
-   * Returns how long to wait until the next claim, in ms. `nextDueMs` is the due time of the next run that the last claim left; null: there
-   * is none, so no claim is due. All runs due within the window have been claimed, so the next claim can wait for half of the window and
-   * claim more runs at once. A run that is due and was not claimed is locked: by another claim for a moment, or by a transaction of unknown
-   * length. So after each claim without a result the wait doubles.
+   * Returns how long to wait until the next claim, in ms. `nextDueMs` is the due time of the next run that the last claim left in the
+   * store; if it is null, no run is left and the result is infinity. All runs due within the window have been claimed, so the next claim
+   * can wait for half of the window and then claim more runs at once. A run that is already due but was not claimed is locked, either by
+   * another claim for a moment or by a transaction of unknown length, so the wait doubles after each claim that returns no run.
    */
   afterMs(claimed: number, nextDueMs: number | null): number {
     if (nextDueMs === null) return Number.POSITIVE_INFINITY;
@@ -76,7 +81,7 @@ export class ClaimWindow {
     this.#look.close();
   }
 
-  /** Arms the timer of the next count. Near runs are claimed already, and a worker that never claims ahead needs no count. */
+  /** Arms the timer of the next count, unless the next run is within the window already or the worker does not claim ahead. */
   #lookFor(inMs: number): void {
     const { clock, claimAheadMs } = this.#options;
     if (claimAheadMs === 0 || inMs <= claimAheadMs) return;
@@ -86,11 +91,11 @@ export class ClaimWindow {
   async #count(): Promise<void> {
     const { claims, groupIds, clock, storeClock, log, claimAheadMs, room, claim } = this.#options;
     const most = room();
-    // This worker cannot hold more runs than one claim returns, so it leaves the burst to other workers.
+    // One claim returns as many runs as this worker can hold, so this worker does not start early and leaves the burst to other workers.
     if (most <= claimsPerStatement) return;
     this.#lookedAt = clock.monotonic();
-    // Workers that count the same burst should begin at the same moment and share it, so the count begins at the start of a bin and uses a
-    // rounded rate.
+    // The count begins at the start of a bin and uses a rounded claim time per run, so that all workers that count the same burst begin to
+    // claim at the same moment and share the burst.
     const nowMs = Math.floor(storeClock.now() / binMs) * binMs;
     try {
       const { counts, nextMs } = await claims.coming({ groupIds, nowMs, aheadMs: farMs, most });

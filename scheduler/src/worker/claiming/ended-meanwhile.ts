@@ -1,13 +1,16 @@
 /**
- * Records the claims that end in this process while a query for claims waits for the store's answer. The answer was true when the store
- * wrote it, but a run in it (in a list of this session's claims, or in a claim's late reply) may have run and been acknowledged before the
- * answer arrives. If the worker took such a run from the answer, it would start again. A fence is never reused and only rises, so the
- * fences of a claim's answer seldom need a search. Each batch of ends is stored once per open query.
+ * Records the claims that end in this process while a query for claims waits for the store's reply. A run in the reply may have run and
+ * been acknowledged before the reply arrives; without this record the worker would start the run again. Such a run can be in a list of this
+ * session's claims or in the late reply to a claim. Fences only rise and are never reused, so new claims seldom need a search: their fences
+ * are above every recorded fence. Each batch of ended claims is stored once per open query.
  */
 export class EndedMeanwhile {
   readonly #questions = new Set<number[][]>();
 
-  /** @param ask receives a function that returns whether the claim with this fence has ended here since `ask` was called */
+  /**
+   * @param ask sends the query; its argument is a function that returns whether the claim with a given fence has ended since `ask` was
+   * called
+   */
   async during<Answer>(ask: (hasEnded: (fence: number) => boolean) => Promise<Answer>): Promise<Answer> {
     const batches: number[][] = [];
     this.#questions.add(batches);
@@ -25,7 +28,10 @@ export class EndedMeanwhile {
   }
 }
 
-/** @param batches grows meanwhile; it is searched only when it has a fence at least as high as the requested one */
+/**
+ * Returns a function that tests whether a fence is in `batches`. `batches` may grow between calls; it is searched only if it contains a
+ * fence at least as high as the given one.
+ */
 function endedOf(batches: readonly number[][]): (fence: number) => boolean {
   const known = new Set<number>();
   let [looked, highest] = [0, Number.NEGATIVE_INFINITY];

@@ -8,10 +8,11 @@ import type { HeldRun } from "../running/held-run.ts";
 import type { Pace } from "./pace.ts";
 
 /**
- * Delay from the moment when a due run finds no free slot to the first query. Runs that have waited for half of it by then are handed on.
+ * Delay in ms from the moment when a due run finds no free slot to the first query for other workers with a free slot. A run is handed on
+ * if it has waited for at least half of this delay.
  */
 const askedAfterMs = 50;
-/** Pause before the next query when no other worker has a free slot: at first the first value, then longer each time, up to the second. */
+/** Pause in ms between queries while no other worker has a free slot: it starts at the first value and doubles up to the second. */
 const [firstPauseMs, longestPauseMs] = [150, 1_200];
 /** The most tasks that one query names. */
 const tasksMost = 200;
@@ -25,26 +26,26 @@ export interface HandOnHost {
   readonly concurrency: number;
   now(): number;
   sessionId(): number;
-  /** True if no slot is free, and the waiting runs were certainly claimed under the current session. */
+  /** True if this worker has no free slot and all waiting runs were claimed under the current session. */
   full(): boolean;
   giveBack(run: HeldRun): void;
 }
 
 /**
- * Guarantees that a due run without a free slot in this worker starts in another worker that has one, however early it was claimed. A
- * worker claims ahead the runs it expects to start, and cannot know how long its handlers take.
+ * Hands a due run that finds no free slot in this worker to another worker that has one. A worker claims ahead the runs that it expects to
+ * start, but cannot know how long its handlers take.
  *
- * A run is given back only where the store shows a free slot for it in another worker, because without one the run would come straight
- * back. The store may be wrong: the other worker may be full by then, may be dead and not yet detected as dead, or may have no handler for
- * the task. Then the run waits in the store until any slot is free, and a run that comes back to this worker is not handed on again for a
- * while. If the store does not answer, runs that have waited for seconds are given back without a query (`givenBack`).
+ * A run is given back to the store only if the store reports a free slot for the run in another worker; otherwise this worker would claim
+ * the run again at once. The report may be wrong: the other worker may have filled up, may have died undetected, or may have no handler for
+ * the task. Then the run waits in the store until any worker has a free slot. A run that this worker claims again is not handed on again
+ * for `longestPauseMs`. If the store does not answer, runs that have waited for seconds are given back without a query (`givenBack`).
  */
 export class HandOn {
   readonly #host: HandOnHost;
   readonly #timer: EarliestTimer;
   #pauseMs = askedAfterMs;
   #asking = false;
-  /** When each run was handed on, by this process's monotonic clock. */
+  /** By run id: when this worker last handed the run on, by this process's monotonic clock. */
   readonly #handed = new Map<number, number>();
 
   constructor(host: HandOnHost) {
@@ -52,7 +53,7 @@ export class HandOn {
     this.#timer = new EarliestTimer(host.clock, () => void this.#ask());
   }
 
-  /** Called when a run may be waiting for a slot. */
+  /** Called when a due run may have found no free slot. */
   look(): void {
     if (this.#timer.armed || this.#asking || this.#host.overdue.size === 0) return;
     this.#timer.within(this.#pauseMs);
@@ -107,7 +108,7 @@ export class HandOn {
       return place !== undefined;
     });
     if (handed.length === 0) return;
-    // This worker claims no more until a run ends here, because it would claim these same runs again at once.
+    // Stops claims until a run ends here, because this worker would claim the same runs again at once.
     pace.gaveBack(0, true);
     for (const run of handed) {
       this.#handed.set(run.id, nowMono);

@@ -1,11 +1,11 @@
 import { isCarillonError } from "../../base/errors.ts";
 import type { ClaimedRun, ClaimRequest, LocalClaims } from "../../run/claim-store.ts";
 
-/** True if the store refused the request itself before any run was made. An error that says the store failed is not a refusal. */
+/** True if the store refused the request before it created any run. An error that reports a failure of the store is not a refusal. */
 const isRefusal = (error: unknown) => isCarillonError(error) && !error.code.startsWith("STORE_");
 
 export interface OffersHost {
-  /** True if no earlier run can be waiting in this worker or in the store. */
+  /** True if the worker may claim runs now, and no other due run can be waiting in this worker or in the store. */
   inStep(): boolean;
   room(): number;
   request(limit: number): ClaimRequest;
@@ -15,8 +15,9 @@ export interface OffersHost {
 }
 
 /**
- * Offers this worker's free slots to runs enqueued in its own process: the statement that makes a due run also makes it this session's
- * claim. So the run needs only one write, and it starts as soon as that write is committed. A stop waits for these statements.
+ * Offers this worker's free slots to runs enqueued in its own process: the statement that creates a due run also makes the run a claim of
+ * this session. So the run needs only one write and starts as soon as that write is committed. `settled` waits for these statements when
+ * the worker stops.
  */
 export class Offers {
   readonly #host: OffersHost;
@@ -51,9 +52,10 @@ export class Offers {
       return answer as Answer;
     } catch (error) {
       const made = answer !== undefined;
-      // Some runs may have been made before the failure, unless it is a refusal.
+      // A refused request created no run. After any other failure, runs may have been created and claimed, so the worker reads its claims
+      // again.
       if (room > 0 && (made || !isRefusal(error))) host.lost();
-      // The runs could not be taken over; the next read of this session's claims returns them.
+      // The runs are in the store but this worker could not add them; its next read of this session's claims returns them.
       if (made) return answer as Answer;
       throw error;
     } finally {

@@ -1,6 +1,6 @@
 /**
- * After a run was addressed to this worker, its claims include its own group for this long. Heartbeats report addressed runs that the
- * worker missed.
+ * How long, after a run was addressed to this worker, the worker's claims include the group of addressed runs, in ms. Heartbeats report
+ * addressed runs that the worker missed.
  */
 const askedForMs = 60_000;
 
@@ -11,7 +11,7 @@ const askedForMs = 60_000;
 export class OwnGroup {
   #untilMono = Number.NEGATIVE_INFINITY;
 
-  /** A run was addressed to this worker. */
+  /** Called when a run was addressed to this worker; `mono` is the current monotonic time in ms. */
   addressed(mono: number): void {
     this.#untilMono = mono + askedForMs;
   }

@@ -1,12 +1,15 @@
-/** Handlers are assumed to be quick until durations are measured. If the guess is wrong, the worker gives runs back, which corrects it. */
+/**
+ * Assumed duration of a handler in ms until durations have been measured. If handlers are slower, the worker claims too many runs and gives
+ * some back, which raises the estimate.
+ */
 const assumedDurationMs = 1;
 const shortestMs = 0.01;
 
-/** Measures how fast this worker gets through runs. */
+/** Estimates from the durations of runs how many runs this worker can start in a given time. */
 export class Pace {
   readonly #concurrency: number;
   #durationMs = assumedDurationMs;
-  /** True if runs wait and no slot has become free for them. */
+  /** True if waiting runs were given back and no run has ended since, so no slot has become free. */
   #stuck = false;
 
   constructor(concurrency: number) {
@@ -14,8 +17,9 @@ export class Pace {
   }
 
   /**
-   * Records that a run took `ms`. Recent runs count most, so after a slow phase a burst of quick runs is learnt within some tens of runs.
-   * @returns whether claims waited for a run to end
+   * Records that a run took `ms`. The estimate is a moving average over some twenty runs, so it follows a change between slow and quick
+   * handlers within tens of runs.
+   * @returns whether claims were waiting for a run to end
    */
   took(ms: number): boolean {
     const stuck = this.#stuck;
@@ -26,9 +30,8 @@ export class Pace {
 
   /**
    * Records that waiting runs were given back because the running handlers kept them waiting for `waitedMs`. Without this record, the
-   * worker would claim all these runs again until a handler ends.
-   * @param all true if every waiting run was given back: no run is then expected to start before one ends, and another worker may have a
-   * free slot
+   * worker would claim all these runs again before a handler ends.
+   * @param all true if every waiting run was given back; then this worker expects to start no further run until one ends
    */
   gaveBack(waitedMs: number, all: boolean): void {
     this.#durationMs = Math.max(this.#durationMs, waitedMs);

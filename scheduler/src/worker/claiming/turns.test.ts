@@ -8,7 +8,7 @@ import { Pace } from "./pace.ts";
 import { Turns } from "./turns.ts";
 
 let clock: VirtualClock;
-/** When turns were taken, in ms. */
+/** When the turns (fairness queries) began, by the virtual clock in ms. */
 let taken: number[];
 /** The results of the next turns; later turns return no run. */
 let brings: { runs: number; lastTaskId: number }[];
@@ -39,12 +39,12 @@ beforeEach(() => {
   });
 });
 
-/** Returns when turns are taken within `ms` from now, in ms from the call. */
+/** Returns when turns begin within `ms` from now, as offsets in ms from the call. */
 async function within(ms: number): Promise<number[]> {
   const [from, before] = [clock.monotonic(), taken.length];
   for (let step = 0; step < ms; step += 5) {
     clock.advance(5);
-    // Lets the promises settle by which a turn returns its result.
+    // Lets the promises settle with which a turn returns its result.
     await new Promise(setImmediate);
   }
   return taken.slice(before).map((at) => at - from);

@@ -6,10 +6,12 @@ import type { ClaimedRun, ClaimRequest, ClaimStore } from "../../run/claim-store
 import type { DueQueue } from "../running/due-queue.ts";
 import type { Pace } from "./pace.ts";
 
-/** Delay of the next turn, after a turn that returned runs or after an event that may have made runs available. */
+/**
+ * Delay in ms of the next turn (one fairness query), after a turn that returned runs or after an event that may have made runs available.
+ */
 const turnMs = 25;
 
-/** More than the number of tasks in a turn, so that no task is left out. */
+/** The most runs that one turn returns. The limit is above the number of tasks in a turn, so that no task is left out. */
 const runsPerTurn = 500;
 const runsOfOneTask = 200;
 
@@ -22,21 +24,21 @@ export interface TurnsOptions {
   pace: Pace;
   request(limit: number): ClaimRequest;
   take<Answer extends { runs: ClaimedRun[] }>(ask: () => Promise<Answer>): Promise<Answer>;
-  /** Called when the turn may have been taken and its reply lost. */
+  /** Called when the store may have carried out a turn whose reply was lost. */
   lost(): void;
 }
 
 /**
- * Guarantees that a task of which this worker holds no run does not wait behind another task's backlog, and that a run does not wait behind
- * runs of lower priority. While all due runs fit into this worker, no turn is taken and no query is sent. After a turn without runs, the
- * next turn waits until a run ends here or the worker wants to claim, which it does when a run becomes ready and in any case every 250 ms.
- * Without this wait, a worker full of long runs, which has no free slot, would send forty useless queries a second.
+ * Keeps claiming fair. A turn is one query that claims due runs of tasks of which this worker holds no waiting run, and runs of a higher
+ * priority than those that wait here; so neither waits behind another task's backlog. While all due runs fit into this worker, no turn is
+ * made. After a turn without runs, the next turn waits until a run ends here or the worker makes a claim, which happens when a run becomes
+ * ready and at least every 250 ms. Without this wait, a worker full of long runs would send forty useless queries a second.
  */
 export class Turns {
   readonly #options: TurnsOptions;
   readonly #timer: EarliestTimer;
   #taking: Promise<void> | undefined;
-  /** Another turn is to follow the one under way. */
+  /** True if another turn follows the current one. */
   #again = false;
   #afterTaskId = 0;
   #moreWaits = false;
@@ -52,7 +54,7 @@ export class Turns {
     if (moreWaits) this.#next();
   }
 
-  /** A run has ended here, so that a slot is free. */
+  /** Called when a run has ended here and has freed a slot. */
   ended(): void {
     if (this.#behind()) this.#next();
   }
@@ -80,7 +82,7 @@ export class Turns {
     return this.#moreWaits && this.#options.overdue.size > 0;
   }
 
-  /** Claims runs that are due now and that go before the runs waiting in this worker. */
+  /** Claims runs that are due now and that fairness or priority puts before the runs waiting in this worker. */
   async #take(): Promise<void> {
     const { claims, membership, overdue, pace, log, request, take, lost } = this.#options;
     if (!membership.trusted()) return;
@@ -96,7 +98,7 @@ export class Turns {
       };
       const { runs, lastTaskId } = await take(() => claims.turn(turn));
       this.#afterTaskId = lastTaskId;
-      // A `lastTaskId` of 0 means that the turn has looked at every task.
+      // A `lastTaskId` above 0 means that the query stopped before the last task, so the next turn continues after `lastTaskId`.
       if (runs.length > 0 || lastTaskId > 0) this.#again = true;
     } catch (error) {
       lost();

@@ -16,19 +16,19 @@ interface BatchPolicy {
   waitMs: number;
 }
 
-/** The clock that limits how long a batch waits for more runs, and the limits of the worker. */
+/** The parts of a worker that batches use. */
 export interface BatchHost {
   clock: Clock;
-  /** The most runs that this worker executes at once: a batch does not wait for more runs than this. */
+  /** The maximum number of runs that this worker executes at once; a batch never waits for more runs than this. */
   concurrency: number;
   /**
-   * Called with 1 when a run begins to wait in a batch, and with a negative number when runs stop waiting. For tests on a clock of their
-   * own.
+   * For tests with a virtual clock. Called with 1 when a run begins to wait in a batch, and with a negative number when that many runs stop
+   * waiting.
    */
   gathers?: ((more: number) => void) | undefined;
 }
 
-/** @throws TASK_INVALID, DURATION_INVALID */
+/** Checks the options of a batch handler and fills in defaults. @throws TASK_INVALID, DURATION_INVALID */
 function policyOf(task: string, given: BatchOptions): BatchPolicy {
   const place = { task, path: "batch" };
   const hint = 'Give such as { size: 100, wait: "200ms" }.';
@@ -42,7 +42,7 @@ function policyOf(task: string, given: BatchOptions): BatchPolicy {
 
 /**
  * Turns a handler of several runs into a handler of single runs. From the time at which a run joins a batch, the worker sees that run as
- * started, with its own slot, timeout, signal and verdict. So batches change neither claims nor limits.
+ * started, with its own slot, timeout, signal and verdict. So claims and limits work as for single runs.
  * @throws TASK_INVALID, DURATION_INVALID
  */
 export function batched(
@@ -89,7 +89,7 @@ export function batched(
   };
 }
 
-/** A run of a batch, from the time at which it joins until it has ended. */
+/** One run of a batch, from the time at which the run joins the batch until the run has ended. */
 class Member {
   readonly ended: Promise<unknown>;
   readonly run: BatchRun;
@@ -106,7 +106,7 @@ class Member {
     });
     const succeed = (value?: unknown) => this.succeed(value);
     const fail = (error: unknown) => this.fail(error);
-    // This object belongs to this run alone, so it can be extended in place.
+    // `run` belongs to this member alone, so the object can be extended in place.
     this.run = Object.assign(run, { payload, succeed, fail });
     this.#left = () => {
       leave(this);

@@ -5,7 +5,7 @@ import type { HeldRun } from "./held-run.ts";
 type Returned = (run: HeldRun, value: unknown) => void;
 type Threw = (run: HeldRun, error: unknown) => void;
 
-/** Calls the handler and reports once how it ended; a throw before its first await counts the same as one after it. */
+/** Calls the handler and reports exactly once how it ended. A handler that throws synchronously counts the same as one that rejects. */
 export function call(handler: Handler, run: HeldRun, returned: Returned, threw: Threw): void {
   let outcome: unknown;
   let waits: boolean;
@@ -17,12 +17,14 @@ export function call(handler: Handler, run: HeldRun, returned: Returned, threw: 
     threw(run, error);
     return;
   }
-  // A value that is not a promise is handled in the same turn of the event loop, and allocates no closures.
+  // A result that is not a promise is reported in the same turn of the event loop and allocates no closures.
   if (waits) wait(outcome, run, returned, threw);
   else end(outcome, run, returned, threw);
 }
 
-/** A handler that postpones its run has not succeeded, whether it returned or threw the `Postponed` value. */
+/**
+ * Reports the handler's result. A handler that returns a `Postponed` value has postponed its run, the same as if it had thrown the value.
+ */
 function end(value: unknown, run: HeldRun, returned: Returned, threw: Threw): void {
   if (typeof value === "object" && isPostponed(value)) threw(run, value);
   else returned(run, value);

@@ -2,7 +2,7 @@ import type { HeldRun } from "./held-run.ts";
 
 const priorities = 10;
 
-/** Runs of one task and priority. */
+/** The waiting runs of one task and priority, in order of arrival. `head` is the index of the next run to start. */
 interface Lane {
   taskId: number;
   runs: HeldRun[];
@@ -10,26 +10,26 @@ interface Lane {
 }
 
 /**
- * Runs that are due and wait for a free slot in this process. Higher priorities go first; within a priority the tasks take turns, and each
- * task's runs keep the order in which they came. So a thousand runs of one task delay another task's first run by one place, not by a
- * thousand.
+ * Queue of runs that are due and wait for a free slot in this process. Higher priorities go first. Within a priority the tasks alternate,
+ * one run at a time, and each task's runs keep the order in which they arrived. So a thousand runs of one task delay another task's first
+ * run by one place, not by a thousand.
  */
 export class DueQueue {
   #lanes: Map<number, Lane>[] = Array.from({ length: priorities }, () => new Map());
-  /** The lanes that have runs, per priority, in the order of their turns. */
+  /** By priority: the lanes that have runs, in the order in which their next runs start. */
   #turns: Lane[][] = Array.from({ length: priorities }, () => []);
   #heads: number[] = Array.from({ length: priorities }, () => 0);
   #size = 0;
-  /** No waiting run has a higher priority than this. */
+  /** Upper bound of the priorities of the waiting runs. */
   #highest = 0;
-  /** No waiting run has waited since before this instant. */
+  /** Lower bound of the times at which the waiting runs began to wait, by the store's clock in ms. */
   #oldestMs = Number.POSITIVE_INFINITY;
 
   get size(): number {
     return this.#size;
   }
 
-  /** The highest priority of a waiting run; 0 when none waits. */
+  /** The highest priority of a waiting run; 0 if no run waits. */
   get priority(): number {
     while (this.#highest > 0 && (this.#lanes[this.#highest] as Map<number, Lane>).size === 0) this.#highest--;
     return this.#highest;
@@ -61,7 +61,7 @@ export class DueQueue {
     this.#size++;
   }
 
-  /** Takes over all runs of another queue, which is empty then. */
+  /** Moves all runs of another queue into this one; the other queue is empty afterwards. */
   join(other: DueQueue): void {
     if (this.#size > 0) {
       for (let run = other.shift(); run !== undefined; run = other.shift()) this.push(run, run.sinceMs);
@@ -76,9 +76,10 @@ export class DueQueue {
   }
 
   /**
-   * Takes out the runs that have waited since before `beforeMs`, except the first `spared` of them in the order of turns.
-   * @param fits called for the runs after the spared ones, in the order of turns; only runs for which it returns true are taken. Default:
-   * all
+   * Removes and returns the runs that have waited since before `beforeMs`, except the first `spared` of them in the order in which they
+   * would start.
+   * @param fits called for the runs after the spared ones, in the same order; a run is removed only if it returns true. Without `fits`, all
+   * these runs are removed
    */
   takeOverdue(beforeMs: number, spared: number, fits: (run: HeldRun) => boolean = () => true): HeldRun[] {
     if (this.#oldestMs >= beforeMs) return [];
@@ -111,7 +112,7 @@ export class DueQueue {
     return one;
   }
 
-  /** Called when the lane at the head has had its turn; if it has runs left, it goes to the end of the turns. */
+  /** Called after the first lane's run was taken. The lane moves to the end of the order; undefined: the lane is empty and is left out. */
   #nextTurn(priority: number, lane: Lane | undefined): void {
     const turns = this.#turns[priority] as Lane[];
     const head = this.#heads[priority] as number;

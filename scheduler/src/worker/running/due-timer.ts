@@ -1,11 +1,11 @@
 import type { Clock } from "../../base/clock.ts";
 
-/** Short enough to fire in the next turn of the event loop. */
+/** Delay in ms that makes the timer fire in the next turn of the event loop. */
 const turnMs = 0.001;
 
 /**
- * Calls once, when the next run is due. For a run that is already due, it calls in this turn of the event loop, because a timer takes at
- * least a millisecond.
+ * A single timer for the next due run. If that run is already due, the callback is called in the current turn of the event loop, because a
+ * timer takes at least a millisecond.
  */
 export class DueTimer {
   readonly #clock: Clock;
@@ -16,8 +16,9 @@ export class DueTimer {
   }
 
   /**
-   * Replaces the previous timer.
-   * @param yields call in the next turn of the event loop even if the run is due, so that operations begun in this turn are sent first
+   * Cancels the previous timer and sets a new one.
+   * @param yields if true, the callback is called no earlier than in the next turn of the event loop, even if the run is due, so that
+   * requests that began in this turn are sent first
    */
   set(inMs: number, fire: () => void, yields = false): void {
     this.#cancel();

@@ -4,7 +4,7 @@ import type { ChildWrite, RunFlow } from "../../run/flow.ts";
 import { HandedRun } from "./handed-run.ts";
 import type { HeldRun } from "./held-run.ts";
 
-/** A flow whose first `failures` queries for a task's number fail. */
+/** Returns a fake run flow that records children; its first `failures` look-ups of a task's id fail. */
 function stage(failures = 0) {
   const made: ChildWrite[] = [];
   let left = failures;

@@ -9,7 +9,7 @@ import type { ChildSpec, Run, RunLog } from "../../run/handler.ts";
 import { retryIn, snooze } from "../../run/handling/postponed.ts";
 import type { Enqueued } from "../../run/run-record.ts";
 
-/** The claim on which a `Run` is built; the handler receives only a part of the claim. */
+/** The claimed run from which a `Run` is made. The handler sees only the part that `Run` has. */
 export interface RunBehind
   extends Pick<
     Run,
@@ -32,14 +32,14 @@ export interface RunBehind
 }
 
 /**
- * The `Run` that a handler receives: its data and its operations, without the claim's internal state. Methods are created on access, so
- * that the run can be destructured: `({ log, progress }, payload) => …`.
+ * The `Run` that a handler receives: the run's data and operations, without the claim's internal state. Its methods are getters that return
+ * bound functions, so a handler can destructure the run: `({ log, progress }, payload) => …`.
  */
 export class HandedRun implements Run {
   readonly #run: RunBehind;
   readonly #host: FlowHost;
   #state: Json;
-  /** Resolves when the latest save has settled. States are saved one after the other, whether or not the handler awaits each save. */
+  /** Settles when the latest save has settled. Saves of the state are made one after the other, even if the handler does not await them. */
   #saving: Promise<unknown> | undefined;
   #children = 0;
   #spawning: Spawning[] | undefined;
@@ -155,7 +155,7 @@ export class HandedRun implements Run {
     const text = this.#shown(value ?? undefined, `run ${this.id}: state`);
     const save = () => this.#flow.saveState(this.id, this.fence, text);
     const saved = this.#saving ? this.#saving.then(save) : save();
-    // The caller of a failed save receives the error; later saves are still made.
+    // The caller of a failed save receives its error; the next save must still be made.
     this.#saving = saved.catch(() => undefined);
     if (!(await saved))
       throw new CarillonError("FENCE_STALE", `run ${this.id} is no longer this worker's, so its state is not kept`);
@@ -165,7 +165,7 @@ export class HandedRun implements Run {
   async #spawn(task: string, payload?: unknown, { key }: { key?: string } = {}): Promise<Enqueued> {
     checkKey("a child's key", key);
     this.#refuseOver(1);
-    // The number is drawn before the first await, so it follows the order of calls.
+    // The number is taken before the first await, so children are numbered in the order in which the handler spawned them.
     const name = key ?? `#${this.#children}`;
     this.#children++;
     const text = this.#shown(payload, `run ${this.id}: the payload of its child`);
@@ -193,7 +193,7 @@ export class HandedRun implements Run {
   }
 
   #continueAs(payload?: unknown, { state }: { state?: unknown } = {}): Continuation {
-    this.#flow; // Throws here if there is no flow, instead of later with the verdict.
+    this.#flow; // Throws here if there is no flow, not only when the verdict is stored.
     return new Continuation({
       kind: "continue",
       payload: this.#shown(payload, `run ${this.id}: the payload of the next run`),
@@ -222,7 +222,10 @@ export class HandedRun implements Run {
     return text;
   }
 
-  /** Called before the first child is made. @throws OPTION_INVALID if the run would have too many children */
+  /**
+   * Checks the number of children before any of them is created.
+   * @throws OPTION_INVALID if `more` further children would exceed the number that one run may have
+   */
   #refuseOver(more: number): void {
     if (this.#children + more > limits.children)
       throw new CarillonError("OPTION_INVALID", `run ${this.id} would have more than ${limits.children} children`);
@@ -239,7 +242,7 @@ export class HandedRun implements Run {
     return asked;
   }
 
-  /** All children spawned in one turn of the event loop are sent together. */
+  /** Sends the children that the handler spawned in one turn of the event loop, at most `limits.childrenAtOnce` in a request. */
   async #spawnAll(some: Spawning[]): Promise<void> {
     this.#spawning = undefined;
     for (let from = 0; from < some.length; from += limits.childrenAtOnce) {

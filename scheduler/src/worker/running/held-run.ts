@@ -15,12 +15,12 @@ import type { TaskDefinition } from "../../task/options.ts";
 import { handlerTask, scheduleCalled } from "../../task/schedule-of.ts";
 import { type FlowHost, HandedRun } from "./handed-run.ts";
 
-/** One claim in this process: its state in the claim table, and the object behind the `Run` that its handler receives. */
+/** One claim that this process holds: the state of the claim, and the object behind the `Run` that the handler receives. */
 export class HeldRun {
   readonly claim: ClaimedRun;
   /**
-   * The `Run` for the run's handler. It is made with the claim, mostly ahead of the due time, because for ten thousand runs due at once
-   * making it at the start would take a millisecond.
+   * The `Run` that the run's handler receives. It is created with the claim, mostly ahead of the due time; if ten thousand runs are due at
+   * once, creating these objects at the start would take a millisecond.
    */
   readonly handed: Run;
   readonly known: KnownTask;
@@ -28,22 +28,23 @@ export class HeldRun {
   state: ClaimState = "waiting";
   startedMs: number | null = null;
   /**
-   * NaN until it is set, like `sinceMs`. If the field began as a small integer, V8 would convert every existing object, one by one as the
-   * runs come due, as soon as the first object is given a fraction.
+   * When the run started, by this process's monotonic clock; NaN until then. `sinceMs` also begins as NaN. With a small integer as first
+   * value, V8 would convert each existing object to another layout as soon as one object gets a fraction, at the moment when the runs are
+   * due.
    */
   startedMono = Number.NaN;
-  /** Index of the mark by which the stand-in sees that the run has started. */
+  /** Index of the mark in shared memory by which the stand-in thread knows that the run has started. */
   mark: number = notStarted;
-  /** When the run began to wait for a slot in this worker, by the store's clock; NaN: it does not wait. */
+  /** When the run began to wait for a slot in this worker, by the store's clock; NaN if the run does not wait. */
   sinceMs = Number.NaN;
-  /** The store has recorded that the run has started. */
+  /** True once the store has recorded that the run has started. */
   reported = false;
   progressText: string | null = null;
-  /** The handler has ended the run in a transaction of its own. */
+  /** True if the handler has ended the run in its own transaction (`run.complete`). */
   completed = false;
   /**
-   * The handler has completed the run in its own transaction or is about to. Until that transaction ends, each statement that changes the
-   * run's row waits for it.
+   * True from the moment when the handler begins to complete the run in its own transaction. Until that transaction ends, every other
+   * statement that changes the run's row waits for it.
    */
   completing = false;
   cancelTimeout: (() => void) | undefined;
@@ -71,12 +72,12 @@ export class HeldRun {
     return scheduleCalled(this.known.definition);
   }
 
-  /** The policies of the run's task, with the run's own overrides. */
+  /** The retry policy and timeout of the run: those of its task, with the run's own overrides. */
   get policies(): Pick<TaskDefinition, "retry" | "timeoutMs"> {
     return definitionFor(this.known.definition, this.claim.overrides);
   }
 
-  /** True if the run has passed the time after which its first attempt must not start: see `toStart` of the store. */
+  /** True if the run's expiry time has passed before its first attempt started, so the run must not start. See `toStart` of the store. */
   get expired(): boolean {
     const { expiresMs, attempt } = this.claim;
     return expiresMs != null && attempt === 1 && this.#worker.now() >= expiresMs;
@@ -111,7 +112,7 @@ export class HeldRun {
     return this.claim.fence;
   }
 
-  /** Created on first access: most handlers end before they could be aborted. */
+  /** The signal that aborts the handler. Its controller is created on first access, because most handlers never read the signal. */
   get signal(): AbortSignal {
     this.#worker.doubt(this);
     if (!this.#controller) {
@@ -153,16 +154,16 @@ export class HeldRun {
     this.completed = true;
   }
 
-  /** Applies an event by the claim table. @returns the action to take */
+  /** Applies an event to the claim's state machine. @returns the action to take */
   on(event: ClaimEvent) {
-    // Read by index: until the code is compiled, destructuring would run the slow iteration over a list for each of ten thousand events in
-    // a row.
+    // Read by index: in code that is not compiled yet, destructuring an array uses its iterator, which is slow for ten thousand events in a
+    // row.
     const step = claimTable[this.state][event];
     this.state = step[0];
     return step[1];
   }
 
-  /** How long ago the handler was told to stop, in ms. */
+  /** How long ago the run was aborted, in ms. */
   get toldForMs(): number {
     return this.#worker.clock.monotonic() - this.#abortedMono;
   }
@@ -177,7 +178,7 @@ export class HeldRun {
 export interface RunHost extends FlowHost {
   readonly clock: Clock;
   writeLog(line: LogLine): void;
-  /** Aborts the run if another worker may hold its claim by now. */
+  /** Aborts the run, or drops it if it has not started, if the session may be over and another worker may hold the run's claim. */
   doubt(run: HeldRun): void;
   completeIn(client: SqlClient, run: HeldRun, result: string | null): Promise<boolean>;
 }

@@ -6,7 +6,7 @@ import { LogBuffer } from "./log-buffer.ts";
 
 const line = (message: string): LogLine => ({ runId: 1, attempt: 1, atMs: 0, level: "info", message, fields: null });
 
-/** A buffer whose timers fire when the test wants, with a store whose answers come when the test wants. */
+/** Returns a buffer whose timers fire, and whose writes to the store are answered, only when the test says so. */
 function stage() {
   const timers: (() => void)[] = [];
   const after = (_ms: number, fire: () => void) => {

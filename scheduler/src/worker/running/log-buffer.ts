@@ -6,14 +6,14 @@ import type { LogLine } from "../../run/run-record.ts";
 const flushEveryMs = 200;
 const linesPerFlush = 1_000;
 const linesMax = 10_000;
-/** The limits, in characters, of all waiting lines together and of one statement. Messages and fields (as JSON) are counted. */
+/** The maximum length, in characters, of all waiting lines together and of the lines in one statement. Messages and JSON fields count. */
 const waitingMax = 32 * 1024 * 1024;
 const sentMax = 4 * 1024 * 1024;
 const messageLength = 8_192;
 
 /**
- * Sends the lines that handlers write to the store, in batches. The buffer is bounded; if lines are dropped, the log itself reports how
- * many.
+ * Collects the log lines of handlers and sends them to the store in batches. The buffer is bounded; if lines had to be dropped, a line in
+ * the log reports how many.
  */
 export class LogBuffer {
   readonly #write: (lines: LogLine[]) => Promise<unknown>;
@@ -44,7 +44,7 @@ export class LogBuffer {
     this.#cancel ??= this.#clock.after(flushEveryMs, () => void this.flush());
   }
 
-  /** Sends everything that was added before. */
+  /** Sends all lines that were added before the call, and resolves when they are written. */
   async flush(): Promise<void> {
     this.#cancel?.();
     this.#cancel = undefined;
@@ -54,7 +54,7 @@ export class LogBuffer {
     await this.#flight;
   }
 
-  /** Returns the first waiting lines that fit in one statement, at least one. */
+  /** Returns the first waiting lines that fit into one statement, but at least one line, and their size in characters. */
   #first(): { batch: LogLine[]; size: number } {
     const batch: LogLine[] = [];
     let size = 0;
@@ -82,7 +82,7 @@ export class LogBuffer {
           this.#dropped = 0;
         }
         await this.#write(batch);
-        // Removes only the lines that were sent; lines added meanwhile stay.
+        // Removes only the lines that were sent; lines added during the write stay in the buffer.
         this.#lines = this.#lines.slice(sent);
         this.#waiting -= size;
       }

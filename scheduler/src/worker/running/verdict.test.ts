@@ -17,7 +17,7 @@ const reasons: Partial<Record<(typeof tryEvents)[number], CarillonError>> = {
 const final = new CarillonError("PAYLOAD_INVALID", "no");
 const lossEvents = ["is stopped with its worker", "loses its session"] as const;
 
-/** Returns the verdict on an attempt that was aborted for this reason, or threw by itself. */
+/** Returns the verdict on an attempt that was aborted for the given reason, or whose handler threw without an abort. */
 function fate(
   event: (typeof tryEvents)[number],
   attempt: number,

@@ -10,15 +10,15 @@ import { isPostponed, isRetryIn, type RetryIn, Snooze, snoozedTooOften } from ".
 import { retryDelay } from "../../task/policies.ts";
 import type { HeldRun } from "./held-run.ts";
 
-/** Error codes for which a retry cannot help. */
+/** Error codes after which the run is not retried, because a retry would fail in the same way. */
 const final = ["PAYLOAD_INVALID", "COMMAND_NOT_ALLOWED", "HTTP_NOT_ALLOWED", "HTTP_REFUSED"] as const;
 
-/** The verdict of most runs, as one object shared by all of them. */
+/** The verdict of a run that succeeded without a result. Most runs have this verdict, so they share one object. */
 const withoutResult: Verdict = Object.freeze({ kind: "ended", outcome: "succeeded", result: null, error: null });
 
 /**
- * The verdict after a return. A run whose handler received its cancellation before it returned is cancelled, whatever the handler returns,
- * unless it has completed in a transaction of its own.
+ * Returns the verdict on an attempt whose handler returned `value`. If the run was aborted by a cancellation before the handler returned,
+ * the run is cancelled, unless the handler has completed it in its own transaction.
  */
 export function succeeded(run: HeldRun, value: unknown): Verdict {
   if (run.abortReason?.code === "CANCELLED" && !run.completed)
@@ -30,15 +30,15 @@ export function succeeded(run: HeldRun, value: unknown): Verdict {
       return { kind: "ended", outcome: "succeeded", result: null, error: null, onward: value.onward };
     result = jsonText(value, `run ${run.id}: result`);
   } catch (error) {
-    // The work is done; a result that cannot be kept does not undo it.
+    // The handler has done its work, so the run succeeds even if its result cannot be stored.
     run.log.warn(`the result was not kept: ${messageOf(error)}`);
   }
   return { kind: "ended", outcome: "succeeded", result, error: null };
 }
 
 /**
- * The verdict after a throw, or after a return of `run.retryIn` or `run.snooze`: another try if the task's policy has one left; else
- * cancelled if a cancellation was the reason; else failed.
+ * Returns the verdict on an attempt whose handler threw, or returned `run.retryIn` or `run.snooze`. The run is cancelled if a cancellation
+ * aborted it; it is retried if the task's policy has an attempt left; otherwise it fails.
  */
 export function failed(run: HeldRun, thrown: unknown, nowMs: number, random: Random): Verdict {
   const reason = run.abortReason;
@@ -46,10 +46,10 @@ export function failed(run: HeldRun, thrown: unknown, nowMs: number, random: Ran
   if (own instanceof Snooze && reason?.code !== "CANCELLED") return snoozed(run, own, nowMs, random);
   const retryIn = own instanceof Error && isRetryIn(own) ? own : undefined;
   const cause = retryIn?.cause ?? thrown;
-  // A handler that stops because of its abort usually throws an error of its own, so the reason for the abort is recorded as the cause.
+  // A handler that stops because of its abort usually throws its own error, so the reason for the abort is recorded as the cause.
   const error = errorText(reason ?? cause, reason === undefined || reason === thrown ? undefined : cause);
   if (reason?.code === "CANCELLED") return { kind: "ended", outcome: "cancelled", result: null, error };
-  // This worker stopped the run, and the run is not at fault: the task's `onWorkerLost` decides.
+  // The worker stopped or lost its session, which is not the run's fault, so the task's `onWorkerLost` decides.
   if (reason?.code === "STOPPED" || reason?.code === "SESSION_LOST") {
     const { onWorkerLost } = run.known.definition;
     return onWorkerLost === "fail"
@@ -84,7 +84,7 @@ function ownError(thrown: unknown): CarillonError | RetryIn | Snooze | undefined
   try {
     return isCarillonError(thrown) || isPostponed(thrown) ? thrown : undefined;
   } catch {
-    // The thrown value throws an error of its own when it is inspected.
+    // A hostile value (for example a proxy) throws when its properties are read; it is treated as an unknown error.
     return undefined;
   }
 }

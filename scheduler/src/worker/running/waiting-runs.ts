@@ -2,20 +2,19 @@ import { Heap } from "../../base/heap.ts";
 import { DueQueue } from "./due-queue.ts";
 import type { HeldRun } from "./held-run.ts";
 
-/** If at least this many runs share a due time, they are put into a `DueQueue` before they are due. */
+/** If at least this many runs share a due time, they are moved into a `DueQueue` before they are due. */
 const many = 64;
 const punctualMs = 100;
 
 /**
- * Claimed runs that wait for their due time. Runs of one due time are kept together, and large groups are put into a `DueQueue` ahead of
- * time: at a minute's start ten thousand runs are due at once, and moving them from a heap into the queue took a third of the time of
- * starting them.
+ * Claimed runs that wait for their due time, grouped by due time. Large groups are put into a `DueQueue` ahead of time: if ten thousand
+ * runs are due at the start of a minute, moving them from a heap into the queue takes a third of the time that all starts take.
  */
 export class WaitingRuns {
   readonly #times = new Heap<{ some: HeldRun[] | DueQueue }>();
   readonly #byTime = new Map<number, { some: HeldRun[] | DueQueue }>();
 
-  /** The earliest time; undefined when nothing waits. */
+  /** The earliest due time, by the store's clock; undefined when no run waits. */
   get least(): number | undefined {
     return this.#times.least;
   }
@@ -37,7 +36,10 @@ export class WaitingRuns {
     }
   }
 
-  /** Moves all runs of the earliest due time into `line`. For runs that are late, the wait counts from `nowMs`. */
+  /**
+   * Moves all runs of the earliest due time into `line`. Their wait for a slot counts from `nowMs`, except in a large group that is less
+   * than `punctualMs` late: there the wait counts from the due time.
+   */
   shiftInto(line: DueQueue, nowMs: number): void {
     const { least } = this;
     if (least === undefined) return;
@@ -49,7 +51,7 @@ export class WaitingRuns {
   }
 }
 
-/** Returns the waiting runs, except the `spared` earliest of those that are due before `dueBeforeMs`. */
+/** Returns the waiting runs by due time, without the `spared` earliest of those that are due before `dueBeforeMs`. */
 export function waitingOf(held: Iterable<HeldRun>, dueBeforeMs: number, spared: number): HeldRun[] {
   const waiting = [...held].filter(({ state }) => state === "waiting");
   let left = spared;

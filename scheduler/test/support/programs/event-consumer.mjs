@@ -1,6 +1,6 @@
 /**
- * A process that serves a named consumer of events and writes down when each handling begins and ends, by the database's clock. Configured by
- * CARILLON_TEST_EVENTS (JSON): { options, name, table, ms }. It prints `ready`, and `handles RUN`.
+ * A process that serves a named consumer of events, and records when each handling begins and ends, by the database's clock. Configured by
+ * CARILLON_TEST_EVENTS (JSON): { options, name, table, ms }. Prints `ready`, and `handles RUN` for each event.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { carillon } from "carillon";

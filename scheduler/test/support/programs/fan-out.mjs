@@ -1,6 +1,6 @@
 /**
- * One process of a cluster under test whose parent stops in the middle of its fan-out. Configured by CARILLON_TEST_PROGRAM (JSON):
- * { store, schema, name }. It prints a line when it is ready, and one when half of the children are made.
+ * A process of a cluster under test whose parent run stops in the middle of its fan-out. Configured by CARILLON_TEST_PROGRAM (JSON): {
+ * store, schema, name }. Prints a line when it is ready, and one when half of the children have been created.
  */
 import { carillon } from "carillon";
 

@@ -1,7 +1,7 @@
 /**
- * A process that floods a server with connections, until it is ended: node flood.mjs HOST PORT SLOW FAST. SLOW connections send a request's
- * head byte by byte and begin anew when they are closed; FAST ones request /livez once a second. They come from some thousand addresses of
- * this machine (Linux). Each second the process prints the number of open connections, and the number of answers.
+ * Floods a server with connections until the process is ended: node flood.mjs HOST PORT SLOW FAST. SLOW connections send the head of a
+ * request byte by byte, and reconnect when they are closed; FAST connections request /livez once a second. They come from some thousand
+ * addresses of this machine (Linux). Each second the process prints the number of open connections and the number of responses.
  */
 import { connect } from "node:net";
 

@@ -1,8 +1,8 @@
 /**
- * A process that wants a grace lock, and uses it until it is killed or has lost it. Configured by CARILLON_TEST_GRACE (JSON): { driver,
- * where, schema, path, owner, timeoutMs, graceMs, log }. While it believes that it holds the lock, it writes time and fence to the log, by
- * write(2). The time is the system's monotonic clock, which all processes share, and is read before the check of the lock. It prints
- * `ready`, `took FENCE FROM`, `lost`, and at SIGTERM, once it has closed the lock, `closed`.
+ * A process that takes a grace lock, and uses it until the process is killed or has lost the lock. Configured by CARILLON_TEST_GRACE
+ * (JSON): { driver, where, schema, path, owner, timeoutMs, graceMs, log }. While the process believes that it holds the lock, it appends
+ * the time and the fence to the log by write(2). The time is read before each check of the lock, from the system's monotonic clock, which
+ * all processes share. Prints `ready`, `took FENCE FROM`, `lost`, and at SIGTERM `closed` once it has closed the lock.
  */
 import { openSync, writeSync } from "node:fs";
 import { carillon, GraceLockRow } from "carillon";
@@ -16,7 +16,7 @@ const say = (line) => process.stdout.write(`${line}\n`);
 async function open() {
   const options = { owner, graceMs };
   if (driver === "ZooKeeper") return graceLock(await connect(where, { sessionTimeoutMs: timeoutMs }), path, options);
-  // The program itself handles SIGTERM, because a Carillon that stopped on the signal would close the store first.
+  // The program handles SIGTERM itself, because an instance that stopped at the signal would close the store before the lock.
   const { store } = await carillon({ store: where, schema, name: owner, handleSignals: false }).open();
   const times = { timeoutMs, beatMs: timeoutMs / 8, pollMs: 20 };
   return new GraceLock(new GraceLockRow(store.graceLocks, path, times), options);

@@ -1,6 +1,6 @@
 /**
- * One process of a cluster under test, with handlers that a test ends, cuts off or lets misbehave. Their actions are written to a file by
- * write(2), each line with the time. Configured by CARILLON_TEST_PROGRAM (JSON): { store, schema, name, log }
+ * A process of a cluster under test with handlers that a test ends, cuts off or lets misbehave. Each of their actions is appended to a file
+ * by write(2), with its time. Configured by CARILLON_TEST_PROGRAM (JSON): { store, schema, name, log }
  */
 import { appendFileSync, existsSync, openSync, readFileSync, writeSync } from "node:fs";
 import { carillon } from "carillon";
@@ -12,7 +12,7 @@ const say = (kind, run, more = {}) =>
     file,
     `${JSON.stringify({ kind, run: run.id, task: run.task, attempt: run.attempt, node: name, at: Date.now(), ...more })}\n`,
   );
-/** The node's own log, for the explanation of a failed test. */
+/** Writes a line of the node's own log, which explains a failed test. */
 const note = (level) => (fields, message) =>
   appendFileSync(`${log}.${name}`, `${new Date().toISOString()} ${level} ${message} ${JSON.stringify(fields)}\n`);
 const nodeLog = { debug: note("debug"), info: note("info"), warn: note("warn"), error: note("error") };
@@ -22,8 +22,8 @@ const compute = () => {
   for (const end = Date.now() + 50; Date.now() < end; );
 };
 /**
- * Waits until the next attempt has begun, or the test has created the file that means that there is none. The other process may be
- * writing the last line at this moment, so text after the last newline is not read.
+ * True if the run's next attempt has started, or if the test has created the file that says that there will be none. Text after the last
+ * newline is ignored, because the other process may be writing a line.
  */
 const isTakenBack = ({ id, attempt }) =>
   existsSync(`${log}.over.${id}`) ||
@@ -32,7 +32,7 @@ const isTakenBack = ({ id, attempt }) =>
     .slice(0, -1)
     .some((line) => line.startsWith(`{"kind":"start","run":${id},`) && JSON.parse(line).attempt > attempt);
 
-// A computation that is longer than the allowed standstill ends the process's session.
+// A handler that blocks the event loop for longer than the allowed time ends the process's session.
 const tower = carillon({
   store,
   schema,
@@ -43,13 +43,13 @@ const tower = carillon({
   drain: "1s",
   log: nodeLog,
 });
-/** A handler that works until it is asked to stop; on a second attempt it returns at once. */
+/** A handler that works until its signal aborts; on a second attempt it returns at once. */
 const work = async (run) => {
   say("start", run);
   run.signal.addEventListener("abort", () => say("abort", run, { why: run.signal.reason.code }));
   for (let step = 0; run.attempt === 1 && step < 2_000; step++) {
     await sleep(20);
-    // The handler uses its own clock, and checks before each step whether it was asked to stop.
+    // The handler reads the signal before each step, in its own time.
     if (run.signal.aborted) break;
     say("step", run);
   }
@@ -67,7 +67,7 @@ tower.task("blocks", {}, (run) => {
   if (run.attempt === 1) while (!isTakenBack(run)) compute();
   return { by: name };
 });
-/** Computes until another node has its run, or the run was given up. `looks` checks its signal then, as a careful handler does. */
+/** Blocks until another node has the run, or the run was given up. With `looks`, the handler then checks its signal, as it should. */
 tower.task("poison", { retry: 1 }, (run, { looks }) => {
   say("start", run);
   while (!isTakenBack(run)) compute();

@@ -1,4 +1,4 @@
-/** A handler in a module of its own that follows its payload's `act`. Tests run it plainly too, for comparison. */
+/** A handler in its own module, which does what the `act` of its payload says. For comparison, tests also run it without isolation. */
 import { isMainThread, threadId } from "node:worker_threads";
 import { context, trace } from "@opentelemetry/api";
 import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
@@ -15,7 +15,7 @@ class OwnError extends TypeError {
   code = "E_OWN";
   detail = { of: [1, 2] };
 }
-/** A value that is no Error. */
+/** Values to throw that are not instances of Error. */
 const thrown = { text: "only a text", object: { code: "E_PLAIN", message: "no error" }, circle: { message: "round" } };
 thrown.circle.self = thrown.circle;
 

@@ -1,4 +1,4 @@
-/** A node whose handler runs in a process of its own. Configured by CARILLON_TEST_PROGRAM (JSON): { store, schema } */
+/** A node whose handler runs in a child process. Configured by CARILLON_TEST_PROGRAM (JSON): { store, schema } */
 import { carillon } from "carillon";
 
 const tower = carillon(JSON.parse(process.env.CARILLON_TEST_PROGRAM ?? "{}"));

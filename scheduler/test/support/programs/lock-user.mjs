@@ -1,6 +1,6 @@
 /**
- * A process that only uses a lock, and does not handle signals itself. Configured by CARILLON_TEST_LOCK (JSON): { options, name, elect }.
- * It prints `holds` once it has the lock; with `elect`, once it leads, by an onLead that never ends.
+ * A process that only uses a lock and does not handle signals itself. Configured by CARILLON_TEST_LOCK (JSON): { options, name, elect }.
+ * Prints `holds` once it has the lock; with `elect`, once it leads, with an `onLead` function that never ends.
  */
 import { writeSync } from "node:fs";
 import { carillon } from "carillon";

@@ -1,7 +1,7 @@
 /**
- * A process that wants a lock. Once it has it, it writes to a table again and again, with its fence and without ever checking whether it
- * still holds the lock, like a process that is stopped between check and write. Configured by CARILLON_TEST_LOCK (JSON): { options, name,
- * table }. It prints `ready`, `holds FENCE`, `lost` when its signal aborts, `refused` when the table refuses a write.
+ * A process that takes a lock and then writes to a table again and again, with its fence. It never checks whether it still holds the lock,
+ * like a process that is suspended between check and write. Configured by CARILLON_TEST_LOCK (JSON): { options, name, table }. Prints
+ * `ready`, `holds FENCE`, `lost` when the lock's signal aborts, and `refused` when the table refuses a write.
  */
 
 import { carillon } from "carillon";

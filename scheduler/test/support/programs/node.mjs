@@ -1,16 +1,16 @@
 /**
- * One process of a cluster under test: the built library, with tasks that write each start and end to a file by write(2), so that a kill -9
- * loses no record. Configured by CARILLON_TEST_PROGRAM (JSON): { store?, directory?, schema?, name, tasks, manual?, periods?, log,
+ * One process of a cluster under test: the built library, with tasks that append each start and end to a file by write(2), so that a kill
+ * -9 loses no record. Configured by CARILLON_TEST_PROGRAM (JSON): { store?, directory?, schema?, name, tasks, manual?, periods?, log,
  * handlerMs, even?, stalls?, computing?, computesMs?, remote?, options?, settings? }.
  * - `even`: each handler takes exactly handlerMs
  * - `manual`: names of tasks without a schedule
  * - `periods`: the periods of tasks with a schedule, by name
- * - `settings`: settings that `options` would refuse
- * - `stalls`: record when the machine, not this process's own work, kept its timers waiting
- * - `computing`: options of a task "computing", whose handler computes without a pause for the ms in its payload, or until the file
- *   `${payload.until}-${attempt}` exists
- * - `computesMs`: [least, most], the ms for which the process computes now and then
- * - `remote`: options of a worker by HTTP, whose tasks others define
+ * - `settings`: internal settings that `options` would refuse
+ * - `stalls`: record when the machine, not this process's own work, delayed the timers of the process
+ * - `computing`: options of a task "computing" whose handler blocks the event loop for the ms in its payload, or until the file
+ * `${payload.until}-${attempt}` exists
+ * - `computesMs`: [least, most], the ms for which the process blocks its event loop now and then
+ * - `remote`: options of a remote worker, whose tasks are defined elsewhere
  */
 import { existsSync, openSync, writeSync } from "node:fs";
 import { carillon, every } from "carillon";
@@ -21,7 +21,7 @@ const file = openSync(program.log, "a");
 const say = (record) => writeSync(file, `${JSON.stringify({ ...record, node: program.name, at: Date.now() })}\n`);
 
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
-/** Waits for the handler's whole duration in small steps, so that at most one step passes while the process is stopped. */
+/** Handlers wait in steps of this many ms, so that at most one step passes while the process is suspended. */
 const stepMs = 100;
 
 const tower = program.remote
@@ -51,7 +51,7 @@ for (let i = 0; i < program.tasks; i++) {
 for (const name of program.manual ?? []) define(name, {});
 for (const [name, period] of Object.entries(program.periods ?? {}))
   define(name, { schedule: every(period), onWorkerLost: "fail" });
-/** Stops the event loop like a computation without a pause, but leaves the processor to the other processes of the test. */
+/** Blocks the event loop like a long computation, but without using the processor, which other processes of the test need. */
 const compute = (ms) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 if (program.computing)
   task("computing", { group: "computing", ...program.computing }, (run, long) => {

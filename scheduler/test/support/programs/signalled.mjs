@@ -1,7 +1,7 @@
 /**
- * A process with two instances that stop by signals: one is idle, the other runs a task for `handlerMs`. It prints its actions on its
- * standard output. Configured by CARILLON_TEST_PROGRAM (JSON): { store, schema, drain, handlerMs, cleanup, command, pidFile }. With
- * `command`, an argv, that command runs in place of a handler, and has begun when it has written `pidFile`.
+ * A process with two instances that stop by signals: one is idle, the other runs a task for `handlerMs`. Prints its actions on its standard
+ * output. Configured by CARILLON_TEST_PROGRAM (JSON): { store, schema, drain, handlerMs, cleanup, command, pidFile }. With `command`, an
+ * argv, this command runs in place of the handler; it has started once it has written `pidFile`.
  */
 import { existsSync, writeSync } from "node:fs";
 import { carillon } from "carillon";
@@ -14,7 +14,7 @@ const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 const log = (_fields, message) => writeSync(2, `${message}\n`);
 const quiet = () => undefined;
-/** The log; it also reports a received signal, for which a test waits. */
+/** Logs only the line that reports a received signal, for which a test waits. */
 const heard = (fields, message) => message.startsWith("stopping") && log(fields, message);
 
 const busy = carillon({
@@ -43,11 +43,11 @@ if (cleanup) {
     process.exit(0);
   });
 }
-// A test may cut the store before this is answered; the start of the run is reported separately.
+// Rejected if the test cuts the store before the run ends; the start of the run is printed separately.
 await busy.run("long").catch((error) => log({}, error.message));
 if (pidFile) {
   while (!existsSync(pidFile)) await sleep(20);
   say("begun");
 }
-// Keeps the process alive, like a program with other work.
+// Keeps the process alive, as other work of a program would.
 setInterval(() => undefined, 1_000);

@@ -1,6 +1,9 @@
 import { byLock, type LockChecker, type LockHistory } from "../../lock-history.ts";
 
-/** The time from the first to the last check of one holding: the process believed for at least this time that it had the lock. */
+/**
+ * The period from the first to the last check in which a process believed that it had the lock, within one acquisition. The process may
+ * have believed it for longer.
+ */
 export interface Belief {
   readonly lock: string;
   readonly permits: number;
@@ -31,8 +34,8 @@ export interface Overlap {
 }
 
 /**
- * The periods in which more processes believed that they hold a lock than it has permits. They are always measured, even where they
- * are allowed.
+ * Returns the periods in which more processes believed that they held a lock than it has permits. They are measured for every history, even
+ * for one in which they are allowed.
  */
 export function overlapsOf(beliefs: readonly Belief[]): Overlap[] {
   const overlaps: Overlap[] = [];
@@ -50,7 +53,8 @@ export function overlapsOf(beliefs: readonly Belief[]): Overlap[] {
 }
 
 /**
- * If the service keeps what it acknowledged, a belief ends before another's begins: docs/locks.md promises more than invariant 8 requires.
+ * Checks that no more processes at once believe that they hold a lock than the lock has permits, unless the service has lost acknowledged
+ * data. docs/locks.md promises this, which is more than invariant 8 requires.
  */
 export const beliefsApart: LockChecker = {
   invariant: "8: no more believe that they have a lock than it has permits",

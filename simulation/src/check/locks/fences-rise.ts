@@ -1,6 +1,6 @@
 import { byLock, type LockChecker } from "../../lock-history.ts";
 
-/** A new holder's fence is higher than all earlier fences of the lock, even after the service forgot them. */
+/** Checks that a new holder's fence is higher than all earlier fences of the lock, even after the service has lost its data. */
 export const lockFencesRise: LockChecker = {
   invariant: "7: fences of a lock rise",
   check({ grants }) {

@@ -6,11 +6,11 @@ export interface LockFigures {
   readonly holders: number;
   readonly vanished: number;
   readonly writes: number;
-  /** The number of late writes that were refused. */
+  /** The number of late writes that the resource refused. */
   readonly refused: number;
-  /** The violation that would have happened without a check of fences. */
+  /** The violation that would have occurred if the resource did not check fences; undefined: none. */
   readonly unfenced: string | undefined;
-  /** How often more processes believed that they have a lock than it has permits, and the longest such time. */
+  /** The number of periods in which more processes believed that they had a lock than it has permits; the longest of them in ms. */
   readonly overlaps: number;
   readonly overlap_ms_max: number;
 }

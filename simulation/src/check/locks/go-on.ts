@@ -1,11 +1,10 @@
 import { byLock, type LockChecker } from "../../lock-history.ts";
 
-/** No process keeps a lock, or stays away from it, for longer than this. */
+/** Longest time in ms for which a process may wait for a lock when there are no faults. */
 const boundMs = 45_000;
 
 /**
- * Without faults, no process waits for ever. A grace lock is not first come, first served: for it, only some process has to get the
- * lock.
+ * Checks that without faults no process waits for ever. A grace lock has no queue, so there it is enough that some process gets the lock.
  */
 export const locksGoOn: LockChecker = {
   invariant: "16: with everything in order, locks go round",

@@ -1,11 +1,12 @@
 import { byLock, type Grant, type LockChecker, type LockHistory, type LockViolation } from "../../lock-history.ts";
 
-/** The highest rate of a process's monotonic clock. */
+/** The highest possible rate of a process's monotonic clock, relative to the real time. */
 const fastestClock = 1 + 5e-4;
 
 /**
- * After a grace lock's holder vanished, one process gets the lock: a process of the same owner at any time, with a new fence, even before
- * the end of the earlier process was noticed; or a process of another owner, after the grace. After a release no process waits.
+ * Checks who gets a grace lock whose holder has vanished. A process of the same owner may take it at any time with a new fence, even before
+ * the end of the earlier process was detected; a process of another owner only after the grace period. After a release, no process has to
+ * wait.
  */
 export const graceKept: LockChecker = {
   invariant: "10: a grace lock's vacancy has one taker, and a grace for all but its owner",
@@ -27,7 +28,7 @@ function together(before: Grant, next: Grant, { attempts, slackMs, forgotMs }: L
   if (forgotten) return undefined;
   const isSame = next.owner === before.owner;
   const isRestarted = isSame && next.process !== before.process;
-  // The answer was lost: the process did not know that it had the lock, read the lock's state, and took the lock again.
+  // The reply to the first grant was lost, so the process did not know that it had the lock, and took it again.
   const isUnanswered =
     next.process === before.process &&
     !attempts.some(
@@ -45,7 +46,7 @@ function together(before: Grant, next: Grant, { attempts, slackMs, forgotMs }: L
     : undefined;
 }
 
-/** Checks the time between two grants, only in periods in which nothing else could keep a process from the lock. */
+/** Checks the time between a release and the next grant, but only if nothing else could delay the next process. */
 function clean(before: Grant, next: Grant, { attempts, calmFromMs, slackMs }: LockHistory): Told {
   const asked = attempts.find(({ lock, fence }) => lock === next.lock && fence === next.fence);
   if (before.ended !== "released" || before.endedMs === null || !asked) return undefined;

@@ -1,8 +1,8 @@
 import type { Grant, LockChecker } from "../../lock-history.ts";
 
 /**
- * A process that reports to own a node was granted this node in its current life, and the node's session has not ended. A node that
- * a former session left behind has no holder, though it still exists under the same name.
+ * Checks that a process which reports that it owns a node was granted this node since its start, and that the node's session has not ended.
+ * A node of an earlier session may still exist under the same name, but has no holder.
  */
 export const ownSession: LockChecker = {
   invariant: "9: a holder acts only on a node that its current session owns",

@@ -1,6 +1,6 @@
 import type { Grant, LockChecker } from "../../lock-history.ts";
 
-/** A release takes effect only for the holder at that time; and a node is given up only by its own holder's release. */
+/** Checks that a release takes effect only for the present holder, and that a node is released only by its own holder. */
 export const releasedByHolder: LockChecker = {
   invariant: "11: a release by who does not hold it, or under an old fence, changes nothing",
   check({ grants, giveUps, slackMs }) {

@@ -1,15 +1,15 @@
 import { byLock, type LockChecker, type LockViolation, type LockWrite } from "../../lock-history.ts";
 
 /**
- * No accepted write has a fence below that of an earlier accepted write: so all writes under one fence come before all writes under the
- * next. And a fence belongs to one process.
+ * Checks that no accepted write has a lower fence than an earlier accepted write, so all writes with one fence come before all writes with
+ * the next. Checks also that a fence belongs to one process only.
  */
 export const writesFenced: LockChecker = {
   invariant: "8: no write with a fence below the highest accepted is applied",
   check: ({ writes }) => staleWrite(writes.filter(({ accepted }) => accepted)),
 };
 
-/** @param writes the accepted writes, or the writes that would be accepted without a check of fences */
+/** Returns the first write with a stale fence. @param writes the accepted writes, or those that a resource without a check would accept */
 export function staleWrite(writes: readonly LockWrite[]): LockViolation | undefined {
   for (const [lock, own] of byLock(writes)) {
     let highest: LockWrite | undefined;
