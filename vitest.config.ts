@@ -9,19 +9,19 @@ const cheapPasswords = "scheduler/test/support/cheap-passwords.ts";
 const needZooKeeper = "zookeeper/test/support/servers.setup.ts";
 
 /**
- * These tests wait for processes, sessions and deadlines more than they compute, so twice as many as cores run at a time. With
- * three on two cores the gate left them idle for a tenth to a third of its first minutes.
+ * Settings of projects whose tests mostly wait for processes, sessions and deadlines: twice as many files as cores run at a time. With
+ * three files on two cores, the cores were idle for 10 to 30 % of the first minutes.
  */
 const waiting = { maxWorkers: 4, sequence: { groupOrder: 1 } } as const;
-/** A test's limit is there to end what hangs. How long a test may take is for the test to say. */
+/** Time limit that only ends tests that hang. Tests with a real time limit check it themselves. */
 const hangsMs = 240_000;
 
 /**
- * `npm test` starts the servers and calls Vitest with this. Projects of one group run side by side; the next group
- * starts when they have ended.
+ * `npm test` starts the servers and calls Vitest with this configuration. Projects with the same `groupOrder` run side by side; the next
+ * group starts when they have ended.
  *
- * Files of the projects that compute most share processes, and with them what is loaded (`isolate`): to load it anew for each
- * took a tenth of the time of all. What they load keeps no state of a file and hooks into none (`hooksHold` in tidy).
+ * With `isolate: false`, the files of a project share processes and loaded modules, because loading them for each file took 10 % of the
+ * total time. The shared modules must therefore keep no state of a file and no hooks of a file (`hooksHold` in tidy checks this).
  */
 const tests: TestProjectInlineConfiguration["test"][] = [
   {
@@ -107,7 +107,7 @@ const tests: TestProjectInlineConfiguration["test"][] = [
     ...waiting,
   },
   {
-    // Measures, so nothing runs beside it: `npm run prove -- timing` alone runs it.
+    // This project measures times, so nothing may run beside it: only `npm run prove -- timing` runs it.
     name: "timing",
     include: ["scheduler/test/timing/**/*.test.ts"],
     globalSetup: [needServers],
@@ -119,7 +119,7 @@ const tests: TestProjectInlineConfiguration["test"][] = [
   },
 ];
 
-/** Files of some minute and more, slowest first, as the gate lists them ("Slowest files"). */
+/** Files that take about a minute or more, slowest first, as `npm test` reports them ("Slowest files"). */
 const slowest = [
   "simulation/test/policies.test.ts",
   "console/test/console.test.ts",
@@ -136,7 +136,7 @@ const slowest = [
 ];
 const root = fileURLToPath(new URL(".", import.meta.url));
 
-/** Vitest's order of files, but the slowest begin first: one that began last would run alone at the end. */
+/** Sorts files like Vitest, but starts the slowest ones first, because one that starts last would run alone at the end. */
 class SlowestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const gone = slowest.filter((path) => !existsSync(join(root, path)));
@@ -145,7 +145,7 @@ class SlowestFirst extends BaseSequencer {
       const place = slowest.indexOf(relative(root, moduleId));
       return place < 0 ? slowest.length : place;
     };
-    // Vitest runs one group of projects after the other whatever the order, and the sort is stable.
+    // Vitest runs groups of projects one after the other, so sorting all files together is safe. The sort is stable.
     return (await super.sort(files)).sort((a, b) => placeOf(a) - placeOf(b));
   }
 }
@@ -153,16 +153,16 @@ class SlowestFirst extends BaseSequencer {
 export default defineConfig({
   test: {
     pool: "forks",
-    // The sources are transformed once, not for each project and each Node anew.
+    // Caches transformed sources on disk, so that each is transformed once and not for each project and Node version.
     experimental: { fsModuleCache: true },
     environment: "node",
     passWithNoTests: false,
     maxWorkers: 2,
     teardownTimeout: 10_000,
     sequence: { sequencer: SlowestFirst },
-    // How long something may take is for the test to say: on a busy machine Vitest's own second is not enough for what takes 50 ms.
+    // Vitest's default of one second is too short on a busy machine, even for a change that takes 50 ms. Tests limit durations themselves.
     expect: { poll: { timeout: 60_000 } },
-    // The first line of a failure is all that the summary shows: it says what was found, not that something was.
+    // The summary shows only the first line of a failure, so that line must contain the values and not be truncated.
     chaiConfig: { truncateThreshold: 400 },
     projects: tests.map((test) => ({ extends: true as const, test })),
   },

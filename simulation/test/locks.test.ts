@@ -18,9 +18,8 @@ interface Story {
 const graceMs = 10_000;
 
 /**
- * A history in which two processes hold a lock one after another, by release. With a grace lock, the first holder vanishes and
- * takes the lock back; then it vanishes for longer, the other takes the lock over and releases it, so that the first gets it at
- * once.
+ * Returns a history of two locks. The plain lock "ledger": `a` holds it and releases it, then `b`. The grace lock "nightly": `a` vanishes
+ * and takes the lock back within the grace; then `a` vanishes for longer, `b` takes the lock over and releases it, and `a` gets it again.
  */
 function story(): Story {
   const grant = (
@@ -199,7 +198,7 @@ describe("what is allowed", () => {
     told.giveUps.push({ ...of(told.giveUps, "ledger", 1), atMs: 4_000, changed: false });
     told.writes.push({ ...of(told.writes, "ledger", 1), atMs: 6_000, accepted: false });
     expect(firstLockViolation(historyOf(told))).toBeUndefined();
-    expect(staleWrite(told.writes)?.what).toMatch(/under fence 1/); // A place that checks no fence would have accepted it.
+    expect(staleWrite(told.writes)?.what).toMatch(/under fence 1/); // A resource that checks no fence would have accepted this write.
   });
 
   it("two that believe where the service forgot the first: measured, and no more", () => {

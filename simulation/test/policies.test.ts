@@ -1,4 +1,4 @@
-/** Some minutes of computing: random scenarios run on a test tower's time, and each is held to the documented rules. */
+/** Takes some minutes: random scenarios run in simulated time, and each is checked against the rules of the documentation. */
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -10,7 +10,7 @@ import { rules } from "../src/policies/rules/rules.ts";
 
 const path = (name: string) => fileURLToPath(new URL(name, import.meta.url));
 
-/** Runs the harness and returns its closing line, parsed. */
+/** Runs the harness and returns its last output line, parsed. */
 function policies(...args: string[]): Record<string, unknown> {
   const program = path("../../scripts/prove/policies.mjs");
   const { stdout, stderr } = spawnSync(process.execPath, [program, "--json", ...args], { encoding: "utf8" });
@@ -24,17 +24,16 @@ const resultOf = ({ scenarios, violations, broken }: Record<string, unknown>) =>
 
 const scenarios = process.env.CARILLON_TEST_LONG === "1" ? 600 : 300;
 
-// A busy machine takes many times as long as an idle one.
+// The timeout is long, because a busy machine takes many times as long as an idle one.
 it(`breaks no rule in ${scenarios} random scenarios`, { timeout: 3_600_000 }, () => {
   expect(resultOf(policies("--seeds", `${scenarios}`))).toEqual(nothingBroken(scenarios));
 });
 
 /**
- * In the first one, the runs with one key never lived at the same time: run numbers are drawn in blocks, and a check that took them for the
- * order of time reported a fault. In the second one a run between two tries was skipped after a pause. The others were reported as faults,
- * and were faults of the model: an edit removes the timeout, or the tries, of a run that is claimed and keeps them; a claim is lost before
- * its worker begins it, or moves the due time of a run; jitter moves a slot out of a blackout. In the last one a run came due
- * behind a full queue, and was skipped late: the heartbeat reported a run in that queue as the next to judge.
+ * Scenarios that once broke a rule, in order: (1) the check wrongly took run numbers, which are drawn in blocks, for the order of time;
+ * (2) a run between two attempts was skipped after a pause; (3 to 7) the checks were wrong: an edit removed the timeout or the retries of
+ * a claimed run, which keeps them; a claim was lost before its attempt began, or its loss changed the due time; jitter moved a slot out
+ * of a blackout; (8) a run came due behind a full queue and was skipped late, because the heartbeat examined another waiting run first.
  */
 const kept = [
   "keys-and-reruns",
@@ -50,10 +49,10 @@ it.each(kept)("breaks no rule in a scenario that was kept: %s", (name) => {
   expect(resultOf(policies("--play", path(`scenarios/${name}.json`)))).toEqual(nothingBroken(1));
 });
 
-/** In real time. Scenario 57 kills the worker while it has runs of a task with three shards, begun and not begun. */
+/** Scenarios in real time. In scenario 57 the worker is killed while it has started and waiting runs of a task with three shards. */
 const onProcesses = process.env.CARILLON_TEST_LONG === "1" ? ["--seeds", "120"] : ["--seed", "57"];
 it("breaks no rule on processes that are killed with -9", { timeout: 3_600_000 }, () => {
-  // No rule is about how fast: a busy machine may take minutes.
+  // Reactions may take up to 600 s, because a busy machine may be slow and no rule of this test is about speed.
   const { kills, violations, broken } = policies("--processes", "--react", "600000", ...onProcesses);
   expect({ violations, broken }).toEqual({ violations: 0, broken: undefined });
   expect(kills).toBeGreaterThan(0);

@@ -1,7 +1,4 @@
-/**
- * These tests compute for some 100 s: each seed that ever found a fault is simulated again, and some are simulated twice to compare their
- * traces.
- */
+/** Takes about 100 s: every seed that ever found a fault is simulated again, and some are simulated twice to compare their traces. */
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -11,7 +8,7 @@ import { planOf, sortOf } from "../src/plan/plan.ts";
 
 const program = fileURLToPath(new URL("../../scripts/prove/simulate.mjs", import.meta.url));
 
-/** Runs the harness and returns its closing line, parsed. */
+/** Runs the harness and returns its last output line, parsed. */
 function simulate(...args: string[]): Record<string, unknown> {
   const { stdout, stderr } = spawnSync(process.execPath, [program, "--json", ...args], { encoding: "utf8" });
   const line = stdout.trim().split("\n").at(-1) ?? "";
@@ -24,7 +21,7 @@ it("breaks no invariant, and tells the same story of a seed each time", () => {
   expect({ violations, differing, replayed, broken }).toEqual({ violations: 0, differing: 0, replayed: 1 });
 });
 
-/** In the first seed the cluster counts its time by a clock other than the store's; the second seed starts with such a shift. */
+/** In the first seed the cluster's time differs from the store's clock; the second seed starts with such a difference. */
 const afterAnother = [213, 221];
 
 it(`begins each seed anew: ${afterAnother.join(" and then ")}`, () => {
@@ -32,43 +29,43 @@ it(`begins each seed anew: ${afterAnother.join(" and then ")}`, () => {
   expect({ violations, broken }).toEqual({ violations: 0 });
 });
 
-/** A run followed another run: no worker was notified, so it waited until a worker claimed another run. */
+/** Fault: a run that followed another run notified no worker, so it waited until a worker claimed some other run. */
 const untoldFollower = 78;
 
-/** A backfill made a run, and the task's overlap policy skipped the run before it got its slot of concurrency. */
+/** Fault: the overlap policy skipped a run of a backfill before the run got its slot of concurrency. */
 const skippedBackfill = 630;
 
-/** An operation resumed more tasks than it had counted. */
+/** Fault: an operation resumed more tasks than it had counted. */
 const uncountedResume = 1;
 
-/** The service showed a stopped process again, and it started claims of a session that was over. */
+/** Fault: the coordination service listed a stopped process again, and the process started claims of a session that had ended. */
 const shownAgain = 60066;
 
 /**
- * Two bugs: a leader polled without pause while the process of an operation stood still; and a task was edited after an operation
- * had cancelled its runs.
+ * Two faults: a leader polled without pause while the process that ran an operation was stopped; and a task was edited after an
+ * operation had cancelled its runs.
  */
 const busyLeader = 62362;
 
-/** A task with a follower was rerun: a check mistook the follower's second run for a second run of the same slot. */
+/** Fault of a check: a task with a follower was rerun, and the follower's second run was mistaken for a second run of the same slot. */
 const followedRerun = 6026;
 
-/** A wait never ended, because its remaining time was too small to change the floating-point time. */
+/** Fault: a wait never ended, because its remaining time was too small to change the floating-point time. */
 const leastWait = 62235;
 
-/** A process stopped while a use of a grace lock was beginning: the use believed that it had the lock after the lock was released. */
+/** Fault: a process stopped while it was beginning to use a grace lock; after the lock's release it still believed that it held it. */
 const lateUse = 64897;
 
-/** A run was enqueued concurrently with an edit that limited its task by key: it belonged to no claim group and waited for ever. */
+/** Fault: a run that was enqueued concurrently with an edit to a limit by key belonged to no claim group and waited for ever. */
 const besideEdit = 112395;
 
-/** A coordination service became silent, and handlers were stopped although the store was reachable. */
+/** Fault: a coordination service stopped answering, and handlers were stopped although the store was reachable. */
 const silentService = 130235;
 
-/** A run was made, run and ended between an enqueue's check for the result of its first try and its second try. */
+/** Fault: between the lost first attempt of an enqueue and its second one, the run was created, executed and ended. */
 const ranMeanwhile = 180224;
 
-/** A grace lock was taken, the answer was lost, and the same process took the lock again: the check counted two owners. */
+/** Fault of a check: the answer to taking a grace lock was lost, the same process took it again, and the check counted two owners. */
 const unansweredTake = 438;
 
 const kept = [
@@ -91,7 +88,7 @@ it(`breaks nothing in those that found a fault: ${kept.join(", ")}`, () => {
   expect({ seeds, violations, broken }).toEqual({ seeds: kept.length, violations: 0 });
 });
 
-/** A server reported only when it started; runs began and slots were planned a second time before any process noticed. */
+/** Fault: only a starting server noticed that the store had gone back in time, so runs and slots were repeated before others noticed. */
 const wentBack = [35, 308, 570];
 
 it(`breaks nothing in those in which the store goes back: ${wentBack.join(", ")}`, () => {
@@ -100,7 +97,7 @@ it(`breaks nothing in those in which the store goes back: ${wentBack.join(", ")}
   expect({ seeds, violations, broken }).toEqual({ seeds: wentBack.length, violations: 0 });
 });
 
-/** A holder of a lock stands still between check and write, and writes when another has had it. */
+/** A lock's holder is stopped between its check and its write, and writes after another process has held the lock. */
 const stoppedHolder = 108;
 
 it("has late writes under a lock refused, and says what would have come of them without fences", () => {
@@ -112,11 +109,11 @@ it("has late writes under a lock refused, and says what would have come of them 
 });
 
 it("finds a bug that was planted", () => {
-  // Found by the 17th seed at the time of writing; the content of each seed changes with the statements that are sent.
+  // At the time of writing the 17th seed finds this bug. Seeds change whenever the scheduler sends other statements.
   expect(simulate("--mutant", "starts two seconds early", "--seeds", "100", "--minutes", "4")).toMatchObject({
     mutants: 1,
     caught: 1,
-    // The test checks the broken rule: a process that died, or hung, would be "nothing unexpected", and no proof.
+    // The number of the broken rule must be reported; a simulation that crashed or hung would report "nothing unexpected" instead.
     caught_by: [expect.stringMatching(/^\d/)],
   });
 });

@@ -70,7 +70,7 @@ const t0 = 1_900_000_000_000;
 const endMs = t0 + 120_000;
 const slots = Array.from({ length: 119 }, (_, at) => t0 + (at + 1) * 1_000);
 
-/** Two minutes of one task, in which nothing went wrong. */
+/** Returns the history of two minutes with one task, in which nothing went wrong. */
 function goodHistory(): History & { dump: { [Table in keyof Dump]: Row[] } } {
   const definition = defineTask("tick", { schedule: every("1s") });
   const saved: Operation = {

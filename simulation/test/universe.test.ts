@@ -21,7 +21,7 @@ it("runs all that an event sets going before the next one, and waits for what it
   const universe = new Universe();
   const seen: string[] = [];
   universe.after(1, async () => {
-    await setImmediate(); // no microtask: another turn of the event loop
+    await setImmediate(); // waits for another turn of the event loop, not only for a microtask
     seen.push("promised");
   });
   universe.after(1, () => {

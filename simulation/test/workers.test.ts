@@ -7,7 +7,7 @@ import { planted, plantingsOf } from "../src/mutants.ts";
 
 const path = (name: string) => fileURLToPath(new URL(name, import.meta.url));
 
-/** Runs the harness and returns its closing line, parsed. */
+/** Runs the harness and returns its last output line, parsed. */
 function workers(...args: string[]): Record<string, unknown> {
   const program = path("../../scripts/prove/workers.mjs");
   const { stdout, stderr } = spawnSync(process.execPath, [program, "--json", ...args], { encoding: "utf8" });
@@ -19,7 +19,7 @@ function workers(...args: string[]): Record<string, unknown> {
 const long = process.env.CARILLON_TEST_LONG === "1";
 const seed = Number(process.env.CARILLON_TEST_SEED ?? Math.floor(Math.random() * 2 ** 31));
 
-// A busy machine takes many times as long as an idle one.
+// The timeout is long, because a busy machine takes many times as long as an idle one.
 it(`random workers break no rule of the protocol, seed ${seed}`, { timeout: 7_200_000 }, () => {
   const { violations, broken } = workers(
     "--polls",

@@ -3,13 +3,13 @@ import { type Act, type Behaviour, concurrencies, type Scenario, type TaskPlan }
 
 const hourMs = 3_600_000;
 const minuteMs = 60_000;
-/** Periods in hours; a week is a whole multiple of each: see play.ts. */
+/** Schedule periods in hours. A week is a whole multiple of each of them, because `play.ts` starts scenarios at multiples of a week. */
 const periods = [6, 7, 12, 24];
 const steps = [3, 7, 13, 25, 49];
 /** The number of days for which holidays are drawn; scenarios are shorter. */
 const days = 20;
 
-/** Tasks with few slots a day, some of which their calendar and blackouts exclude or move. */
+/** Returns the scenario of `seed`: tasks with few slots a day, some of which a calendar or a blackout excludes or moves. */
 export function calendarScenario(seed: number): Scenario {
   const dice = new Dice(Math.imul(seed, 0x85ebca6b) + 29);
   const tasks = Array.from({ length: dice.whole(1, 2) }, () => taskOf(dice));
@@ -22,7 +22,7 @@ export function calendarScenario(seed: number): Scenario {
   return { seed, concurrency: dice.one(concurrencies), tasks, acts, holidays: holidaysOf(dice) };
 }
 
-/** Holidays, some of them several days in a row. */
+/** Draws holidays as day numbers from 0 to `days` - 1; several consecutive days may be holidays. */
 function holidaysOf(dice: Dice): number[] {
   const share = dice.one([0.2, 0.4, 0.6]);
   return Array.from({ length: days }, (_, day) => day).filter(() => dice.chance(share));

@@ -2,7 +2,7 @@ import { Dice } from "../plan/dice.ts";
 import { calendarScenario } from "./draw-calendars.ts";
 import { type Act, type Behaviour, concurrencies, groupCount, type Scenario, type TaskPlan } from "./scenario.ts";
 
-/** Subjects of scenarios: each scenario has some of these, so that their combinations are frequent. */
+/** Subjects of scenarios. Each scenario combines several of them, so that their interactions are tested often. */
 const themes = [
   "keys",
   "retries",
@@ -17,7 +17,7 @@ const themes = [
 ] as const;
 type Theme = (typeof themes)[number];
 
-/** The scenario of a seed: one in five is about calendars. */
+/** Returns the scenario of `seed`; one seed in five gives a scenario about calendars. */
 export function scenarioOf(seed: number): Scenario {
   if (seed % 5 === 3) return calendarScenario(seed);
   const dice = new Dice(Math.imul(seed, 0x9e3779b1) + 17);
@@ -42,7 +42,7 @@ export function scenarioOf(seed: number): Scenario {
   return { seed, concurrency, tasks: changed[seed % 10]?.(seed, tasks) ?? tasks, acts: withKeysTaken(seed, acts) };
 }
 
-/** Makes some of the enqueues with a key replace or follow the run that has the key. */
+/** Gives some of the enqueues that have a key the option `ifTaken`: `replace` or `again`. */
 function withKeysTaken(seed: number, acts: readonly Act[]): Act[] {
   const dice = new Dice(seed);
   return acts.map((act) => {
@@ -52,7 +52,7 @@ function withKeysTaken(seed: number, acts: readonly Act[]): Act[] {
   });
 }
 
-/** More runs at one time than the worker can take, of all priorities, to show which start first. */
+/** Returns enqueues of 8 to 16 runs with random priorities, more than the worker can start at once, so that the order of starts shows. */
 function crowd(seed: number, tasks: readonly TaskPlan[]): Act[] {
   const dice = new Dice(seed);
   return Array.from({ length: dice.whole(8, 16) }, () => ({
@@ -63,7 +63,7 @@ function crowd(seed: number, tasks: readonly TaskPlan[]): Act[] {
   }));
 }
 
-/** The first task has its next slot before its last run has ended, and a misfire policy for waiting runs. */
+/** Changes the first task so that each run takes longer than the schedule's period; its misfire policy applies to waiting runs. */
 function tooSlow(seed: number, [first, ...others]: readonly TaskPlan[]): TaskPlan[] {
   const dice = new Dice(seed);
   const { perKey: _, perWorker: __, rate: ___, route: ____, group: _____, ...plan } = first as TaskPlan;
@@ -77,13 +77,13 @@ function tooSlow(seed: number, [first, ...others]: readonly TaskPlan[]): TaskPla
   return [slow, ...others];
 }
 
-/** The first task has a bound on its number of waiting runs. */
+/** Limits the number of waiting runs of the first task to 1, 2 or 3. */
 function shortQueue(seed: number, [first, ...others]: readonly TaskPlan[]): TaskPlan[] {
   const { perKey: _, perWorker: __, rate: ___, ...plan } = first as TaskPlan;
   return [{ ...plan, overlap: { queue: new Dice(seed).whole(1, 3) } }, ...others];
 }
 
-/** Makes runs of some of the tasks, where their policies allow it, run in parts. */
+/** Gives a route with several parts (broadcast or shards) to each task without concurrency limits, rate limit or fixed delay. */
 function inParts(seed: number, tasks: readonly TaskPlan[]): TaskPlan[] {
   const dice = new Dice(seed);
   return tasks.map((plan) => {
@@ -155,11 +155,11 @@ const misfireOf = (dice: Dice): NonNullable<TaskPlan["misfire"]> => {
 };
 
 interface Flow {
-  /** The task whose runs spawn these children, and the task that joins them. */
+  /** `task`: the index of the task of the child runs; `join`: the index of the task that runs when all children have ended. */
   readonly spawns?: { readonly task: number; readonly children: number; readonly join: number };
 }
 
-/** Adds tasks that follow others, or are spawned by them. */
+/** Adds either a task that follows another task, or a task for child runs and a task that joins them. */
 function addFlow(dice: Dice, tasks: TaskPlan[]): Flow {
   const still = (task: TaskPlan): TaskPlan => {
     const { every: _, blackout: __, misfire: ___, ...rest } = task;
@@ -189,7 +189,7 @@ function actOf(dice: Dice, about: Set<Theme>, tasks: readonly TaskPlan[], flow: 
     return { op: "limit", group: dice.whole(0, groupCount - 1), runs: dice.one([null, 1, 1, 2]) };
   if (about.has("edits") && roll < 0.64) {
     const plan = tasks[task] as TaskPlan;
-    // A task that follows another, or has followers that depend on its history, is not edited.
+    // No edit is drawn for a task that follows another task, or that has the option `history`.
     if (plan.after || plan.history) return undefined;
     const { history: _, ...to } = taskOf(dice, about);
     return { op: "edit", task, to };

@@ -1,16 +1,17 @@
 /**
- * Random scenarios of tasks, policies and acts on a test tower's time, held to the docs: docs/simulation-bugs.md.
+ * Plays random scenarios of tasks, policies and acts on a test tower with simulated time, and checks the rules that the documentation
+ * states: docs/simulation-bugs.md.
  *
- *   npm run prove -- policies [--seeds N] [--from S]   the scenarios of seeds S to S + N - 1; default 300 from 1
- *   … --seed S                                         one of them, with all that was seen; one that breaks a rule is made smaller
- *   … --play FILE                                      a scenario as JSON, as the line above prints it
- *   … --mutants [--mutant NAME]                        bugs are planted, and must be found
- *   … --processes [--beside N]                         in real time, N at once (default 6), by workers that are killed with -9; 60 seeds
- *                                                      by default; with --seed S and --seeds N that seed N times
- *   … --react MS                                        with --processes: how long a consequence may take; default 3000
- *   … --rule NAME                                      only this rule is looked at
- *   … --until                                          ends with the first scenario that breaks one
- *   … --json                                           only the closing line
+ *   npm run prove -- policies [--seeds N] [--from S]   plays the scenarios of seeds S to S + N - 1; default: 300 seeds from 1
+ *   … --seed S                                         plays one scenario and prints all observations; if it breaks a rule, it is shrunk
+ *   … --play FILE                                      plays the scenario in FILE: JSON, as printed for a broken rule
+ *   … --mutants [--mutant NAME]                        plants bugs, and checks that the rules find each of them
+ *   … --processes [--beside N]                         plays in real time, N at once (default 6), with workers killed by SIGKILL; 60 seeds
+ *                                                      by default; with --seed S and --seeds N, plays seed S N times
+ *   … --react MS                                       with --processes: the longest allowed time of a reaction; default 3000
+ *   … --rule NAME                                      checks only this rule
+ *   … --until                                          stops after the first scenario that breaks a rule
+ *   … --json                                           prints only the final line
  */
 import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
@@ -88,7 +89,7 @@ async function many(): Promise<void> {
   close({ ...line, ...(told.length > 0 ? { broken: told } : {}) }, broken.length > 0);
 }
 
-/** Scenarios in real time, several at once. Those about calendars take days, and are left out. */
+/** Plays scenarios in real time, several at once. Scenarios about calendars are left out, because they last for days. */
 async function onProcesses(url: string): Promise<void> {
   const scenarios = Array.from({ length: count }, (_, i) => scenarioOf(from + i)).filter(({ holidays }) => !holidays);
   const asked =
@@ -106,7 +107,7 @@ async function onProcesses(url: string): Promise<void> {
       counts.kills += seen.done.filter(({ act }) => act.op === "lose").length;
       const violation = firstBroken(seen, values.rule);
       if (violation) broken.push({ seed: scenario.seed, ...violation });
-      // In real time the same seed may give another result the next time.
+      // The observations are printed at once, because in real time the same seed may give another result the next time.
       if (violation || seed !== undefined) say(tell(seen));
       say(
         `seed ${scenario.seed} ${violation ? `breaks "${violation.invariant}": ${violation.what}` : "breaks no rule"}`,

@@ -1,7 +1,7 @@
 import type { Behaviour } from "./scenario.ts";
 import type { Try } from "./seen.ts";
 
-/** An event of a try (attempt), recorded by its handler, or the loss of its worker. Times are epoch ms. */
+/** An event of an attempt, recorded by its handler, or the loss of a worker with its claims. Times are epoch ms. */
 export type Notice =
   | {
       readonly kind: "began";
@@ -14,13 +14,13 @@ export type Notice =
     }
   | { readonly kind: "aborted"; readonly fence: number; readonly atMs: number; readonly code: string }
   | { readonly kind: "ended"; readonly fence: number; readonly atMs: number; readonly how: "returned" | "threw" }
-  /** `killed`: its process ended, with all tries. Otherwise it goes on, like a process that stood still. */
+  /** `killed`: true if the worker process was killed with its attempts; false if it continues, like a process that was suspended. */
   | { readonly kind: "lost"; readonly fences: readonly number[]; readonly atMs: number; readonly killed: boolean };
 
-/** The tries of these notices, in the order in which they began. @param beganMs the scenario's beginning, epoch ms */
+/** Converts notices to attempts, in the order in which they began. @param beganMs the scenario's beginning, epoch ms */
 export function triesFrom(notices: readonly Notice[], beganMs: number): Try[] {
   const tries = new Map<number, Try>();
-  /** Epoch ms at which claims were lost, by fence. */
+  /** Times at which claims were lost (epoch ms), by fence. */
   const lost = new Map<number, number>();
   for (const [at, notice] of notices.entries()) {
     const atMs = notice.atMs - beganMs;

@@ -2,17 +2,17 @@ import { every } from "../../../scheduler/src/schedule/schedule.ts";
 import type { TaskOptions } from "../../../scheduler/src/task/task.ts";
 import type { TaskPlan } from "./scenario.ts";
 
-/** Names and times of a plan in the store. */
+/** Names in the store and the scenario's beginning: the values that a plan needs to become task options. */
 export interface Naming {
   readonly group: (group: number) => string;
-  /** Other tasks of the scenario. */
+  /** Returns the store's name of the scenario's task with this index. */
   readonly task: (task: number) => string;
   readonly calendar: string;
-  /** The beginning of the scenario's time. */
+  /** The scenario's beginning, epoch ms. */
   readonly beganMs: number;
 }
 
-/** The options of a task as a program writes them. */
+/** Converts a plan to the options that a user's program would pass to `task()`. */
 export function optionsOf(plan: TaskPlan, { group: groupOf, task: nameOf, calendar, beganMs }: Naming): TaskOptions {
   const { every: rhythm, after, blackout, group, history, misfire, overlap, priority, rate, retry } = plan;
   const { perKey, perWorker, route } = plan;

@@ -5,7 +5,7 @@ import { plantedCopy, plantingsOf } from "../mutants.ts";
 export interface PlantedPolicy {
   readonly name: string;
   readonly wanted: string;
-  /** The rule, if it was found broken. */
+  /** Name of the rule that the planted bug broke; undefined if no rule was broken. */
   readonly caughtBy: string | undefined;
   readonly what: string | undefined;
   readonly seed: number | undefined;
@@ -18,8 +18,8 @@ interface Told {
 }
 
 /**
- * Plants one bug after the other in a copy of the compiled scheduler, and plays scenarios there until one breaks the rule that the bug is
- * meant to break.
+ * Plants one bug at a time in a copy of the compiled scheduler. The copy plays scenarios until one of them breaks the rule that the bug
+ * is meant to break.
  */
 export async function plantAll(
   only: string | undefined,
@@ -47,7 +47,7 @@ export async function plantAll(
   return planted;
 }
 
-/** The closing line of the copy's program. */
+/** Runs the copy's program and returns its last output line, parsed. */
 async function playIn(program: string, seeds: number, rule: string): Promise<Told> {
   const child = spawn(process.execPath, [program, "--json", "--until", "--rule", rule, "--seeds", String(seeds)], {
     stdio: ["ignore", "pipe", "pipe"],
@@ -61,7 +61,7 @@ async function playIn(program: string, seeds: number, rule: string): Promise<Tol
   });
   await new Promise((resolve) => child.once("close", resolve));
   const line = text.trim().split("\n").at(-1) ?? "";
-  // A program that dies has not shown which rule is broken.
+  // Without a result line the program has crashed, so it did not show that a rule is broken.
   if (!line.startsWith("{")) throw new Error(`the copy ended without a result: ${errors.slice(-2_000)}`);
   return JSON.parse(line);
 }

@@ -9,12 +9,12 @@ import { type Behaviour, groupCount, type Scenario } from "./scenario.ts";
 import type { Seen } from "./seen.ts";
 import type { World } from "./world.ts";
 
-/** Scenarios that one tower plays, each on a day of its own. */
+/** The number of scenarios that one tower plays, one after the other. */
 export const placesOfTower = 50;
 /** The most tasks that a scenario has. */
 const tasksMost = 5;
 const dayMs = 86_400_000;
-/** A whole multiple of every period in the scenarios, so that slots are at the same times at each position. */
+/** Scenarios begin at multiples of a week. Each period divides a week, so a task's slots are the same at each of these times. */
 const weekMs = 7 * dayMs;
 const firstDayMs = Date.parse("2030-01-01T00:00:00Z");
 const endlessMs = 90_000;
@@ -22,8 +22,8 @@ const endlessMs = 90_000;
 type TestHandler = (run: Run, does: Behaviour | null) => Promise<unknown>;
 
 /**
- * A test tower in which scenarios are played one after the other. Everything that a scenario can depend on follows from its seed:
- * the day, the numbers of its tasks, and its random values. So a scenario gives the same result alone and among others.
+ * A test tower that plays scenarios one after the other. A scenario's result depends only on its seed: it begins at a multiple of a week,
+ * its task names are its own, and its random values follow from its seed. So it gives the same result alone and after other scenarios.
  */
 export class PolicyStage {
   readonly #tower: TestTower;
@@ -48,7 +48,7 @@ export class PolicyStage {
           carillon.task<Behaviour | null>(name, {}, (run, does) => handlers.get(name)?.(run, does));
         }
     };
-    // With a short patience, the tower's time would move on while a slow machine still works, and that would change the scenario.
+    // The patience is long: with a short one, the tower's time would advance while a slow machine still works, and the result would change.
     const told: string[] = [];
     const tell = (fields: object, message: string) => void told.push(`${message} ${JSON.stringify(fields)}`);
     const log = { ...silentLog, warn: tell, error: tell };
@@ -56,7 +56,7 @@ export class PolicyStage {
     return new PolicyStage(tower, handlers, told);
   }
 
-  /** The first position at which a scenario can be played at once. */
+  /** The next position at which this tower has not played a scenario yet. */
   get nextPlace(): number {
     return this.#place + 1;
   }
@@ -77,7 +77,7 @@ export class PolicyStage {
       return { ...seen, told: [...this.#told] };
     } finally {
       for (let task = 0; task < scenario.tasks.length; task++) await tower.carillon.remove(nameOf(place, task));
-      // Aborted handlers end.
+      // Time advances until the handlers that the removal aborts have ended.
       await tower.advance(endlessMs + 60_000);
     }
   }
@@ -88,14 +88,14 @@ export class PolicyStage {
 }
 
 const nameOf = (place: number, task: number) => `p${place}-t${task}`;
-/** All positions share the groups: each claim looks at every group of its worker. A scenario leaves none limited. */
+/** All positions share the same groups, because each claim queries every group of its worker. A scenario removes its group limits. */
 const groupName = (group: number) => `g${group}`;
 
-/** The time of a test tower, and its worker. */
+/** The simulated time and the worker of a test tower, as the world of one scenario. */
 class TowerWorld implements World {
   readonly calendar: string;
   readonly pace = { slackMs: 0, reactMs: 0 };
-  /** Long enough for ten queued slots, each with three tries that end only when they are aborted. */
+  /** In ms: long enough for ten queued slots, each with three attempts that end only when they are aborted. */
   readonly quietMs = 90 * 60_000;
   readonly #tower: TestTower;
   readonly #index: number;
@@ -141,7 +141,10 @@ class TowerWorld implements World {
     await this.#tower.advanceTo(this.#tower.now());
   }
 
-  /** Loses the claims as in other takeovers: they become those of a session that has ended, and are reclaimed after the longest grace. */
+  /**
+   * Moves all claims of the worker to a session that has ended, and reclaims them there as after a real loss. The session counts as
+   * silent for a day, which is longer than any grace. The worker itself continues.
+   */
   async lose(): Promise<{ runIds: number[]; atMs: number }> {
     const { store } = await this.carillon.open();
     const nowMs = this.now();

@@ -11,10 +11,10 @@ import type { World } from "./world.ts";
 
 const dayMs = 86_400_000;
 const weekMs = 7 * dayMs;
-/** The number of checks whether all runs have ended. */
+/** How often the player checks, spread over `quietMs`, whether all runs have ended. */
 const quietLooks = 90;
 
-/** Plays one scenario in a world, and returns all that a user can see of it. */
+/** Plays one scenario in a world, and returns everything that a user can observe of it. */
 export class Player {
   readonly #world: World;
   readonly #scenario: Scenario;
@@ -23,7 +23,7 @@ export class Player {
   readonly #looks: Look[] = [];
   readonly #plans: PlanSeen[][];
 
-  /** @param beganMs the beginning of its time: epoch ms */
+  /** @param beganMs the scenario's beginning, epoch ms */
   constructor(world: World, scenario: Scenario, beganMs: number) {
     this.#world = world;
     this.#scenario = scenario;
@@ -46,7 +46,7 @@ export class Player {
   async play(): Promise<Omit<Seen, "told">> {
     const { tasks, acts, holidays } = this.#scenario;
     if (holidays) await this.#setCalendar(holidays);
-    // Saved in the order of their dependencies.
+    // A task is saved after the tasks on which it depends, because those have lower indexes.
     for (const [task, plan] of tasks.entries()) await this.#save(task, plan);
     await this.#world.settle();
     for (const act of acts) await this.#act(act);
@@ -55,9 +55,9 @@ export class Player {
       if (acts.some((act) => act.op === "limit" && act.group === group))
         await this.#act({ op: "limit", group, runs: null });
     const healedMs = this.#nowMs;
-    // Schedules would create slots for ever, so they end now, and the existing runs must end.
+    // The schedules end now, because they would create slots for ever; all existing runs must then end.
     for (const task of tasks.keys()) await this.#endSchedule(task);
-    // A slot that a blackout delays runs at its end, and jitter may delay it further.
+    // Time advances to the end of the last blackout plus the largest jitter: delayed slots start until then.
     const plans = this.#plans.flat().map(({ plan }) => plan);
     const jitterMs = Math.max(0, ...plans.map(({ every }) => every?.jitterMs ?? 0));
     const lastMs = Math.max(healedMs, ...plans.map(({ blackout }) => blackout?.toMs ?? 0)) + jitterMs;
@@ -83,7 +83,7 @@ export class Player {
     };
   }
 
-  /** Lets runs that still wait for a decision fail. */
+  /** Decides `fail` for each run that still waits for an operator's decision. */
   async #decideAll(): Promise<void> {
     for (const { runId, state } of this.#looks.at(-1)?.live ?? [])
       if (state === "undecided") {
@@ -155,7 +155,7 @@ export class Player {
       told = { refused: error.code };
     }
     this.#done.push({ act, fromMs, toMs: this.#nowMs, ...told });
-    // The act's consequences happen before the next act, because otherwise the machine's speed would decide which events coincide.
+    // Waits for the act's consequences. Otherwise the machine's speed would decide which events happen at the same time.
     await this.#world.settle();
     if (act.op === "advance") await this.#look();
   }
@@ -227,7 +227,7 @@ export class Player {
     const names = this.#names;
     const since = await store.runs.list({ sinceMs: this.#beganMs, limit: 10_000 });
     const runs = since.filter(({ task }) => names.includes(task));
-    // Numbers are drawn in blocks, so earlier scenarios decide which of two kinds of runs has the higher ones.
+    // Run numbers are drawn in blocks, so earlier scenarios influence their order. Creation time, task and slot are compared first.
     const order = (run: RunRecord) => [run.createdMs, run.taskId, run.slotMs ?? 0, run.runId] as const;
     runs.sort((a, b) => {
       const [left, right] = [order(a), order(b)];

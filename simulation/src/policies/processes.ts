@@ -14,12 +14,12 @@ import type { Pace, Seen } from "./seen.ts";
 import { type Line, monotonicMs, taskName, type WorkerOptions } from "./worker-process.ts";
 import type { World } from "./world.ts";
 
-/** Longer than any timeout of a task. */
+/** How long a handler without an end runs, in ms: longer than any task's timeout. */
 const endlessMs = 20_000;
 const settleMs = 300;
 const lookMs = 100;
 
-/** Plays a scenario in real time: its worker is a process of its own, which is killed with -9 where the scenario loses it. */
+/** Plays a scenario in real time. The worker is a separate process, which is killed with SIGKILL where the scenario loses its worker. */
 export async function playOnProcesses(url: string, scenario: Scenario, reactMs: number): Promise<Seen> {
   const world = new ProcessWorld(url, scenario.concurrency, reactMs);
   try {
@@ -31,13 +31,13 @@ export async function playOnProcesses(url: string, scenario: Scenario, reactMs: 
   }
 }
 
-/** A world in real time, with its own schema and one worker process at a time. */
+/** Plays one scenario in real time, with its own database schema and one worker process at a time. */
 class ProcessWorld implements World {
   readonly carillon: Carillon;
   readonly calendar = "calendar";
   readonly pace: Pace;
   readonly quietMs = 15 * 60_000;
-  /** Warnings and errors of the log. */
+  /** Warnings and errors that the scheduler logged. */
   readonly told: string[] = [];
   readonly #url: string;
   readonly #schema = `policies_${randomBytes(6).toString("hex")}`;
@@ -63,7 +63,7 @@ class ProcessWorld implements World {
     });
   }
 
-  /** @param tasks number of the scenario's tasks; their options come with its first acts */
+  /** @param tasks number of the scenario's tasks; the scenario's first acts save their options */
   async open(tasks: number): Promise<void> {
     await this.carillon.start();
     await this.#startWorker(Array.from({ length: tasks }, () => ({})));
@@ -101,12 +101,12 @@ class ProcessWorld implements World {
     const name = this.#workerName;
     await this.#worker?.kill();
     const [atMs, mono] = [Date.now(), monotonicMs()];
-    // A verdict that the process had sent may be committed after its end: its session has no open statement then.
+    // Waits, because the server may still commit an outcome that the killed process had sent. After this time no statement is open.
     await sleep(settleMs);
     const claimed = (await store.runs.list({ states: ["claimed"], limit: 1_000 })).filter(({ node }) => node === name);
     await this.#startWorker(tasks);
-    // All claims count as lost, whether the run has started or not: they are due before the session's timeout, and a due run may
-    // have started.
+    // All claims count as lost, whether their runs have started or not: they fall due before the session times out, and a run that is
+    // due may have started.
     const fences = claimed.flatMap(({ fence }) => (fence === null ? [] : [fence]));
     this.#losses.push({ kind: "lost", fences, atMs, killed: true, mono });
     const isHeld = async () =>

@@ -3,7 +3,7 @@ import type { RunSeen, Seen, TaskSeen } from "./seen.ts";
 
 const most = 10_000;
 
-/** Everything that a user can read about these tasks, with times counted from `beganMs`. @param endMs slots up to this time, epoch ms */
+/** Reads everything that a user can read about these tasks; times are ms from `beganMs`. @param endMs reads slots up to here, epoch ms */
 export async function readAll(
   store: Store,
   names: readonly string[],
@@ -16,7 +16,7 @@ export async function readAll(
   for (const [of, name] of names.entries()) {
     const { taskId } = await store.tasks.byName(name);
     for (const run of await store.runs.list({ task: name, limit: most })) {
-      // No other run is a dead letter, or made from one.
+      // Only failed runs are dead letters, and only manual runs are made from dead letters; other runs need no query.
       const mayLink = run.state === "failed" || run.source === "manual";
       const { letter, redrives } = mayLink
         ? await store.deadLetters.linksOf(run.runId)

@@ -1,24 +1,24 @@
-/** One scenario as plain data: it can be written as JSON, shrunk, and replayed. */
+/** A scenario is plain data, so that it can be written as JSON, shrunk and replayed. */
 
-/** The behaviour of a handler. It is the payload of its run. */
+/** What a handler does. It is the payload of the handler's run. */
 export interface Behaviour {
-  /** Duration of a try. */
+  /** Duration of an attempt in ms. */
   readonly ms: number;
-  /** The first `fails` tries fail. */
+  /** The number of attempts that fail; later attempts succeed. */
   readonly fails: number;
-  /** Set if the handler ignores its signal: it runs to its end and then returns. */
+  /** If set, the handler ignores its abort signal and returns after its full duration. */
   readonly deaf?: true;
-  /** Set if the handler ends only when it is aborted. */
+  /** If set, the handler ends only when it is aborted. */
   readonly endless?: true;
-  /** Set if the handler ends its run by spawning these children. */
+  /** If set, the handler ends its run by spawning `children` runs of `task`; a run of `join` follows them. Both are task indexes. */
   readonly spawns?: { readonly task: number; readonly children: number; readonly join: number };
 }
 
-/** A task's options as JSON, in the form of a file of tasks; other tasks are given by their index. */
+/** A task's options as JSON, like in a tasks file; other tasks are given by their index, times in ms. */
 export interface TaskPlan {
   readonly every?: { readonly ms: number; readonly jitterMs?: number; readonly delay?: true };
   readonly blackout?: { readonly fromMs: number; readonly toMs: number; readonly then: "skip" | "delay" };
-  /** The scenario's calendar, on its working days. */
+  /** If set, the task follows the scenario's calendar; `otherwise` decides about slots on days off. */
   readonly calendar?: { readonly otherwise: "skip" | "next" | "previous" };
   readonly overlap?: "allow" | "queue" | "skip" | "replace" | { readonly allow: number } | { readonly queue: number };
   readonly retry?: {
@@ -51,7 +51,7 @@ export interface TaskPlan {
   readonly history?: "failures";
   readonly group?: number;
   readonly after?: { readonly task: number; readonly on: "success" | "failure" | "any" };
-  /** Behaviour of the runs that its schedule makes, and of those that follow other tasks. */
+  /** Behaviour of the runs that the task's schedule creates, and of the runs that follow another task. */
   readonly slots?: Behaviour;
 }
 
@@ -63,20 +63,20 @@ export type Act =
       readonly does: Behaviour;
       readonly inMs?: number;
       readonly key?: string;
-      /** The enqueue's behaviour if the key is taken; default: nothing. */
+      /** What the enqueue does if an unfinished run has the key; default: it returns that run. */
       readonly ifTaken?: "replace" | "again";
       readonly limitKey?: string;
       readonly priority?: number;
     }
   | { readonly op: "pause" | "resume"; readonly task: number }
-  /** The n-th of the present runs, in the order in which they were made, counted modulo their number. */
+  /** `run` is an index into the runs that exist at this moment, in order of creation, modulo their number. */
   | { readonly op: "cancel" | "rerun"; readonly run: number }
-  /** The worker is declared dead, with all its claims, but continues like a process that stood still. */
+  /** The worker is declared dead and loses all its claims. On a test tower it continues, like a suspended process that resumes. */
   | { readonly op: "lose" }
   | { readonly op: "decide"; readonly run: number; readonly how: "retry" | "fail" }
   | { readonly op: "limit"; readonly group: number; readonly runs: number | null }
   | { readonly op: "edit"; readonly task: number; readonly to: TaskPlan }
-  /** Replaces the calendar's holidays from now on. */
+  /** Replaces the calendar's holidays from this act on. */
   | { readonly op: "calendar"; readonly holidays: readonly number[] };
 
 export interface Scenario {
@@ -85,7 +85,7 @@ export interface Scenario {
   readonly concurrency: number;
   readonly tasks: readonly TaskPlan[];
   readonly acts: readonly Act[];
-  /** Days off of its calendar: 0 is the day on which the scenario begins. */
+  /** The calendar's holidays as day numbers; 0 is the day on which the scenario begins. */
   readonly holidays?: readonly number[];
 }
 

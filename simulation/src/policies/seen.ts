@@ -4,20 +4,20 @@ import type { SlotRange, SlotRecord } from "../../../scheduler/src/slots/history
 import type { Counters } from "../../../scheduler/src/task/task-record.ts";
 import type { Act, Behaviour, Scenario, TaskPlan } from "./scenario.ts";
 
-/** One act, with the times of its call and its answer: in ms from the scenario's beginning, by its own time. */
+/** An executed act, with the times of its call and its answer, in ms from the scenario's beginning. */
 export interface Done {
   readonly act: Act;
   readonly fromMs: number;
   readonly toMs: number;
-  /** The run that the act made or concerned. */
+  /** The run that the act created, returned or changed. */
   readonly runId?: number;
-  /** For an enqueue and a rerun. */
+  /** For an enqueue or a rerun: true if the act created a run, false if it returned an existing one. */
   readonly created?: boolean;
   /** For an enqueue: the run that it replaced. */
   readonly replaced?: number;
   /** For an enqueue: true if the new run follows the end of the run that has the key. */
   readonly again?: boolean;
-  /** For a cancel. */
+  /** For a cancel: `cancelled` if the run ended at once, `stopping` if its handler was still running. */
   readonly outcome?: "cancelled" | "stopping";
   /** For a loss: the runs that the worker had claimed. */
   readonly lost?: readonly number[];
@@ -25,7 +25,7 @@ export interface Done {
   readonly refused?: string;
 }
 
-/** One try, as its handler recorded it. */
+/** One attempt, as its handler recorded it. Times are ms from the scenario's beginning. */
 export interface Try {
   readonly runId: number;
   readonly task: number;
@@ -33,19 +33,19 @@ export interface Try {
   readonly fence: number;
   readonly does: Behaviour;
   readonly fromMs: number;
-  /** The position among all starts and ends of tries, because many happen at the same time. */
+  /** Sequence number among all starts and ends of attempts, because many of them happen at the same time. */
   readonly began: number;
-  /** When its signal aborted it, and the code. */
+  /** When the attempt's signal was aborted, and the error code of the reason. */
   abort?: { readonly atMs: number; readonly code: string };
-  /** When its worker was declared dead. */
+  /** When the attempt's worker was declared dead. */
   lostMs?: number;
-  /** Set if the try began after its worker was declared dead. */
+  /** Set if the attempt began after its worker was declared dead. */
   readonly afterLoss?: true;
-  /** When and how it ended; killed: with its process. */
+  /** When and how the attempt ended (`killed`: with its process); `ended` is a sequence number like `began`. */
   end?: { readonly atMs: number; readonly ended: number; readonly how: "returned" | "threw" | "killed" };
 }
 
-/** A task's definition, stored between these times. */
+/** A version of a task's definition. The call that saved it began at `fromMs` and returned at `atMs`. */
 export interface PlanSeen {
   readonly fromMs: number;
   readonly atMs: number;
@@ -54,43 +54,43 @@ export interface PlanSeen {
 }
 
 /**
- * How exact the times of a scenario are. On a test tower's time an act's consequences take no time, and all share one clock. Processes
- * take time, and read clocks of their own.
+ * Tolerances for the times of a scenario. On a test tower's simulated time both are 0: consequences take no time, and all share one clock.
+ * Real processes take time and read their own clocks.
  */
 export interface Pace {
-  /** Two readings of the time may differ by this much, in ms. */
+  /** The largest difference in ms between two readings of the same time. */
   readonly slackMs: number;
-  /** A consequence may take this long, in ms. */
+  /** The longest time in ms that a consequence may take. */
   readonly reactMs: number;
 }
 
-/** A task at the end. */
+/** What the store contains about a task at the end of the scenario. */
 export interface TaskSeen {
   readonly counters: Counters;
   readonly slots: readonly SlotRecord[];
   readonly ranges: readonly SlotRange[];
-  /** The definitions: the first one, then those after edits. */
+  /** The task's definitions in order: the first one, then one per edit. */
   readonly plans: readonly PlanSeen[];
 }
 
 export interface RunSeen extends RunRecord {
-  /** The index of its task. */
+  /** The index of the run's task in the scenario. */
   readonly of: number;
   readonly letter: DeadLetter | null;
-  /** The ended run from which it was made. */
+  /** The ended run that this run repeats; null if it repeats none. */
   readonly redrives: number | null;
 }
 
-/** The live runs at a moment between two acts, read by one statement. */
+/** The unfinished runs at a moment between two acts, read by one statement. */
 export interface Look {
   readonly atMs: number;
   readonly live: readonly Pick<RunRecord, "runId" | "task" | "state" | "key" | "attempt" | "dueMs">[];
 }
 
-/** All that a user can see of a scenario. Times of records are by the same time, from the scenario's beginning. */
+/** Everything that a user can observe of a scenario. All times but `beganMs` are ms from the scenario's beginning. */
 export interface Seen {
   readonly scenario: Scenario;
-  /** The beginning of its time: epoch ms. */
+  /** The scenario's beginning, epoch ms. */
   readonly beganMs: number;
   readonly pace: Pace;
   readonly done: readonly Done[];

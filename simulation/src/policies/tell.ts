@@ -5,7 +5,7 @@ const told = [
   ...(["startedMs", "endedMs", "priority", "attempt"] as const),
 ];
 
-/** Acts and observations, a line each. Times are ms from the scenario's beginning. */
+/** Formats acts and observations, one per line; times are ms from the scenario's beginning. */
 export function tell({ scenario, done, tries, runs, tasks, told: logged }: Seen): string {
   const lines = [JSON.stringify({ concurrency: scenario.concurrency, tasks: scenario.tasks })];
   for (const { act, fromMs, ...answer } of done)

@@ -14,14 +14,14 @@ export interface WorkerOptions {
   readonly name: string;
   readonly concurrency: number;
   readonly groups: readonly string[];
-  /** The options with which its code defines the tasks. */
+  /** Options of the tasks that this process defines; the index is the task's index in the scenario. */
   readonly tasks: readonly TaskOptions[];
   /** The file to which its handlers append notices. */
   readonly log: string;
   readonly endlessMs: number;
 }
 
-/** A line of the file. `mono`: by the machine's monotonic clock, in ms, which orders the notices of several processes. */
+/** A line of the notices file. `mono` is a reading of the machine's monotonic clock in ms; it orders the notices of several processes. */
 export type Line = Notice & { readonly mono: number };
 
 export const taskName = (task: number) => `t${task}`;
@@ -35,7 +35,7 @@ export async function work(options: WorkerOptions): Promise<void> {
   const place: Place = {
     now: () => Date.now(),
     sleep: (ms, signal) => sleep(ms, undefined, signal ? { signal } : {}),
-    // Written by write(2), so that a kill loses no line.
+    // Written synchronously to the file, so that a SIGKILL loses no line that was recorded.
     record: (notice) => void writeSync(file, `${JSON.stringify({ ...notice, mono: monotonicMs() })}\n`),
     taskName,
     endlessMs,

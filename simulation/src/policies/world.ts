@@ -3,28 +3,28 @@ import type { TaskOptions } from "../../../scheduler/src/task/task.ts";
 import type { Notice } from "./notices.ts";
 import type { Pace } from "./seen.ts";
 
-/** The surroundings in which a scenario is played: its time, and the worker that runs its handlers. */
+/** The environment in which a scenario is played: its time, its scheduler, and the worker that runs its handlers. */
 export interface World {
   readonly carillon: Carillon;
   readonly pace: Pace;
-  /** Everything ends within this time after the last act, in ms. */
+  /** All runs must have ended this long after the last act, in ms. */
   readonly quietMs: number;
-  /** Names of tasks, groups and the calendar in the store. */
+  /** The store's names of tasks, groups and the calendar. */
   taskName(task: number): string;
   groupName(group: number): string;
   readonly calendar: string;
-  /** Epoch ms. */
+  /** The current time, epoch ms. */
   now(): number;
-  /** Lets time pass until `ms`. */
+  /** Lets time pass until `ms`, epoch ms. */
   advanceTo(ms: number): Promise<void>;
   /** Returns once the consequences of the last act have happened. */
   settle(): Promise<void>;
   /**
-   * The worker is lost with all its claims.
-   * @param tasks the tasks' present options, for a program that defines them anew
-   * @returns the runs that it had, once they are no longer its claims, and the time of the loss
+   * Declares the worker dead, with all its claims.
+   * @param tasks the tasks' present options, for a new worker process that defines the tasks again
+   * @returns the runs that the worker had claimed, and the time of the loss, epoch ms; resolves once the claims no longer belong to it
    */
   lose(tasks: readonly TaskOptions[]): Promise<{ runIds: number[]; atMs: number }>;
-  /** What the handlers have recorded since the scenario's beginning, in the order in which it happened. */
+  /** What the handlers have recorded since the scenario's beginning, in the order of the events. */
   notices(): readonly Notice[];
 }

@@ -17,8 +17,8 @@ import { startLag } from "../check/start-lag.ts";
 import { type Checker, type Dump, dumped, type History, type Row, type Violation } from "../history.ts";
 
 /**
- * The checkers that need no record of the applied statements: a soak observes from outside, as a user does. Their checks of clocks allow
- * for one machine's busy cores.
+ * The checkers that need no record of the executed statements, because a soak test observes the cluster only from outside, as a user
+ * does. Time limits include `slackMs`, because all processes share the cores of one machine.
  */
 const checkers: readonly Checker[] = [
   oneRunASlot,
@@ -47,7 +47,7 @@ export interface Account {
   readonly violations: Violation[];
 }
 
-/** Parses the store's bigints as numbers: epoch ms and counts fit. */
+/** Parses PostgreSQL's bigint and numeric values as numbers: epoch ms and counts are small enough. */
 const numbers: pg.CustomTypesConfig = {
   getTypeParser: ((oid: number, format?: "text") =>
     oid === 20 || oid === 1700 ? Number : pg.types.getTypeParser(oid, format)) as pg.CustomTypesConfig["getTypeParser"],
@@ -58,7 +58,7 @@ export async function dumpOf(url: string, schema: string): Promise<Dump> {
   await client.connect();
   try {
     const dump = {} as Record<keyof Dump, Row[]>;
-    // The cluster goes on meanwhile, so everything is read in one snapshot.
+    // Everything is read in one snapshot, because the cluster keeps writing meanwhile.
     await client.query("begin isolation level repeatable read, read only");
     for (const [table, text] of Object.entries(dumped))
       dump[table as keyof Dump] = (await client.query(text.replaceAll("S.", `"${schema}".`))).rows;
@@ -100,7 +100,7 @@ export function account(history: History): Account {
   };
 }
 
-/** Checks that every due enqueued run has ended, and that a handler returned for each success. */
+/** Checks that every enqueued run that was due 30 s before the end has ended, and that a handler returned for each success. */
 function endedOnce({ operations, dump, executions, endStoreMs }: History): Violation | undefined {
   const ended = new Map(dump.run_history.map((row) => [row.id as number, row]));
   const returned = new Set(executions.filter(({ how }) => how === "returned").map(({ fence }) => fence));

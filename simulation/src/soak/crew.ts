@@ -6,17 +6,17 @@ import type { Asked, Held, Order, Told } from "./order.ts";
 const startMs = 90_000;
 const answerMs = 5_000;
 
-/** One process of the cluster, which can be restarted after its end. */
+/** One process of the cluster; it can be started again after it has ended. */
 export class Member {
   readonly order: Order;
   readonly #program: string;
   #child: ChildProcess | undefined;
   #gone: Promise<unknown> = Promise.resolve();
-  /** Stopped by a signal, so that it cannot answer. */
+  /** True while the process is suspended by SIGSTOP and therefore cannot answer. */
   stands = false;
-  /** True while the process should be running: an end that the harness did not cause is a violation. */
+  /** True while the process should be running. If it ends although this is true, that counts as a violation. */
   #wanted = false;
-  /** The unexpected ends of the process. */
+  /** Descriptions of unexpected ends of the process, and of stops that took too long. */
   readonly surprises: string[] = [];
 
   constructor(order: Order, program = new URL("./process.js", import.meta.url).pathname) {
@@ -32,7 +32,7 @@ export class Member {
     return this.#child !== undefined && this.#child.exitCode === null && this.#child.signalCode === null;
   }
 
-  /** Resolves when it has joined the cluster. */
+  /** Starts the process and resolves when it has joined the cluster. */
   async start(): Promise<void> {
     const child = fork(this.#program, [JSON.stringify(this.order)], {
       stdio: ["ignore", "ignore", "inherit", "ipc"],
@@ -67,7 +67,7 @@ export class Member {
     this.#child?.kill("SIGCONT");
   }
 
-  /** Stops the process gracefully. */
+  /** Stops the process gracefully; kills it if that takes longer than `startMs`. */
   async stop(): Promise<void> {
     if (!this.alive) return;
     this.#wanted = false;
@@ -80,7 +80,7 @@ export class Member {
     }
   }
 
-  /** Queries the process's resources; undefined if it stands still, is starting, or is not running. */
+  /** Asks the process for its resources; undefined if it is suspended, is not running, or does not answer in time. */
   async held(): Promise<(Held & { files: number; pid: number }) | undefined> {
     if (!this.alive || this.stands) return undefined;
     const told = this.#told("held", answerMs);
@@ -92,7 +92,7 @@ export class Member {
   }
 
   #ask(asked: Asked): void {
-    // A process that has just ended cannot be reached; its exit event reports that.
+    // Errors are ignored, because a process that has just ended cannot be reached; its `exit` event reports the end.
     this.#child?.send(asked, () => undefined);
   }
 
@@ -119,7 +119,7 @@ function openFiles(pid: number): number {
   try {
     return readdirSync(`/proc/${pid}/fd`).length;
   } catch {
-    // The process has ended, or this is not Linux.
+    // The process has ended, or the system is not Linux.
     return Number.NaN;
   }
 }

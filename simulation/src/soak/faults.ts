@@ -1,4 +1,4 @@
-/** Faults that occur once in a while. A lasting one is undone before the next begins. */
+/** Faults for the soak test. A fault that lasts for a while is undone before the next one begins. */
 import { setTimeout as pause } from "node:timers/promises";
 import type { Member } from "./crew.ts";
 import type { Line } from "./line.ts";
@@ -8,7 +8,7 @@ export interface Stage {
   readonly store: StoreServer;
   readonly nodes: readonly { readonly member: Member; readonly line: Line }[];
   readonly workers: readonly Member[];
-  /** Processes that must not be killed: their resources are watched from beginning to end. */
+  /** Names of the processes that must not be killed, because their resources are measured over the whole test. */
   readonly steady: ReadonlySet<string>;
   readonly random: () => number;
   /** Records an event in the form that the checkers read. */
@@ -100,7 +100,7 @@ export const faults: readonly Fault[] = [
   },
 ];
 
-/** Each kind once, in a random order, repeatedly. */
+/** Yields all kinds of fault in a random order, each once, and repeats that without end. */
 export function* inTurn(random: () => number): Generator<Fault, never> {
   for (;;) {
     const round = [...faults];

@@ -1,6 +1,6 @@
 import { connect, createServer, type Server, type Socket } from "node:net";
 
-/** The TCP line of one process to the store: it can be cut, or fall silent. It is independent of the protocol. */
+/** A TCP proxy between one process and the store, which can cut or silence the connections. It does not parse the protocol. */
 export class Line {
   readonly #server: Server;
   readonly #target: URL;
@@ -29,19 +29,19 @@ export class Line {
     return url.href;
   }
 
-  /** Every connection ends at once, and new ones are refused. */
+  /** Ends all connections at once and refuses new ones. */
   cut(): void {
     this.#state = "cut";
     for (const pair of this.#pairs) this.#end(pair);
   }
 
-  /** No byte passes and no connection ends. */
+  /** Stops forwarding bytes without ending the connections. */
   silence(): void {
     this.#state = "silent";
     for (const pair of this.#pairs) for (const socket of pair) socket.pause();
   }
 
-  /** A silent line is cut first: it is unknown which of its bytes were lost. */
+  /** Forwards again. Silenced connections end first, because bytes of theirs may have been lost. */
   heal(): void {
     if (this.#state === "silent") for (const pair of this.#pairs) this.#end(pair);
     this.#state = "open";
@@ -64,7 +64,7 @@ export class Line {
     upstream.pipe(client, { end: false });
     for (const socket of pair) {
       socket.setNoDelay(true);
-      // When either side ends, the other one's connection ends too.
+      // When one socket of a pair fails or closes, the other one is closed too.
       socket.on("error", () => this.#end(pair));
       socket.on("close", () => this.#end(pair));
       if (this.#state === "silent") socket.pause();

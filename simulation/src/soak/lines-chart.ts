@@ -1,7 +1,7 @@
-/** Series over time as SVG text, with a panel for each. Pure: it only makes text. */
+/** Draws series over time as SVG text, one panel per title. Pure: the module only returns text. */
 export interface Panel {
   readonly title: string;
-  /** A text beside the title. */
+  /** A short text beside the title. */
   readonly told: string;
   readonly lines: readonly { readonly name: string; readonly points: readonly (readonly [number, number])[] }[];
 }
@@ -15,7 +15,7 @@ const top = 40;
 const bottom = 18;
 const hues = ["#2f6fde", "#d1622b", "#2e9e5b", "#8f4fc4", "#b8860b", "#c43d6b"];
 
-/** Dark or light by the reader's own setting, since the page around it supports both. */
+/** Colours follow the reader's light or dark setting, because the page around the chart supports both. */
 const style = `
   text { font: 11px system-ui, sans-serif; fill: #24292f }
   .title { font-weight: 600; font-size: 13px }
@@ -24,7 +24,7 @@ const style = `
     text { fill: #e6edf3 } .quiet { fill: #8b949e } .axis, .mark { stroke: #30363d }
   }`;
 
-/** @param marks moments on the time axis, in the points' unit (minutes) */
+/** @param marks positions of vertical lines on the time axis, in the points' unit (minutes) */
 export function linesAsSvg(panels: readonly Panel[], marks: readonly number[], caption: string): string {
   const most = Math.max(1e-9, ...panels.flatMap(({ lines }) => lines.flatMap(({ points }) => points.map(([x]) => x))));
   const rows = Math.ceil(panels.length / columns);

@@ -1,12 +1,12 @@
-/** The load of the soak: small, of every kind, all the time. */
+/** The soak test's load: tasks of every kind with few runs each, all the time. */
 import { cron, every, manual } from "../../../scheduler/src/schedule/schedule.ts";
 import { defineTask, type TaskDefinition } from "../../../scheduler/src/task/task.ts";
 
 export interface LoadTask {
   readonly definition: TaskDefinition;
-  /** Minimum and maximum duration of its handler. */
+  /** Minimum and maximum duration of the task's handler, in ms. */
   readonly worksMs: readonly [number, number];
-  /** Interval between enqueued runs, and how far ahead they are due at most; absent: it has slots. */
+  /** Mean interval between enqueued runs, and the longest time until they are due; undefined if the task has a schedule instead. */
   readonly enqueued?: { readonly everyMs: number; readonly aheadMs: number };
 }
 
@@ -35,7 +35,7 @@ export const load: readonly LoadTask[] = [
   },
 ];
 
-/** Depends on the run's number alone, so that every attempt takes the same time. */
+/** Returns a run's handler duration in ms. It depends only on task and run number, so every attempt takes the same time. */
 export function worksFor(task: string, run: number): number {
   const [least, most] = load.find(({ definition }) => definition.name === task)?.worksMs ?? [0, 0];
   return least + ((Math.imul(run, 2_654_435_761) >>> 0) / 2 ** 32) * (most - least);

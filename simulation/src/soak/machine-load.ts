@@ -1,12 +1,12 @@
 /**
- * Measures how long this mostly idle process waits for a processor. On an overloaded machine runs are late and processes are declared dead
- * through no fault of the cluster: then no check by the clock applies.
+ * Measures how long this mostly idle process waits for a processor. On an overloaded machine, runs are late and live processes are
+ * declared dead through no fault of the cluster, so checks of times do not apply then.
  */
 export class MachineLoad {
   readonly #timer: NodeJS.Timeout;
   #lookedMono = performance.now();
   #stoodMs = 0;
-  /** The longest wait of all. */
+  /** The longest single wait since the start, in ms. */
   worstMs = 0;
 
   constructor() {
@@ -14,7 +14,7 @@ export class MachineLoad {
     this.#timer.unref();
   }
 
-  /** The total wait in ms since the last call. */
+  /** Returns the sum of all waits since the last call, in ms. */
   take(): number {
     const taken = Math.round(this.#stoodMs);
     this.#stoodMs = 0;

@@ -1,5 +1,5 @@
 /**
- * A cluster of processes on a real PostgreSQL, under a steady load and a fault a minute, for hours: docs/soak.md.
+ * Runs a cluster of processes on a real PostgreSQL for hours, under steady load and with regular faults: docs/soak.md.
  *
  *   npm run prove -- soak [--hours H] [--faults-per-minute N] [--coordination URL] [--seed S] [--svg FILE] [--json]
  */
@@ -25,7 +25,7 @@ const hours = positiveNumber("hours", values.hours);
 const faultsPerMinute = positiveNumber("faults-per-minute", values["faults-per-minute"]);
 const seed = wholeNumber("seed", values.seed ?? String(Date.now() % 1_000_000), 0);
 const hourMs = 3_600_000;
-/** Growth of a process until it has done everything once is not a leak. */
+/** This share of the test is left out of trends: a process grows until it has executed all of its code once, which is not a leak. */
 const warmUp = 0.2;
 
 const say = (line: string) => {
@@ -44,7 +44,7 @@ const trends = trendsOf(soaked);
 writeFileSync(values.svg, picture(soaked, trends));
 report(soaked, trends);
 
-/** Only for series that changed at all: this load does not use most tables. */
+/** Returns the trend of each series. Table sizes and row counts that never changed are left out, because the load uses few tables. */
 function trendsOf({ sampler, beganMs, endedMs }: Soaked): Map<string, Trend> {
   const from = beganMs + warmUp * (endedMs - beganMs);
   const trends = new Map<string, Trend>();

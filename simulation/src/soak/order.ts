@@ -1,8 +1,8 @@
-/** Order for a process of the soak, and its messages to its parent process. */
+/** The configuration of a process of the soak test, and its messages to its parent process. */
 export interface NodeOrder {
   readonly kind: "node";
   readonly name: string;
-  /** Through its own line. */
+  /** URL of the store, through this process's own proxy (`Line`). */
   readonly store: string;
   readonly coordination?: string;
   readonly schema: string;
@@ -20,20 +20,20 @@ export interface WorkerOrder {
 
 export type Order = NodeOrder | WorkerOrder;
 
-/** Resources of a process, after a garbage collection. */
+/** Resources of a process, measured after a garbage collection. */
 export interface Held {
   readonly rssBytes: number;
   readonly heapBytes: number;
-  /** Memory outside the heap that JavaScript holds. */
+  /** Memory in bytes outside the heap that JavaScript objects hold (`external`). */
   readonly externalBytes: number;
-  /** Sockets, timers and files that keep Node running. */
+  /** Number of active resources (sockets, timers, files) that keep Node running. */
   readonly handles: number;
 }
 
 export type Told = { readonly kind: "started" } | { readonly kind: "held"; readonly held: Held };
 export type Asked = "held" | "stop";
 
-/** A line of the log that the handlers write, as it happens: a kill -9 loses none. */
+/** A line of the handlers' log. Each is written synchronously, so a SIGKILL loses none. */
 export type Noted =
   | {
       readonly n: "start";

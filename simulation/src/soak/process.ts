@@ -1,6 +1,6 @@
 /**
- * One process of the soak: a node, or a worker that reaches the nodes by HTTP. Its handlers record their start and end, and wait in
- * between.
+ * One process of the soak test: a node, or a worker that reaches the nodes by HTTP. Its handlers record their start and end, and sleep
+ * in between.
  */
 import { openSync, writeSync } from "node:fs";
 import { Carillon } from "../../../scheduler/src/library/carillon.ts";
@@ -77,7 +77,7 @@ function nodeOf({ store, coordination, schema, name, listen }: NodeOrder) {
       log,
       ...(coordination === undefined ? {} : { coordination }),
     },
-    // The parent process saves the tasks; this process has only their handlers.
+    // `saveAll` does nothing, because the parent process saves the tasks; this process only registers their handlers.
     {
       ...realSurroundings,
       around: async (opened) => ({ ...opened, tasks: { ...opened.tasks, saveAll: async () => [] } }),
@@ -96,7 +96,7 @@ function workerOf({ servers, key, name }: WorkerOrder) {
 const own = order.kind === "node" ? nodeOf(order) : workerOf(order);
 process.on("message", (asked: Asked) => {
   if (asked === "held") {
-    // The second collection frees objects that the first one left to finalizers.
+    // The second collection frees objects whose finalizers ran after the first one.
     globalThis.gc?.();
     globalThis.gc?.();
     const { rss, heapUsed, external } = process.memoryUsage();
@@ -112,7 +112,7 @@ process.on("message", (asked: Asked) => {
     },
   );
 });
-// Without its parent process it has nothing to do.
+// The process exits when its parent does.
 process.on("disconnect", () => process.exit(1));
 await own.start();
 tell({ kind: "started" });

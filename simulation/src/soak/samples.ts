@@ -1,4 +1,4 @@
-/** Samples taken again and again: the resources of processes, the content of the store, and the lateness of starts. */
+/** Periodic samples: the resources of the processes, the content of the store, and the lateness of starts. */
 import pg from "pg";
 import type { Member } from "./crew.ts";
 import { percentile } from "./slope.ts";
@@ -11,11 +11,11 @@ export interface Sample {
 }
 
 const mib = 2 ** 20;
-/** The latest start that counts as an undisturbed one in the samples of lateness. */
+/** Starts that are later than this (ms) are left out of the samples of lateness, because a fault has delayed them. */
 const countedMs = 60_000;
 
 const asked = {
-  // A partition counts with its table.
+  // Sizes and row counts of partitions are added to those of their table.
   tables: `select coalesce(p.relname, c.relname) as name, sum(pg_total_relation_size(c.oid))::float8 as bytes,
              sum(coalesce(s.n_live_tup, 0))::float8 as rows, sum(coalesce(s.n_dead_tup, 0))::float8 as dead
            from pg_class c join pg_namespace n on n.oid = c.relnamespace left join pg_inherits i on i.inhrelid = c.oid
@@ -23,7 +23,7 @@ const asked = {
            where n.nspname = $1 and c.relkind = 'r' group by 1 order by 1`,
   connections:
     "select count(*)::float8 as count from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()",
-  // A claimed run counts as overdue only after five seconds, because the longest handler takes three seconds.
+  // A claimed run counts as overdue only 5 s later than other runs, because handlers take up to 3 s.
   live: `select count(*)::float8 as runs,
            count(*) filter (where due_ms < $1 and (state <> 3 or due_ms < $1 - 5000))::float8 as overdue from S.run`,
 };
@@ -42,7 +42,7 @@ export class Sampler {
     this.samples.push({ atMs, name, value });
   }
 
-  /** @param steady the processes that live from beginning to end: a slope needs that */
+  /** @param steady names of the processes to sample: those that are never restarted, since a trend needs one process */
   async lookAtProcesses(members: readonly Member[], steady: ReadonlySet<string>): Promise<void> {
     for (const member of members) {
       if (!steady.has(member.name)) continue;
@@ -60,7 +60,8 @@ export class Sampler {
   /** Samples the store; adds nothing while the store is unreachable. */
   async lookAtStore(): Promise<void> {
     const client = new pg.Client({ connectionString: this.#url, connectionTimeoutMillis: 2_000 });
-    // The store may stop during the queries: then this sample fails, and the next follows.
+    // Without a listener, an error of the connection would end the process. If the store stops during the queries, they reject, and
+    // nothing is added.
     client.on("error", () => undefined);
     try {
       await client.connect();
@@ -79,11 +80,11 @@ export class Sampler {
     } catch (error) {
       if (!isAway(error)) throw error;
     } finally {
-      await client.end().catch(() => undefined); // it is gone already
+      await client.end().catch(() => undefined); // the connection has ended already
     }
   }
 
-  /** Samples the lateness of starts since the last call. */
+  /** Samples the 50th and 99th percentile of the lateness of first attempts that started since the last call. */
   lookAtLateness(log: StartLog): void {
     const late = log.takeLateness().filter((ms) => ms < countedMs);
     if (late.length === 0) return;
@@ -103,7 +104,7 @@ export class Sampler {
   }
 }
 
-/** True for errors of a server that is not there, starts, ends, or has just ended. */
+/** True for errors that occur while the database server is down, starts or stops. */
 export function isAway(error: unknown): boolean {
   const { code = "", message = "" } = error as { code?: string; message?: string };
   return (

@@ -4,15 +4,15 @@ export interface Point {
 }
 
 export interface Trend {
-  /** Change of the points' values per hour: the median of the slopes of all pairs (Theil and Sen), which outliers do not move. */
+  /** Change of the value per hour: the median of the slopes of all pairs of points (Theil-Sen), on which outliers have little effect. */
   readonly perHour: number;
-  /** The typical value: the median. */
+  /** The median of the values. */
   readonly median: number;
   readonly first: number;
   readonly last: number;
 }
 
-/** The number of pairs grows with the square: above this, points are sampled evenly. */
+/** The number of pairs grows with the square of the number of points, so longer series are thinned out evenly to this length. */
 const mostPoints = 600;
 
 export function trendOf(points: readonly Point[]): Trend {
@@ -37,6 +37,6 @@ export function median(values: readonly number[]): number {
   return ((sorted[middle - 1] as number) + (sorted[middle] as number)) / 2;
 }
 
-/** @param sorted ascending */
+/** @param sorted values in ascending order @param share 0 to 1 @returns NaN if there are no values */
 export const percentile = (sorted: readonly number[], share: number): number =>
   sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)] ?? Number.NaN;

@@ -1,4 +1,4 @@
-/** The cluster, its load and its faults, from the beginning to the final account. */
+/** Runs a soak test: starts the cluster, applies load and faults, and finally checks the invariants. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -34,12 +34,12 @@ export interface Soaked {
     readonly atMs: number;
     readonly name: string;
     readonly recoveredMs: number;
-    /** True if the machine had free processors meanwhile, so that lateness is caused by the cluster itself. */
+    /** True if the machine had free processors during the fault and the recovery, so that lateness is the cluster's own. */
     readonly judged: boolean;
   }[];
   readonly sampler: Sampler;
   readonly account: Account;
-  /** Processes that were never killed. */
+  /** Names of the processes that were never killed. */
   readonly steady: readonly string[];
 }
 
@@ -49,13 +49,16 @@ const steady = new Set(["atlas", "worker-a"]);
 const schema = "soak";
 const sampleMs = 10_000;
 const sessionTimeoutMs = 6_000;
-/** The phases after the faults: first late runs catch up, then runs must start in time. */
+/**
+ * After the faults, late runs catch up for `quietMs`; then runs must start in time for `settleMs`. The recovery from a single fault may
+ * take `recoveryMs`.
+ */
 const quietMs = 20_000;
 const settleMs = 40_000;
 const recoveryMs = 30_000;
-/** The longest wait for a processor from a fault's beginning to its recovery for which the recovery is still judged. */
+/** A recovery is not judged if this process waited longer than this in total (ms) for a processor since the beginning of the fault. */
 const stoodMsMax = 2_000;
-/** The largest error of a time that a busy process records. */
+/** The largest error, in ms, of a time that a busy process records. */
 const clockErrorMs = 100;
 
 export async function soak(plan: SoakPlan): Promise<Soaked> {
@@ -115,7 +118,7 @@ export async function soak(plan: SoakPlan): Promise<Soaked> {
       ),
       sampling(sampler, all, log, over.signal),
     ];
-    // A failure must be noticed before the end.
+    // An error of the load or the sampling ends the test at once instead of at its end.
     const failed = Promise.all(beside);
     failed.catch(() => over.abort());
 
@@ -138,7 +141,7 @@ export async function soak(plan: SoakPlan): Promise<Soaked> {
       epochMs: 0,
       clockErrorMs,
       sessionTimeoutMs,
-      // The cluster's processes have more work than this process, and wait longer for a processor.
+      // Four times the longest wait, because the cluster's processes have more work than this process, and wait longer for a processor.
       slackMs: 4 * machine.worstMs,
       nodes: [...nodes, ...workers],
       concurrency: 100,
@@ -178,7 +181,7 @@ interface Trouble {
   readonly over: AbortSignal;
 }
 
-/** One fault after the other, each until no run is overdue any more. @returns the faults */
+/** Applies one fault after the other; waits after each until no run is overdue. @returns the faults */
 async function troubled({ plan, stage, sampler, machine, beganMs, over }: Trouble): Promise<Soaked["faults"]> {
   const faults: Soaked["faults"] = [];
   const betweenMs = 60_000 / plan.faultsPerMinute;
@@ -211,7 +214,7 @@ type Asking = (
   work: (id: string, operation: Operation) => Promise<string>,
 ) => Promise<void>;
 
-/** Records operations and their results. */
+/** Returns a function that runs an operation and records its times and its outcome. */
 function asker(operations: Operation[]): Asking {
   let count = 0;
   return async (asked, work) => {
@@ -272,7 +275,7 @@ async function sampling(sampler: Sampler, members: Member[], log: StartLog, over
   }
 }
 
-/** @returns the time until no run was overdue; at most some time more than is allowed */
+/** @returns ms until no run was overdue; about twice `recoveryMs` at most */
 async function recovery(sampler: Sampler, over: AbortSignal): Promise<number> {
   const fromMs = Date.now();
   while (!over.aborted && Date.now() - fromMs < 2 * recoveryMs) {
@@ -288,7 +291,7 @@ async function recovery(sampler: Sampler, over: AbortSignal): Promise<number> {
 async function until(atMs: number, over: AbortSignal): Promise<void> {
   const forMs = atMs - Date.now();
   if (forMs <= 0 || over.aborted) return;
-  await pause(forMs, undefined, { signal: over }).catch(() => undefined); // aborted: the caller checks `over`
+  await pause(forMs, undefined, { signal: over }).catch(() => undefined); // rejects if aborted; the caller checks `over`
 }
 
 async function freePorts(count: number): Promise<number[]> {

@@ -2,7 +2,7 @@ import { closeSync, openSync, readSync } from "node:fs";
 import type { Execution } from "../history.ts";
 import type { Noted } from "./order.ts";
 
-/** The notes of all processes' handlers, read as the file grows. */
+/** Reads the log of all processes' handlers as the file grows, and turns it into executions. */
 export class StartLog {
   readonly path: string;
   readonly #file: number;
@@ -58,8 +58,8 @@ export class StartLog {
       fence,
       slotMs: slot,
       dueMs: due,
-      // One machine, one clock: that of the store, the processes and the harness. A process does not record its estimate of the store's
-      // time.
+      // Store, processes and harness run on one machine and share its clock. The processes do not record their estimate of the store's
+      // time, so `believedMs` has no limit.
       startMs: at,
       startStoreMs: at,
       believedMs: Number.POSITIVE_INFINITY,

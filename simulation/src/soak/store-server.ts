@@ -23,7 +23,7 @@ interface ServerKind {
 const scripts = new URL("../../../../../scripts/", import.meta.url);
 const patienceMs = 60_000;
 
-/** A PostgreSQL of the soak's own, with fsync on, that can be killed and started again on its data. */
+/** A PostgreSQL server for the soak test only, with fsync on. It can be killed and started again on the same data. */
 export class StoreServer {
   readonly url: string;
   readonly title: string;
@@ -57,28 +57,28 @@ export class StoreServer {
     return new StoreServer(url, `PostgreSQL ${place.version}`, folder, user, children[0] as ChildProcess);
   }
 
-  /** Like `pg_ctl stop -m immediate`: connections end, nothing is written first, and the next start recovers. */
+  /** Stops the server like `pg_ctl stop -m immediate`: connections end, nothing is written first, and the next start runs recovery. */
   async stopNow(): Promise<void> {
     const gone = new Promise((resolve) => this.#child.once("exit", resolve));
     this.#child.kill("SIGQUIT");
     await gone;
   }
 
-  /** Resolves when it answers. */
+  /** Starts the server again on its data, and resolves when it accepts connections. */
   async startAgain(): Promise<void> {
     const { spawnfile, spawnargs } = this.#child;
     this.#child = spawn(spawnfile, spawnargs.slice(1), { ...this.#user, cwd: this.#folder, stdio: "ignore" });
     const deadline = performance.now() + patienceMs;
     for (;;) {
       const client = new pg.Client({ connectionString: this.url });
-      // The connection is lost when the server goes away again; its queries then fail.
+      // Without a listener, an error of this connection would end the process. The queries reject anyway if the server stops again.
       client.on("error", () => undefined);
       try {
         await client.connect();
         await client.end();
         return;
       } catch (error) {
-        // The server recovers, and accepts no connection until then.
+        // The server accepts no connection until its recovery has ended.
         if (performance.now() > deadline) throw error;
         await pause(100);
       }

@@ -4,34 +4,34 @@ import { errorCodes } from "../../../scheduler/src/base/errors.ts";
 import type { Violation } from "../history.ts";
 import { type Rule, textOf, type Verdict } from "./said.ts";
 
-/** A verdict that was sent for a claim, and its answer so far. */
+/** A verdict that the worker sent for a claim, and what the servers' answers to it were so far. */
 export interface Word {
   readonly verdict: Verdict;
-  /** The verdict's number, which is part of its content, so that history shows which verdict counted. */
+  /** The verdict's own number. It is part of the verdict's content, so that the run's history shows which verdict counted. */
   readonly n: number;
   /** True if at least one answer did not refuse the verdict. */
   accepted: boolean;
-  /** True if the verdict was refused as too late, in an answer to a poll without another verdict on the claim. */
+  /** True if the answer to a poll with no other verdict on the claim refused this verdict as too late. */
   late: boolean;
 }
 
-/** A claim from its worker's point of view. */
+/** A claim, as its worker knows it. */
 export interface Claim {
   readonly runId: number;
   readonly fence: number;
   readonly task: string;
   readonly worker: string;
-  /** Verdicts that were sent and may have counted, by their text. */
+  /** All sent verdicts that may have counted, by their JSON text. */
   readonly words: Map<string, Word>;
-  /** True if its session may have ended and the claim may have been reclaimed. */
+  /** True if the claim's session may have ended, so that the claim may have been reclaimed. */
   doubtful: boolean;
-  /** True if a cancellation of the run may have been requested. */
+  /** True if the harness may have requested a cancellation of the run. */
   cancelling: boolean;
   /** Messages of log lines that a server acknowledged. */
   readonly lines: string[];
 }
 
-/** A claim named in a poll, as it stood when the poll was sent. */
+/** A claim that a poll mentions. */
 export interface Named {
   readonly runId: number;
   readonly fence: number;
@@ -43,20 +43,20 @@ export interface Named {
 export interface SaidVerdict extends Named {
   readonly verdict: Verdict;
   readonly n: number;
-  /** True if the verdict contains a number that cannot be represented exactly. */
+  /** True if the verdict contains a number that a double cannot represent exactly. */
   readonly inexact: boolean;
-  /** True if another, refused part of the poll voids this verdict's success. */
+  /** True if another part of the poll is invalid and makes the server refuse this verdict too. */
   readonly beside: boolean;
-  /** Whether earlier answers had accepted the verdict, or refused it as late, before this poll was sent. */
+  /** Whether earlier answers had accepted this verdict, or refused it as late, when the poll was sent. */
   readonly before: { accepted: boolean; late: boolean };
 }
 
 export interface SaidPart extends Named {
   readonly part: Exclude<Refusal["part"], "verdict">;
-  /** True if the part is invalid and so refused in every state of the claim. */
+  /** True if the part is invalid, so that the server must refuse it in every state of the claim. */
   readonly wrong: boolean;
   readonly message?: string;
-  /** True if a verdict had been accepted before the poll was sent. */
+  /** True if a verdict on the claim had been accepted when the poll was sent. */
   readonly over: boolean;
 }
 
@@ -70,7 +70,7 @@ export interface SentPoll {
 const isErrorCode = (answer: string) => Object.hasOwn(errorCodes, answer);
 const claimOf = ({ runId, fence }: { runId: number; fence: number }) => `${runId} ${fence}`;
 
-/** Checks the servers' answers against the table of the protocol: scheduler/src/api/worker-table.ts. */
+/** Checks the servers' answers against the protocol's table in scheduler/src/api/worker-table.ts. */
 export class Claims {
   readonly all = new Map<string, Claim>();
   readonly violations: Violation[] = [];
@@ -88,7 +88,7 @@ export class Claims {
     return this.all.get(claimOf({ runId, fence }));
   }
 
-  /** This worker's claims may be reclaimed from now on. */
+  /** Records that this worker's claims may be reclaimed from now on. */
   doubt(worker: string): void {
     for (const claim of this.all.values()) if (claim.worker === worker) claim.doubtful = true;
   }
@@ -126,7 +126,7 @@ export class Claims {
     return claim;
   }
 
-  /** Called when the poll is sent: its verdicts may count from now on. */
+  /** Records that a poll is being sent: its verdicts may count from now on. */
   sent({ verdicts }: SentPoll): void {
     for (const { claim, mine, verdict, n, inexact, beside } of verdicts)
       if (claim && mine && !inexact && !beside && !claim.words.has(textOf(verdict)))
@@ -158,7 +158,7 @@ export class Claims {
     }
   }
 
-  /** Verdicts of one poll on one claim: only the first can count. */
+  /** Checks the answer for the verdicts of one poll on one claim, of which only the first can be accepted. */
   #verdicts(verdicts: readonly SaidVerdict[], refused: readonly Refusal[]): void {
     const [first] = verdicts as [SaidVerdict];
     const where = `run ${first.runId}, fence ${first.fence}`;
@@ -174,7 +174,7 @@ export class Claims {
     const allowed = this.#codes(first, first.verdict.outcome === "released" ? "release" : "verdict");
     if (first.inexact) allowed.add("PAYLOAD_NOT_JSON");
     if (first.beside) allowed.add("REQUEST_INVALID");
-    // Verdicts after the first are late in any case.
+    // Verdicts after the first one are refused as late in every state of the claim.
     for (const code of codes)
       if (!allowed.has(code) && !(verdicts.length > 1 && code === "FENCE_STALE"))
         this.broken(
@@ -200,7 +200,7 @@ export class Claims {
       word.accepted = true;
       return;
     }
-    // A claim that was given back leaves no record once its run is claimed again.
+    // After the run of a released claim is claimed again, the store has no record of the released claim.
     const forgotten = [...claim.words.values()].some((one) => one.verdict.outcome === "released");
     if (first.before.accepted && !forgotten)
       this.broken("the same verdict has the same answer", `${where}: refused, and accepted before: ${textOf(verdict)}`);
@@ -235,21 +235,21 @@ export class Claims {
       claim.lines.push(message);
   }
 
-  /** The codes with which the table refuses this part, in any state in which the claim may be. */
+  /** Returns the error codes with which the protocol's table refuses this part, in any state that the claim may have. */
   #codes({ claim, mine }: Named, event: ClaimPart): Set<string> {
     const states: ClaimState[] = [];
     if (!claim) states.push("unknown");
-    // A claim that another worker gave back has no owner.
+    // A claim that another worker has released has no owner, so the store does not know it.
     else if (!mine) states.push("foreign", "unknown");
     else {
       states.push("held");
       if (claim.words.size > 0) states.push("ended");
-      // The claim may be reclaimed, not yet reclaimed, or reclaimed as not started.
+      // A doubtful claim may be unchanged, reclaimed, or reclaimed before it was started.
       if (claim.doubtful) states.push("lost", "foreign", "released", "unknown");
       if ([...claim.words.values()].some(({ verdict }) => verdict.outcome === "released"))
         states.push("released", "unknown");
     }
-    // A claim that was given back leaves no record once its run is claimed again, but its server remembers it for some seconds more.
+    // The store has no record of a released claim once its run is claimed again, but the server caches the claim for some seconds.
     const remembered = states.includes("released") ? ["FENCE_STALE"] : [];
     const codes = states.flatMap((state) => {
       const [, answer] = claimStandingTable[state][event];

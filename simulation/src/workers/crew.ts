@@ -6,27 +6,27 @@ import type { Claim, Claims, Named, SaidPart, SaidVerdict, SentPoll } from "./cl
 import type { ServerNode } from "./nodes.ts";
 import { textOf, type Verdict } from "./said.ts";
 
-/** Placeholders in a poll for numbers that JavaScript cannot write. */
+/** Replaces placeholder strings in a poll's JSON by numbers that JSON.stringify cannot write. */
 const inexactTexts = { '"LARGE"': "12345678901234567890", '"ENDLESS"': "1e400" };
 
 export interface Outcome {
-  /** The HTTP status; 0 if there was no answer. */
+  /** The HTTP status; 0 if the server did not answer. */
   status: number;
   body: Partial<PollAnswer & Problem>;
 }
 
-/** Sends polls to servers that may go down meanwhile. */
+/** Sends polls to servers that may go down while they answer. */
 export class Wire {
   readonly #open = new Map<ServerNode, Set<() => void>>();
   polls = 0;
   readonly statuses = new Map<number, number>();
 
-  /** Clients of this server read no more answers. */
+  /** Destroys the connections of all clients of this server, so that they read no further answers. */
   cut(node: ServerNode): void {
     for (const cut of this.#open.get(node) ?? []) cut();
   }
 
-  /** @param loseAfterMs the client gives up this long after it has sent the poll; undefined: it does not */
+  /** @param loseAfterMs destroys the connection this long after the poll was sent; undefined: the client waits for the answer */
   async post(node: ServerNode, key: string, body: object, loseAfterMs?: number): Promise<Outcome> {
     const { url } = node;
     if (url === undefined) return { status: 0, body: {} };
@@ -71,23 +71,23 @@ export interface Crew {
   readonly wire: Wire;
   readonly claims: Claims;
   readonly dice: Dice;
-  /** Draws a number that occurs in one verdict only. */
+  /** Returns a number that no other verdict has. */
   next(): number;
 }
 
 export interface WorkerOptions {
   readonly name: string;
   readonly key: string;
-  /** The session timeout of a worker that is sometimes silent; undefined for other workers. */
+  /** The session timeout (ms) of a worker that sometimes sends nothing for longer; undefined for workers that always send. */
   readonly silentAfterMs: number | undefined;
 }
 
 const steadyTimeoutMs = 60_000;
 const waitMostMs = 150;
-/** The number of its last claims that a worker mentions in polls. */
+/** A worker's polls mention only its last 30 claims. */
 const remembered = 30;
 
-/** A worker that sends valid and invalid messages, in any order, to any server, several at a time. */
+/** A worker that sends valid and invalid polls to random servers, sometimes two at a time or the same one twice. */
 export class RandomWorker {
   readonly name: string;
   readonly key: string;
@@ -97,9 +97,9 @@ export class RandomWorker {
   #joining: Promise<void> | undefined;
   #joins = 0;
   readonly mine: Claim[] = [];
-  /** True once its key is being revoked; set before the request is sent. */
+  /** True once the worker's key is being revoked; set before the request is sent. */
   revoking = false;
-  /** Servers that have to know about the revocation. */
+  /** Servers that have confirmed the revocation of the key, and must refuse it. */
   readonly revokedAt = new Set<ServerNode>();
 
   constructor(crew: Crew, { name, key, silentAfterMs }: WorkerOptions) {
@@ -118,7 +118,7 @@ export class RandomWorker {
     return dice.one(nodes.filter(({ url }) => url !== undefined));
   }
 
-  /** Records that its claims may be reclaimed from now on. */
+  /** Records that this worker's claims may be reclaimed from now on. */
   doubt(): void {
     this.#crew.claims.doubt(this.name);
   }
@@ -144,11 +144,11 @@ export class RandomWorker {
     }
   }
 
-  /** One random act; several polls at most. */
+  /** Does one random thing: pauses, leaves and joins again, or sends one or two polls. @param strangers claims of other workers */
   async act(strangers: readonly Claim[]): Promise<void> {
     const { dice } = this.#crew;
     if (this.#silentAfterMs !== undefined && dice.chance(0.02)) {
-      // The next poll shows the state of the session.
+      // The worker stays silent for longer than its timeout; the answer to its next poll shows whether its session has ended.
       if (dice.chance(0.5)) return pause(systemClock, this.#silentAfterMs * dice.between(1, 5));
       await this.leave();
       return this.join(dice.chance(0.8) ? this.#session : 0);
@@ -156,7 +156,7 @@ export class RandomWorker {
     const { body, sent } = this.#poll(strangers);
     const first = this.#node();
     if (dice.chance(0.08)) {
-      // The answer is lost, so the same poll is repeated.
+      // The client drops the first answer, then sends the same poll again.
       await this.#send(first, body, sent, dice.between(0, 15));
       await this.#send(this.#node(), body, sent);
     } else if (dice.chance(0.12)) {
@@ -167,7 +167,7 @@ export class RandomWorker {
     } else await this.#send(first, body, sent);
   }
 
-  /** Claims all runs that there are and reports each as done, once. @returns their number */
+  /** Claims up to 200 runs and reports each one as succeeded. @returns the number of claimed runs; 1 if the poll failed */
   async finish(): Promise<number> {
     const { status, body } = await this.#post(this.#node(), {
       session: this.#session,
@@ -195,7 +195,7 @@ export class RandomWorker {
     await this.#post(this.#node(), { session: this.#session, leave: true });
   }
 
-  /** An empty poll. @returns its status */
+  /** Sends an empty poll. @returns the HTTP status */
   async probe(node: ServerNode): Promise<number> {
     return (await this.#post(node, { session: this.#session })).status;
   }
@@ -225,7 +225,7 @@ export class RandomWorker {
     return outcome;
   }
 
-  /** @returns the status */
+  /** Sends a poll and checks its answer. @returns the HTTP status */
   async #send(node: ServerNode, body: PollRequest, sent: SentPoll, loseAfterMs?: number): Promise<number> {
     const { claims } = this.#crew;
     claims.sent(sent);
@@ -236,7 +236,7 @@ export class RandomWorker {
     } else if (outcome.status === 409 && !this.revoking) {
       if (this.#silentAfterMs === undefined)
         claims.broken("nothing is refused without a cause", `a session that is never silent: ${outcome.body.detail}`);
-      // Another poll may have noticed it before.
+      // A concurrent poll may have noticed the end of the session first, and joined already.
       if (body.session === this.#session) await this.join();
     } else if (outcome.status === 400 || outcome.status === 403)
       claims.broken("nothing is refused without a cause", `${outcome.status} ${outcome.body.detail}`);
@@ -287,7 +287,7 @@ export class RandomWorker {
     };
   }
 
-  /** One of its own claims, seldom another worker's, or one that never existed. */
+  /** Picks one of the worker's own claims; seldom another worker's claim, or a claim that never existed. */
   #named(strangers: readonly Claim[]): Named | undefined {
     const { dice, claims } = this.#crew;
     if (dice.chance(0.04)) {
@@ -298,7 +298,7 @@ export class RandomWorker {
     return claim && { runId: claim.runId, fence: claim.fence, claim, mine: claim.worker === this.name };
   }
 
-  /** @param beside the other parts of the same poll */
+  /** Draws a part of a poll about a claim, other than a verdict. @param beside the other parts of the same poll */
   #part(one: Named, beside: readonly SaidPart[]): SaidPart {
     const { dice } = this.#crew;
     const drawn = dice.one(["report", "log", "log", "state", "spawn", "span", "inputs"] as const);
@@ -322,7 +322,7 @@ export class RandomWorker {
     return { runId, fence, claim: one, mine: true, verdict, n, inexact, beside, before: was };
   }
 
-  /** One verdict or more; sometimes beside a wrong part. */
+  /** Draws one or more verdicts on a claim; sometimes adds an invalid part about the same claim to `parts`. */
   #verdictsOn(one: Named, parts: SaidPart[]): SaidVerdict[] {
     const { dice } = this.#crew;
     const { claim } = one;
@@ -359,7 +359,7 @@ export class RandomWorker {
   }
 }
 
-/** Each verdict has a number of its own, by which history identifies it. */
+/** Draws a verdict with the number `n` in its content, by which the run's history identifies it. */
 function verdictOf(task: string, n: number, dice: Dice): Verdict {
   if (task === "link" && dice.chance(0.5))
     return { outcome: "succeeded", result: { n }, onward: { continueAs: { payload: { n } } } };

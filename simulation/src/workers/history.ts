@@ -7,7 +7,7 @@ type Run = Answer<"getRun">;
 const isFailure = ({ outcome }: Word["verdict"]) => outcome === "failed" || outcome === "stopped";
 const numberOf = (result: unknown): unknown => (result as { n?: unknown } | null)?.n;
 
-/** Compares what users can read of each run, once all runs have ended, with the servers' answers. */
+/** After all runs have ended, compares what users can read of each run with the answers that the workers got. */
 export async function checkHistory(claims: Claims, api: () => Client): Promise<void> {
   const seen = new Map<number, Run>();
   const read = async (runId: number): Promise<Run> => {
@@ -25,7 +25,7 @@ export async function checkHistory(claims: Claims, api: () => Client): Promise<v
   }
 }
 
-/** Checks that each fence ended one attempt, or the run, and that the fence's worker sent that verdict and it was not refused. */
+/** Checks that no fence ended two attempts, and that a success was reported under the run's fence by a verdict that was not refused. */
 function checkEnds(claims: Claims, run: Run, its: readonly Claim[]): void {
   const where = `run ${run.run}`;
   const fences = [...run.attempts.map(({ fence }) => fence), run.fence];
@@ -78,7 +78,7 @@ function checkWords(claims: Claims, run: Run, claim: Claim): void {
   }
 }
 
-/** Checks that the runs requested by the accepted verdict exist exactly once, and that no runs requested by other verdicts exist. */
+/** Checks that the follow-up runs of the accepted verdict exist exactly once, and that other verdicts have none. */
 async function checkOnward(
   claims: Claims,
   run: Run,
@@ -91,7 +91,7 @@ async function checkOnward(
   const counted = [...(last?.words.values() ?? [])].find(
     ({ n, verdict }) => run.state === "succeeded" && verdict.outcome === "succeeded" && numberOf(run.result) === n,
   );
-  // A cancellation applies to the run, not to a claim: the claim of that time may be over, and another claim may have the run.
+  // A cancellation concerns the run: it may apply to a later claim than the one that the worker had at the request.
   const isCancelling = its.some(({ cancelling }) => cancelling);
   const onward = counted?.verdict.onward;
   const kind = onward && ("join" in onward ? "join" : "chain");
@@ -106,7 +106,7 @@ async function checkOnward(
       );
   }
   const children = run.relatives.filter(({ relation }) => relation === "child");
-  // It is spawned under the same key each time.
+  // Every spawn of this run used the same key, so it has at most one child.
   if (children.length > 1) claims.broken("what goes on is made once", `run ${run.run} has ${children.length} children`);
   if (run.task !== "before") return;
   const followers = (await begun("after")).length;

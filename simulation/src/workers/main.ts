@@ -1,11 +1,11 @@
 /**
- * Random workers by HTTP against two servers on one store, held to the tables of docs/worker-failures.md: wrong, repeated, reordered and
- * simultaneous polls, lost answers, sessions and servers, keys that are revoked.
+ * Random workers send polls by HTTP to two servers on one store: invalid, repeated, reordered and concurrent polls, with lost answers,
+ * lost sessions, restarted servers and revoked keys. The answers are checked against the tables of docs/worker-failures.md.
  *
- *   npm run prove -- workers [--polls N] [--seed S]    so many polls; default 100,000 from seed 1, as plays of 5,000 with seeds S, S + 1 …
- *   … --kill                                           servers are processes that are killed with -9; else this process's, cut off and stopped
- *   … --mutants [--mutant NAME]                        bugs are planted, and must be found, each within N polls, 400 at most
- *   … --json                                           only the closing line
+ *   npm run prove -- workers [--polls N] [--seed S]    sends N polls; default 100,000 from seed 1, in plays of 5,000 with seeds S, S + 1 …
+ *   … --kill                                           servers are processes that get SIGKILL; otherwise they run in this process
+ *   … --mutants [--mutant NAME]                        plants bugs; each must be found within N polls, at most 400
+ *   … --json                                           prints only the final line
  */
 import { parseArgs } from "node:util";
 import { wholeNumber } from "../option-numbers.ts";
@@ -42,7 +42,7 @@ if (values.serve !== undefined) await serve(values.serve);
 else if (values.mutants || values.mutant !== undefined) await mutants();
 else await many();
 
-/** A server in a process of its own; it ends with the harness. */
+/** Runs a server in this process until the parent process ends. */
 async function serve(options: string): Promise<void> {
   process.stdin.resume().once("close", () => process.exit(1));
   const server = await listen(JSON.parse(options));

@@ -2,11 +2,11 @@ import { silentLog } from "../../../scheduler/src/base/log.ts";
 import { Carillon } from "../../../scheduler/src/library/carillon.ts";
 import { OwnProcess } from "../own-process.ts";
 
-/** A server of the cluster under test, which can be ended abruptly and restarted. */
+/** A server of the cluster under test. The harness can end it abruptly and restart it. */
 export interface ServerNode {
-  /** Its address; undefined while it is down. */
+  /** The server's URL; undefined while it is down. */
   url: string | undefined;
-  /** Number of times that it went down: a request during which this rose may have got no answer, or half of one. */
+  /** How often the server went down. If it changed during a request, the client may have got no answer, or part of one. */
   downs: number;
   start(): Promise<void>;
   /** Ends the server abruptly; answers that are being sent are lost. */
@@ -19,7 +19,7 @@ export interface ServerOptions {
   readonly name: string;
 }
 
-/** Starts a server: used both in this process and in a child process. */
+/** Starts a server in the current process: the harness, or a child process of it. */
 export async function listen({ store, schema, name }: ServerOptions): Promise<Carillon> {
   const server = new Carillon({
     store,
@@ -35,7 +35,7 @@ export async function listen({ store, schema, name }: ServerOptions): Promise<Ca
   return server;
 }
 
-/** A server in this process. Its clients' connections are cut before it stops, so that they read no more answers. */
+/** A server in this process. `end` destroys its clients' connections before it stops, so that they read no further answers. */
 export class OwnNode implements ServerNode {
   url: string | undefined;
   downs = 0;
@@ -62,7 +62,7 @@ export class OwnNode implements ServerNode {
   }
 }
 
-/** A server in a process of its own, which is killed with -9. */
+/** A server in a child process, which `end` kills with SIGKILL. */
 export class ProcessNode implements ServerNode {
   url: string | undefined;
   downs = 0;

@@ -5,12 +5,12 @@ import { plantedCopy, plantingsOf } from "../mutants.ts";
 
 export interface PlantedProtocol {
   readonly name: string;
-  /** The rule that it broke first; undefined: the bug was not found. */
+  /** Name of the rule that the bug is meant to break, if it was broken; undefined if the bug was not found. */
   readonly caughtBy: string | undefined;
   readonly what: string | undefined;
 }
 
-/** Plants one bug after the other in a copy of the compiled scheduler, and lets random workers search for it there. */
+/** Plants one bug at a time in a copy of the compiled scheduler, and lets random workers test that copy. */
 export async function plantAll(
   only: string | undefined,
   polls: number,
@@ -24,7 +24,7 @@ export async function plantAll(
       encoding: "utf8",
     });
     const line = stdout.trim().split("\n").at(-1) ?? "";
-    // A program that dies has not shown which rule is broken.
+    // Without a result line the copy has crashed, so it did not show that a rule is broken.
     if (!line.startsWith("{")) throw new Error(`the copy ended without a result: ${stderr.slice(-2_000)}`);
     const { broken = [] } = JSON.parse(line) as { broken?: Violation[] };
     const found = broken.find(({ invariant }) => invariant === mutant.breaks);

@@ -18,7 +18,7 @@ export interface Play {
   readonly url: string;
   readonly seed: number;
   readonly polls: number;
-  /** Servers are processes, killed with -9; else they are this process's. */
+  /** True: servers are child processes that get SIGKILL; false: they run in this process. */
   readonly kill: boolean;
 }
 
@@ -38,11 +38,11 @@ const tasks = {
   before: {},
   follower: { after: "before" },
 } as const;
-/** The number of tries, a tenth of a second apart. */
+/** How often a server is asked, every 100 ms, before a missed revocation counts as a violation. */
 const knownAfterTries = 600;
 const silentAfterMs = 1_500;
 const drainGuardMs = 300_000;
-/** A server goes down after this many polls of a play, and once in a short one. */
+/** A server goes down each time after this many polls; in a shorter play, after half of the polls. */
 const pollsPerDown = 400;
 
 export async function play({ url, seed, polls, kill }: Play): Promise<Played> {
@@ -79,7 +79,7 @@ function counter(): () => number {
   return () => ++n;
 }
 
-/** Two servers on one store, workers, and an operator. */
+/** Two servers on one store, random workers, and an operator who cancels runs and revokes keys. */
 class Stage {
   readonly crew: Crew;
   readonly #tower: Carillon;
@@ -146,7 +146,7 @@ class Stage {
     }
   }
 
-  /** All workers leave, and one last worker finishes the remaining runs. */
+  /** Lets all workers leave; then a last worker finishes the remaining runs. @throws TIMEOUT if they do not end */
   async finish(): Promise<void> {
     for (const worker of this.#workers) if (!worker.revoking) await worker.leave();
     const last = await this.#hire("last", await this.#key("last"), true);
@@ -200,12 +200,12 @@ class Stage {
     }
   }
 
-  /** An operator's request may be lost with a server; it is not repeated. */
+  /** Runs an operator's request, and ignores errors that a server's end or a concurrent change can cause. */
   async #asked(act: () => Promise<void>): Promise<void> {
     try {
       await act();
     } catch (error) {
-      // A cancellation waits for its worker's answer; the workers here need not give one.
+      // `cancelRun` waits until the worker has answered; random workers may never answer, so the wait ends with a timeout.
       if (error instanceof DOMException) return;
       const codes = ["SERVER_UNREACHABLE", "STOPPED", "RUN_STATE", "KEY_NAME_TAKEN", "RUN_UNKNOWN"] as const;
       if (!codes.some((code) => isCarillonError(error, code))) throw error;
@@ -221,7 +221,7 @@ class Stage {
     });
   }
 
-  /** Cancels a worker's run, or revokes its key. */
+  /** With some chance, checks the keys of live runs, cancels a run of a worker, or revokes a worker's key. */
   async #meddle(): Promise<void> {
     const { dice } = this.crew;
     const at = dice.whole(0, this.#workers.length - 1);
@@ -235,7 +235,7 @@ class Stage {
       await this.#revoke(worker);
   }
 
-  /** Checks the keys of the runs that one answer shows as live at once. */
+  /** Checks that no two live runs of one answer to `listRuns` have the same task and key. */
   async #checkKeys(): Promise<void> {
     const state = ["held", "ready", "claimed"] as const;
     const { items } = await this.api().listRuns({ state: [...state], limit: 200 });
@@ -257,7 +257,7 @@ class Stage {
     await this.api(node).revokeWorkerKey({ key, reason: "leaked" });
     if (node.downs === downs) worker.revokedAt.add(node);
     await worker.probe(node);
-    // The other servers must notice the revocation.
+    // Every server, not only the one that revoked the key, must refuse it in the end.
     for (const other of this.crew.nodes) {
       let tries = 0;
       while (other.url !== undefined && ![0, 401].includes(await worker.probe(other))) {
@@ -268,7 +268,7 @@ class Stage {
     }
   }
 
-  /** Ends a server now and then, and restarts it; one is always up. */
+  /** Ends a random server at intervals and restarts it; the other server stays up. */
   async #crash(going: () => boolean, polls: number): Promise<void> {
     const { dice, nodes, wire } = this.crew;
     const every = Math.min(pollsPerDown, polls / 2);

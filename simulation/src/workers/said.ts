@@ -2,10 +2,10 @@ import type { GivenVerdict } from "../../../scheduler/src/api/worker-protocol.ts
 
 export type Verdict = Omit<GivenVerdict, "runId" | "fence">;
 
-/** The text of a verdict, which is equal for equal verdicts. */
+/** The JSON text of a verdict; equal verdicts have equal texts. */
 export const textOf = (verdict: Verdict): string => JSON.stringify(verdict);
 
-/** The rules that the harness checks, by the names in its violations. */
+/** The rules that the harness checks; violations name them. */
 export const rules = [
   "no answer is a server's fault",
   "a claim ends once",

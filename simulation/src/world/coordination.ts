@@ -5,13 +5,13 @@ import type { Shown, Witness, WitnessOptions } from "../../../scheduler/src/clus
 import type { Machine } from "./machine.ts";
 import type { Network } from "./network.ts";
 
-/** The service's entry for one client, valid until `untilMs` by the service's own time. */
+/** What the service stores about one client; valid until `untilMs` by the service's own time. */
 interface Entry {
   shown: Shown | undefined;
   contends: boolean;
-  /** The number of the renewal: an older one that arrives late has no effect. */
+  /** The number of the last renewal. A renewal with a lower number has arrived late, and is ignored. */
   call: number;
-  /** Orders the line of contenders. */
+  /** Position in the queue of contenders for leadership: the lowest number is first. */
   since: number;
   untilMs: number;
 }
@@ -23,8 +23,8 @@ interface Renewed {
 }
 
 /**
- * A coordination service beside the store that behaves like the real ones: entries expire without renewal, contenders for leadership form a
- * line, and the incarnation changes after a loss of memory. Its clients reach it over the simulated network, each by a line of its own.
+ * A simulated coordination service that behaves like the real ones: entries expire without renewal, contenders for leadership form a
+ * queue, and the incarnation changes when the service loses its data. Each machine has its own network line to the service.
  */
 export class SimulatedCoordination {
   readonly network: Network;
@@ -56,7 +56,7 @@ export class SimulatedCoordination {
     this.#isUp = true;
   }
 
-  /** Calls the service over the network. @returns undefined: no answer within `timeoutMs` */
+  /** Calls the service over the network. @returns the result of `work`; undefined if no answer arrives within `timeoutMs` */
   ask<T>(machine: Machine, timeoutMs: number, work: () => T): Promise<T | undefined> {
     const { network } = this;
     const line = `${machine.name} coordination`;
@@ -102,7 +102,7 @@ export class SimulatedCoordination {
 }
 
 const renewalsPerTtl = 3;
-/** A margin, because clocks run at different speeds and renewals are not sent at exact thirds of a TTL. */
+/** Safety margin in ms, because clocks run at different speeds and renewals are not sent at exact thirds of the TTL. */
 const marginMs = 500;
 
 class SimulatedWitness implements Witness {
@@ -209,8 +209,8 @@ class SimulatedWitness implements Witness {
   }
 
   /**
-   * True once processes that relied on the service before it lost its memory have had time to register again, or to notice that
-   * they are not registered.
+   * True if this client has known the service's present incarnation for longer than a TTL. Until then, processes that registered before
+   * the service lost its data may still be about to register again.
    */
   #isOld(): boolean {
     return this.#machine.monotonic() - this.#knownSince > this.#ttlMs + marginMs;
@@ -228,7 +228,7 @@ class SimulatedWitness implements Witness {
     this.#cancel = this.#machine.after(this.#ttlMs / renewalsPerTtl, () => void this.#renew());
     const call = ++this.#calls;
     const renewed = await this.#ask(() => this.#service.renew(this.#client, call, announced, contends, this.#ttlMs));
-    // The answer to a later renewal is, or will be, newer.
+    // A later renewal has been sent; only its answer counts, because it is newer.
     if (renewed && call !== this.#calls) return true;
     if (!renewed || this.#left) {
       this.#tell();
@@ -254,7 +254,7 @@ class SimulatedWitness implements Witness {
     if (incarnation === this.#incarnation) return;
     this.#incarnation = incarnation;
     this.#knownSince = this.#machine.monotonic();
-    // Its earlier position in the line is no longer valid.
+    // A new incarnation has a new queue, so this client's position is unknown.
     this.#isHead = false;
   }
 

@@ -10,16 +10,16 @@ type Query = string | { name?: string; text: string; values?: unknown[] };
 const broken = (text: string, code: string) => Object.assign(new Error(text), { code });
 const reset = () => broken("read ECONNRESET", "ECONNRESET");
 
-/** How long a server continues the transaction of a client that has vanished. */
+/** The longest time in ms until the server notices that a client has vanished and rolls back its transaction. */
 const unnoticedMs = 20_000;
 
-/** Whether the server accepts connections, and the clients to notify when it breaks them all. */
+/** Whether the server accepts connections, and the clients whose connections break when it dies. */
 export class Doors {
   open = true;
   readonly clients = new Set<LineClient>();
   made = 0;
 
-  /** The server dies, as by `pg_ctl stop -m immediate`: committed data stays. */
+  /** The server dies, as by `pg_ctl stop -m immediate`: all connections break, and committed data stays. */
   shut(): void {
     this.open = false;
     for (const client of [...this.clients]) client.breaks(broken("terminating connection", "57P01"));
@@ -31,11 +31,11 @@ export interface LineOptions {
   readonly network: Network;
   readonly server: Server;
   readonly doors: Doors;
-  /** For the trace: queries and their results. */
+  /** Adds a line to the trace: a query and its result. */
   readonly note: (line: string) => void;
 }
 
-/** pg's part for one machine: the same calls and events, over the simulated network. */
+/** Replaces pg's pool and client for one machine: the same calls and events, over the simulated network. */
 export function lineDriver(options: LineOptions): Driver {
   return {
     pool: (config) => new LinePool(options, config) as unknown as pg.Pool,
@@ -55,12 +55,12 @@ class LineClient extends EventEmitter {
   readonly connection = {
     stream: Object.defineProperties({} as { bytesRead: number; pause(): void; destroy(): void }, {
       bytesRead: { get: () => this.#bytes },
-      // Nothing is cancelled first here: the connection is destroyed in the same turn.
+      // The scheduler pauses the stream before it sends a cancel request. None is sent here, because it destroys the stream at once.
       pause: { value: () => undefined },
       destroy: { value: () => this.breaks(broken("Connection terminated", "")) },
     }),
   };
-  /** Set by the pool: returns the client to it. */
+  /** Set by the pool: returns this client to the pool. */
   release: (error?: unknown) => void = () => undefined;
 
   constructor(options: LineOptions, connectMs: number) {
@@ -112,7 +112,7 @@ class LineClient extends EventEmitter {
         ? { name: "", text: query, values: values ?? [] }
         : { name: query.name ?? "", text: query.text, values: query.values ?? values ?? [] };
     const asked = this.#queue.then(() => this.#ask(statement));
-    this.#queue = asked.catch(() => undefined); // the caller has the error
+    this.#queue = asked.catch(() => undefined); // the caller gets the error
     return asked;
   }
 
@@ -144,7 +144,7 @@ class LineClient extends EventEmitter {
       const isLate = slotsLate > 0 && slotsText.test(statement.text) && network.chance(slotsLate);
       const lateMs = isLate ? network.between(0, slotsLateMostMs) : 0;
       network.send(this.#line, "to", network.latency() + lateMs, () => {
-        // The loss of a client also loses its messages under way, unless they had arrived already.
+        // If the client has ended, its messages that have not arrived yet are lost.
         if (this.#state === "ended") return;
         if (isLostBefore) return machine.deliver(() => this.breaks(reset()));
         if (/^listen\b/.test(statement.text)) this.#listen();
@@ -172,7 +172,7 @@ class LineClient extends EventEmitter {
     };
   }
 
-  /** The connection is gone; the server notices when the line lets the news through, or by itself. */
+  /** Breaks the connection. The server notices the loss when the network delivers it, or on a cut line by itself after some seconds. */
   breaks(error: Error): void {
     if (this.#state === "ended") return;
     this.#state = "ended";
@@ -224,7 +224,7 @@ class LinePool extends EventEmitter {
       client.release();
       return answer;
     } catch (error) {
-      client.release(error); // like pg's pool, for any error
+      client.release(error); // pg's pool also discards the client after any error
       throw error;
     }
   }
@@ -289,7 +289,7 @@ class LinePool extends EventEmitter {
     else this.#idle.push(client);
   }
 
-  /** Opens a new connection for the next waiting caller. */
+  /** Opens a new connection for the caller that has waited longest. */
   #next(): void {
     const waiting = this.#queue.shift();
     if (!waiting) return;
@@ -303,10 +303,10 @@ const known = new Map<string, string>();
 const slotsText = /insert into \S+\.slot \(task_id, slot_ms, outcome, run_id/;
 const slotsLateMostMs = 2_500;
 
-/** The schema's name differs between processes that play, and is removed from traces: a seed's trace is the same wherever it is played. */
+/** Matches the schema's name. It is removed from traces, because processes use different schemas, and a seed's trace must be the same. */
 const schemaName = /"simulation_\w+"\.|simulation_\w+/g;
 
-/** A readable name of a statement: its own name, or its first words. */
+/** Returns a readable name of a statement for the trace: its own name, or its first words. */
 function nameOf({ name, text }: Statement): string {
   if (name !== "") return name;
   let words = known.get(text);

@@ -1,12 +1,12 @@
 import type { Clock } from "../../../scheduler/src/base/clock.ts";
 import type { Universe } from "./universe.ts";
 
-/** The smallest delay in ms. A smaller one would be lost in floating-point addition, and the timer would fire too early repeatedly. */
+/** The smallest delay in ms. Adding a smaller one to a floating-point time changes nothing, so a timer would fire early without end. */
 const leastMs = 1e-3;
 
 /**
- * One process of the cluster, from its start to its end: its incoming events, and its clocks. Once it is killed, nothing reaches it; while
- * it is stopped (SIGSTOP), everything waits: timers come first afterwards, then messages from outside, as in Node.
+ * One process of the cluster from its start to its end: its timers, its incoming messages and its clocks. A killed process receives
+ * nothing. While it is stopped (SIGSTOP), events wait; afterwards timers fire first, then messages arrive, as in Node.
  */
 export class Machine implements Clock {
   readonly name: string;
@@ -20,8 +20,8 @@ export class Machine implements Clock {
   #inbox: (() => void)[] = [];
 
   /**
-   * @param clocks rate: the speed of its quartz, 1 if exact; baseMs: its monotonic clock at the start; wallAheadMs: how far its wall clock
-   * is ahead of the universe's time
+   * @param clocks rate: speed of the machine's clocks, 1 if exact; baseMs: the monotonic clock's value at the start; wallAheadMs: how far
+   * the wall clock is ahead of the universe's time
    */
   constructor(name: string, universe: Universe, clocks: { rate: number; baseMs: number; wallAheadMs: number }) {
     this.name = name;
@@ -62,7 +62,7 @@ export class Machine implements Clock {
     };
   }
 
-  /** Delivers an event from outside the process. */
+  /** Delivers an event from outside the process; a stopped process gets it when it continues. */
   deliver(what: () => void): void {
     if (!this.#alive) return;
     if (this.#timers) this.#inbox.push(what);
@@ -81,7 +81,7 @@ export class Machine implements Clock {
     const timers = this.#timers ?? [];
     const inbox = this.#inbox.splice(0);
     this.#timers = undefined;
-    // Each as an event of its own: its consequences have run before the next.
+    // Each is a separate event, so that the consequences of one have run before the next.
     for (const one of [...timers, ...inbox]) this.universe.after(0, () => this.deliver(one));
   }
 

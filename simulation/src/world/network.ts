@@ -1,21 +1,21 @@
 import type { Random } from "../../../scheduler/src/base/random.ts";
 import type { Universe } from "./universe.ts";
 
-/** How bad the network is; chances are per message. */
+/** The quality of the network; each chance (0 to 1) applies to one message. */
 export interface Weather {
-  /** Latency of one way, for most messages. */
+  /** Bounds of the one-way latency in ms; a slow message takes up to `slowMostMs`. */
   readonly leastMs: number;
   readonly mostMs: number;
   readonly slowChance: number;
   readonly slowMostMs: number;
-  /** The connection breaks after the server has carried out the request, before its answer arrives. */
+  /** Chance that the connection breaks after the server has executed the request, before the answer arrives. */
   readonly replyLost: number;
-  /** The connection breaks before the request reaches the server. */
+  /** Chance that the connection breaks before the request reaches the server. */
   readonly requestLost: number;
   readonly signalLost: number;
   readonly signalDoubled: number;
   readonly signalLate: number;
-  /** Planned slots take still longer on their way to the store, so that the definition that they were planned from is edited meanwhile. */
+  /** Chance that a statement with planned slots is delayed, so that the task may be edited before the statement arrives. */
   readonly slotsLate: number;
 }
 
@@ -32,10 +32,10 @@ export const fairWeather: Weather = {
   slotsLate: 0,
 };
 
-/** The direction of a machine's line to a service in which everything is held back. */
+/** The directions of a machine's line to a service in which messages are held back. */
 export type Cut = "none" | "to" | "from" | "both";
 
-/** The lines between machines and services. Messages on a cut line wait, as in TCP, until the line is mended. */
+/** The network lines between machines and services. Messages on a cut line wait, as in TCP, until the line is restored. */
 export class Network {
   readonly universe: Universe;
   readonly #random: Random;
@@ -64,13 +64,13 @@ export class Network {
     return ms;
   }
 
-  /** @param line machine and service, such as "n1 store" */
+  /** @param line machine and service, such as "n1 store" @param how "none" restores the line */
   cut(line: string, how: Cut): void {
     this.#cuts.set(line, how);
     if (how !== "none") return;
     const held = this.#held.get(line) ?? [];
     this.#held.delete(line);
-    // TCP tries again at growing intervals.
+    // TCP retransmits at growing intervals, so the held messages arrive some time later.
     const againMs = this.between(10, 1_000);
     for (const [i, send] of held.entries()) this.universe.after(againMs + i * 0.01, send);
   }
@@ -80,7 +80,7 @@ export class Network {
     return how === "both" || how === way;
   }
 
-  /** Calls `arrive` when the message arrives; a cut line holds it back. */
+  /** Calls `arrive` after `afterMs` when the message arrives; a cut line holds the message back. */
   send(line: string, way: "to" | "from", afterMs: number, arrive: () => void | Promise<void>): void {
     this.universe.after(afterMs, () => {
       if (!this.isCut(line, way)) return arrive();
@@ -90,7 +90,7 @@ export class Network {
     });
   }
 
-  /** Mends all cuts, at once and for good. */
+  /** Restores all cut lines and the fair weather. */
   heal(): void {
     this.weather = fairWeather;
     for (const [line, how] of this.#cuts) if (how !== "none") this.cut(line, "none");

@@ -11,19 +11,19 @@ export interface Statement {
 
 export type Answer = Reply;
 
-/** The server's state of one simulated connection. */
+/** The server's state for one simulated connection. */
 export interface Backend {
   readonly who: string;
-  /** The real connection that has its open transaction. */
+  /** The real connection on which the simulated connection's open transaction runs. */
   held: Physical | undefined;
-  /** Set while its last statement waits for a lock. */
+  /** Set while the connection's last statement waits for a lock. */
   blocked: Promise<void> | undefined;
   listening: ((payload: string) => void) | undefined;
 }
 
 interface Physical {
   readonly wire: Wire;
-  /** The distinct notifications of its transaction, delivered at the commit. */
+  /** Distinct payloads that the open transaction has notified; they are delivered at the commit. */
   readonly told: Set<string>;
   busy: boolean;
 }
@@ -31,24 +31,24 @@ interface Physical {
 export interface ServerOptions {
   readonly url: string;
   readonly types: pg.CustomTypesConfig;
-  /** Called with the process id of each connection. */
+  /** Called with the server process id of each new real connection. */
   readonly onConnection: (pid: number) => void;
 }
 
 interface Blocked {
-  /** The backends whose locks the statement waits for, directly or indirectly. */
+  /** Process ids of the backends whose locks the statement waits for, directly or indirectly. */
   behind: ReadonlySet<number>;
-  /** @returns whether it has ended */
+  /** Checks again. @returns true if the statement has ended */
   look: () => Promise<boolean>;
 }
 
-/** The settings of a connection; see database.ts. */
+/** Beginning of the statement that the scheduler sends first on each connection (`sessionSettings` in connections.ts). */
 const jitOff = "set jit = off";
 const nothing: Answer = { rows: [], rowCount: 0, tag: "", error: undefined };
 
 type Watch = (who: string, statement: Statement, rows: Record<string, unknown>[], storeMs: number) => void;
 
-/** Longer than the server takes to find a deadlock (see `sessionSettings`). */
+/** In ms; longer than the server takes to detect a deadlock (`deadlock_timeout` in `sessionSettings`). */
 const lockLookMs = 4;
 const sessionSettings =
   "-c synchronous_commit=off -c jit=off -c plan_cache_mode=force_generic_plan -c deadlock_timeout=1ms -c timezone=UTC " +
@@ -57,22 +57,21 @@ const clockCall = "clock_timestamp()";
 const writing = /\b(?:insert|update|delete)\b/i;
 const plain = (text: string): Statement => ({ name: "", text, values: [] });
 /**
- * The limit's value, which is replaced by 0, because the server would measure the limit by its real clock, which continues while
+ * Matches the limit's value, which is replaced by 0: the server would measure the limit by its real clock, which continues while
  * simulated time stands still.
  */
 const idleLimit = /(?<=idle_in_transaction_session_timeout = )'\w+'/;
 const ownClock = /\b(?:now\(\)|current_timestamp|localtimestamp|transaction_timestamp\(\)|statement_timestamp\(\))/i;
 
 /**
- * A real PostgreSQL behind the simulated network. Statements run one at a time, in the order in which they arrive, and the
- * universe's time stands still meanwhile. Statements outside of a transaction share one connection, so that each is planned once;
- * each open transaction has a connection of its own, so that transactions interleave as they do in life. If a statement waits for a
- * lock, the statements of the lock's holder continue until it releases the lock, and the statements of other transactions are held
- * back: if two statements waited, the server would wake both, and their order would be random.
+ * A real PostgreSQL behind the simulated network. Statements run one at a time, in the order in which they arrive, and the universe's
+ * time stands still meanwhile. Statements outside of a transaction share one connection, so that each is planned once. Each open
+ * transaction has its own connection, so that transactions interleave as in production. While a statement waits for a lock, the
+ * transactions that hold the lock continue, and other open transactions are held back: if two statements waited for one lock, the server
+ * would wake both, and their order would be random.
  *
- * A notification is sent as a notice on the connection that issues it (see Stage). It is delivered at the commit, before the
- * answer, and each payload once. A real NOTIFY is not used, because it arrives at an unpredictable moment and wakes every
- * connection.
+ * A notification is sent as a notice on the connection that issues it (see Stage). It is delivered at the commit, before the answer,
+ * and each payload once. A real NOTIFY is not used, because it arrives at an unpredictable moment and wakes every connection.
  */
 export class Server {
   readonly #options: ServerOptions;
@@ -80,7 +79,7 @@ export class Server {
   readonly #all: Physical[] = [];
   readonly #listeners = new Set<Backend>();
   readonly #backends = new Set<Backend>();
-  /** Backends whose commit waits for the disk, whether or not a client waits for it. */
+  /** Backends whose commit waits for the stalled disk. The commit happens even if the client has gone. */
   readonly #committing = new Set<Backend>();
   #watch: Watch = () => undefined;
   readonly #blocked = new Map<Physical, Blocked>();
@@ -91,7 +90,7 @@ export class Server {
   #wallAheadMs = 0;
   #stalledUntilMs = 0;
   statements = 0;
-  /** Statements that had to wait for a lock. */
+  /** Number of statements that had to wait for a lock. */
   waited = 0;
 
   constructor(options: ServerOptions) {
@@ -106,30 +105,27 @@ export class Server {
     this.#wallAheadMs += ms;
   }
 
-  /**
-   * Simulates a disk, or a synchronous standby, that stands still: reads are answered, but nothing is committed before the stall is
-   * over.
-   */
+  /** Simulates a disk or a synchronous standby that does not respond for `ms`: reads are answered, commits wait until the stall ends. */
   stall(ms: number): void {
     this.#stalledUntilMs = Math.max(this.#stalledUntilMs, this.#universe.nowMs + ms);
   }
 
-  /** The server dies: transactions without a commit are lost. */
+  /** The server dies: transactions whose commit still waits for the disk are rolled back. */
   async dies(): Promise<void> {
     this.#stalledUntilMs = 0;
     for (const backend of [...this.#committing]) await this.#rollBack(backend);
   }
 
-  /** Another server takes its place: every transaction ends, even those of clients that have not noticed the lost connection. */
+  /** Another server replaces this one: every transaction is rolled back, even of clients that have not noticed the lost connection. */
   async isReplaced(): Promise<void> {
     this.#stalledUntilMs = 0;
     for (const backend of [...this.#backends]) await this.#rollBack(backend);
   }
 
   /**
-   * A new seed begins. The real connections stay, with their prepared statements; their plans are discarded: a plan depends on the size of
-   * its tables when it was made, and a plan left by an earlier seed returns rows in another order than one made now.
-   * @param wallMs the time of its clock
+   * Begins a new seed. The real connections keep their prepared statements, but their plans are discarded: a plan depends on the sizes of
+   * the tables when it was made, so a plan of an earlier seed could return rows in another order.
+   * @param wallMs the server's wall clock at the beginning, epoch ms
    */
   begin(universe: Universe, wallMs: number, watch: Watch): void {
     for (const { wire } of this.#all) wire.askNow("discard plans", []);
@@ -147,11 +143,11 @@ export class Server {
     return backend;
   }
 
-  /** The connection is over: its open transaction is rolled back. */
+  /** Ends a simulated connection and rolls back its open transaction. */
   async disconnect(backend: Backend): Promise<void> {
     this.#listeners.delete(backend);
     this.#backends.delete(backend);
-    // A commit under way goes through: the server does not notice that its client is gone.
+    // A commit in progress completes, because the server does not notice that the client is gone.
     if (this.#committing.has(backend)) return;
     await this.#rollBack(backend);
   }
@@ -159,8 +155,8 @@ export class Server {
   async #rollBack(backend: Backend): Promise<void> {
     this.#committing.delete(backend);
     this.#kept = this.#kept.filter((kept) => kept.backend !== backend);
-    // Without a cancel, the abandoned statement would continue once the lock is free; PostgreSQL notices a lost client only when it
-    // sends the answer.
+    // PostgreSQL notices a lost client only when it sends the answer, so the statement would continue once the lock is free. It is
+    // cancelled instead.
     const { held } = backend;
     if (backend.blocked && held) {
       await this.#adminQuery("select pg_cancel_backend($1)", [held.wire.pid]);
@@ -172,8 +168,8 @@ export class Server {
   }
 
   /**
-   * Runs one statement. The returned promise resolves when the statement has ended, or waits for a lock.
-   * @param answered called when it has ended
+   * Runs one statement. The returned promise resolves when the statement has ended or is known to wait for a lock.
+   * @param answered called when the statement has ended
    */
   execute(backend: Backend, given: Statement, answered: (answer: Answer) => void): void | Promise<void> {
     this.statements++;
@@ -196,7 +192,7 @@ export class Server {
       physical.wire.begin(text);
       return answered(nothing);
     }
-    // The real connections have this setting from their beginning.
+    // The real connections are opened with this setting (`sessionSettings`).
     if (text.startsWith(jitOff)) {
       this.#release(physical);
       return answered(nothing);
@@ -229,13 +225,13 @@ export class Server {
     const finish = (answer: Answer) => {
       this.#blocked.delete(physical);
       backend.blocked = undefined;
-      // A commit of a failed transaction is a rollback; either way the transaction is over.
+      // A commit of a failed transaction rolls back. In both cases the transaction is over.
       if (!backend.held || ends) {
         backend.held = undefined;
         this.#release(physical);
         this.#committing.delete(backend);
       }
-      // A statement that waits for its commit is reported after that.
+      // A statement whose commit waits for the disk is reported to `#watch` after the commit.
       if (!answer.error && (ends || !this.#committing.has(backend)))
         this.#watch(backend.who, given, answer.rows, this.wallMs());
       if (!backend.held) {
@@ -257,7 +253,7 @@ export class Server {
     );
   }
 
-  /** Carries out a single-statement transaction now, with its locks, and commits it after `ms`. */
+  /** Executes a single statement in a transaction, which takes its locks now and commits after `ms`. */
   #writeAfter(
     ms: number,
     backend: Backend,
@@ -283,7 +279,7 @@ export class Server {
     return begun ? begun.then(write) : write();
   }
 
-  /** Runs a statement that may have to wait for a lock of another connection. */
+  /** Runs a statement without blocking the process, because it may have to wait for a lock of another connection. */
   async #beside(
     physical: Physical,
     backend: Backend,
@@ -316,39 +312,39 @@ export class Server {
     if (this.#kept.length > 0) await this.#letGo();
   }
 
-  /** Transactions and single statements use separate connections, because each connection plans each statement once. */
+  /** Returns an idle connection. Single statements use the first one and transactions the others, so that fewer plans are made. */
   #free(forTransaction: boolean): Physical | undefined {
     const at = forTransaction ? this.#idle.findIndex((idle) => idle !== this.#all[0]) : 0;
     return at < 0 ? undefined : this.#idle.splice(at, 1)[0];
   }
 
-  /** True if no other statement is running that this one could wait for. */
+  /** True if no other connection is busy, so that the statement cannot wait for a lock. */
   #isAlone(physical: Physical): boolean {
     return !this.#all.some((other) => other !== physical && other.busy && !other.wire.isUnsent);
   }
 
-  /** While a statement waits for a lock, only the connections that it waits for may continue, so that the wait ends. */
+  /** While statements wait for locks, only the connections that hold these locks may continue. */
   #mayGoOn({ wire }: Physical): boolean {
     return this.#blocked.size === 0 || [...this.#blocked.values()].some(({ behind }) => behind.has(wire.pid));
   }
 
   /**
-   * Whether a statement waits for a lock that this one may have released: locks end with their transaction, and with its first
-   * error. A check after every statement would take ten times as long as the statements themselves while a transaction hangs.
+   * True if the statement's end may have released a lock that another statement waits for: locks end with the transaction, and with its
+   * first error. Checking after every statement would take ten times as long as the statements, while a transaction stays open.
    */
   #letsGo({ wire }: Physical, { held }: Backend, error: Error | undefined): boolean {
     if (held && !error) return false;
     return [...this.#blocked.values()].some(({ behind }) => behind.has(wire.pid));
   }
 
-  /** Continues the statements held back, in the order in which they came. */
+  /** Runs the first statement that was held back and may run now. */
   async #letGo(): Promise<void> {
     const next = this.#kept.findIndex(({ backend }) => backend.held && this.#mayGoOn(backend.held));
     const [kept] = next < 0 ? [] : this.#kept.splice(next, 1);
     await kept?.go();
   }
 
-  /** Ends all connections. */
+  /** Disconnects all clients and rolls back their transactions. */
   async abandon(): Promise<void> {
     for (const backend of [...this.#backends]) await this.disconnect(backend);
     await this.dies();
@@ -380,14 +376,14 @@ export class Server {
     return physical;
   }
 
-  /** The first connection is used first again: it has the most plans. */
+  /** Returns a connection to the idle list. The list is sorted by age, because the oldest connection has the most cached plans. */
   #release(physical: Physical): void {
     physical.busy = false;
     this.#idle.push(physical);
     if (this.#idle.length > 1) this.#idle.sort((a, b) => this.#all.indexOf(a) - this.#all.indexOf(b));
   }
 
-  /** Resolves when the statement has ended, or is known to wait for locks. @returns the backends that hold these */
+  /** Resolves when the statement has ended or waits for locks. @returns process ids of the locks' holders; empty if it has ended */
   async #unlessBlocked(physical: Physical, running: Promise<void>, ended: () => boolean): Promise<ReadonlySet<number>> {
     while (!ended()) {
       await tripwire.within(lockLookMs, running);
@@ -398,7 +394,7 @@ export class Server {
     return new Set();
   }
 
-  /** The backends that the statement waits for, directly or indirectly; empty for a deadlock, which the server is about to break. */
+  /** Returns the backends that the statement waits for, directly or indirectly; empty for a deadlock, which the server will break. */
   async #behind(pid: number): Promise<ReadonlySet<number>> {
     const behind = new Set<number>();
     const look = [pid];
@@ -413,7 +409,7 @@ export class Server {
     return behind;
   }
 
-  /** Statements that waited for a lock may have it now. */
+  /** Checks the statements that waited for locks, until none of them ends. */
   async #lookAtBlocked(): Promise<void> {
     for (let again = true; again && this.#blocked.size > 0; ) {
       again = false;

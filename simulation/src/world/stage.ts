@@ -6,16 +6,15 @@ import { loadLocks } from "../locks/load.ts";
 import type { Plan } from "../plan/plan.ts";
 import { toldState } from "./wire.ts";
 
-/** Only the partitions of the day before, the day and the day after are kept: every query of history visits all partitions. */
+/** Partitions further than this from `epochMs` are dropped, because every query of history visits all partitions. */
 const keptDaysMs = 1.5 * 86_400_000;
-/** Tables of one row, which is changed and never replaced. */
+/** Tables with exactly one row, which the scheduler updates and never replaces. */
 const singles = ["leadership", "cluster", "audit_chain"];
 const fixedCluster = "00000000-0000-4000-8000-000000000001";
 
 /**
- * A schema that seeds use one after another, with partitions for the days around one moment. It is created once. Between two seeds
- * the rows are removed physically, so that each seed finds the same state: rows of a query without an order come in the order of
- * the heap.
+ * A schema that is created once and that one seed after another uses, with partitions for the days around one moment. Between two
+ * seeds the rows are removed physically, so that each seed finds the same state: a query without an order returns rows in heap order.
  */
 export class Stage {
   readonly schema: string;
@@ -23,15 +22,15 @@ export class Stage {
   readonly #client: pg.Client;
   readonly #holder: pg.Client;
   #tables: string[] = [];
-  /** The row of each table that has one, as the migrations left it. */
+  /** The row of each single-row table as the migrations created it, by table. */
   readonly #singles = new Map<string, unknown>();
   #sequences: { name: string; start: number }[] = [];
-  /** The timeline; each standby that takes the server's place has another one. */
+  /** The timeline's name, as the schema's `log_timeline()` returns it. Each promoted standby has another one. */
   #timeline = "";
   #promoted = 0;
-  /** Each table with its copy, and its columns that are not generated. */
+  /** Each table with its copy in the standby's schema, and its columns that are not generated. */
   readonly #copied: { name: string; copy: string; columns: string }[] = [];
-  /** The standby's state of the sequences; its state of the tables is in a schema of copies. */
+  /** The standby's state of the sequences. Its state of the tables is in the schema of copies. */
   #kept: { name: string; value: number }[] = [];
 
   private constructor(client: pg.Client, holder: pg.Client, schema: string, epochMs: number) {
@@ -44,7 +43,7 @@ export class Stage {
   static async make(url: string, schema: string, epochMs: number): Promise<Stage> {
     const client = new pg.Client({ connectionString: url, types, options: "-c synchronous_commit=off" });
     await client.connect();
-    // Automatic statistics would change plans, and with them the order of rows.
+    // Autovacuum also updates statistics, which would change plans and so the order of rows.
     await client.query("alter system set autovacuum = off");
     await client.query("select pg_reload_conf()");
     await client.query(`drop schema if exists ${schema} cascade`);
@@ -52,7 +51,7 @@ export class Stage {
     await store.history.rotate(epochMs, null);
     await loadLocks(store);
     await store.close();
-    // In place of NOTIFY: sent as a notice, which only the sending connection receives (see Server).
+    // Replaces NOTIFY by a notice, which only the sending connection receives (see Server).
     await client.query(
       `create or replace function ${schema}.tell(said text) returns void language plpgsql volatile cost 1
        as $$ begin raise notice using errcode = '${toldState}', message = said; end $$`,
@@ -67,13 +66,12 @@ export class Stage {
   }
 
   /**
-   * Empties the schema, as after the migrations. Afterwards no dead rows are vacuumed, because the time at which a row can be
-   * vacuumed depends on all transactions in the server, even those of other seeds, and the positions of new rows would depend on it
-   * too.
+   * Restores the schema's state after the migrations. Then `#holder` opens a snapshot, which keeps vacuum from removing dead rows until
+   * the next reset. Otherwise the moment of their removal, and so the position of new rows, would depend on transactions of other seeds.
    */
   async reset(timeline: Plan["timeline"]): Promise<void> {
     await this.#holder.query("rollback");
-    // By file size: a table whose rows are all deleted still has their space, and new rows would come in another order.
+    // Selected by file size: a table whose rows are all deleted still has their space, which would change the order of new rows.
     const { rows } = await this.#client.query(
       "select name from unnest($1::text[]) as name where pg_relation_size(name::regclass) > 0",
       [this.#tables],
@@ -90,7 +88,7 @@ export class Stage {
     await this.#holder.query("select");
   }
 
-  /** Restores the single-row tables. It replaces whole rows, so that columns of future migrations are reset too. */
+  /** Restores the single-row tables. It replaces whole rows, so that columns that later migrations add are reset too. */
   async #restoreSingles(): Promise<void> {
     await this.#client.query("begin");
     await this.#client.query("set local session_replication_role = replica");
@@ -108,7 +106,7 @@ export class Stage {
     await this.#client.query(`vacuum ${singles.map((name) => `${this.schema}.${name}`).join(", ")}`);
   }
 
-  /** The standby has replayed everything committed so far, and nothing later. */
+  /** Copies the present state to the simulated standby, as if it had replayed all commits until now and none after. */
   async keep(): Promise<void> {
     const tables = this.#copied;
     await this.#client.query(`truncate ${tables.map(({ copy }) => copy).join(", ")}`);
@@ -118,10 +116,10 @@ export class Stage {
     );
   }
 
-  /** Promotes the outdated standby. @param numbersAhead advance of the sequences: up to 32 values that they log ahead */
+  /** Promotes the outdated standby. @param numbersAhead how far its sequences are ahead: sequences log up to 32 values in advance */
   async goBack(numbersAhead: number): Promise<void> {
     await this.#client.query("begin");
-    // Without triggers: foreign keys and guards against writes do not apply.
+    // Disables triggers, and with them foreign keys and the schema's guards against writes.
     await this.#client.query("set local session_replication_role = replica");
     const tables = this.#copied;
     await this.#client.query(`truncate ${tables.map(({ name }) => name).join(", ")}`);
@@ -154,7 +152,7 @@ export class Stage {
     }
   }
 
-  /** A standby may have started before the primary that it follows. */
+  /** Sets the timeline's name. With `by` "start" it is a start time that decreases, since a standby may have started before its primary. */
   async #setTimeline(by: Plan["timeline"]): Promise<void> {
     const timeline = by === "log" ? String(1 + this.#promoted).padStart(8, "0") : `start ${1_000_000 - this.#promoted}`;
     if (timeline === this.#timeline) return;
@@ -174,9 +172,7 @@ export class Stage {
     await Promise.all([this.#client.end(), this.#holder.end()]);
   }
 
-  /**
-   * Drops the partitions of other days, such as those of the real present, which `openPostgres` makes, and records the tables that remain.
-   */
+  /** Drops the partitions of other days (`openPostgres` creates partitions for the real present), and records the remaining tables. */
   async #learn(): Promise<void> {
     const schema = this.schema;
     const near = (name: string) => {

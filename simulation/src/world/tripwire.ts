@@ -1,6 +1,6 @@
 /**
- * While simulated code runs, this reports every use of the system's clock, timers or random numbers: a simulation has its own, and
- * a single use of the system's would make a seed play differently each time.
+ * While simulated code runs, records every use of the system's clock, timers or random numbers. Simulated code must use the simulation's
+ * own: a single use of the system's would make the same seed run differently each time.
  */
 const realImmediate = setImmediate;
 const realTimeout = setTimeout;
@@ -9,12 +9,12 @@ const found = new Set<string>();
 export const tripwire = {
   armed: false,
 
-  /** Calls it after every microtask, and after earlier calls of this function. */
+  /** Calls `call` after all pending microtasks, and after earlier calls of this function. */
   next(call: () => void): void {
     realImmediate(call);
   },
 
-  /** For waits on the real server: resolves with `done`, or after `ms` of real time. */
+  /** Waits for the real server: resolves with `done`, or after `ms` of real time. */
   within(ms: number, done: Promise<void>): Promise<void> {
     return new Promise((resolve) => {
       const timer = realTimeout(resolve, ms);
@@ -25,7 +25,7 @@ export const tripwire = {
     });
   },
 
-  /** The functions that were used since the last call. */
+  /** Returns the names of the functions that were used since the last call. */
   take(): string[] {
     const names = [...found];
     found.clear();

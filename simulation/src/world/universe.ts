@@ -7,28 +7,28 @@ interface Event {
   fire: (() => void | Promise<void>) | undefined;
 }
 
-/** The most events at one time; a small cluster never has as many in a millisecond, so more mean an endless loop. */
+/** The most events at one instant. A small cluster has fewer within a whole millisecond, so more than this mean an endless loop. */
 const mostEventsAtOnce = 20_000;
-/** Events processed in a row, with only their microtasks between. */
+/** How many events are processed in a row, with only microtasks in between. */
 const eventsAtOnce = 32;
 const traceChunk = 1 << 16;
 
 /**
- * The only clock of a simulation, and its future events. Time moves from event to event. The next event is processed only when all
- * consequences of the last one have run: every microtask, and the statement at the server, if the event sent one.
+ * The only clock of a simulation, and the queue of its future events. Time jumps from event to event. An event is processed only after
+ * all consequences of the previous one: every microtask, and the statement at the server, if the event sent one.
  */
 export class Universe {
   #nowMs = 0;
   #order = 0;
   #events: Event[] = [];
   #since = { atMs: 0, events: 0 };
-  /** True if `run` gave up because events followed each other without any time passing. */
+  /** True if `run` stopped because too many events happened at one instant. */
   spun = false;
   readonly #trace = createHash("sha256");
   #fresh = "";
   readonly #lines: string[] | undefined;
 
-  /** @param traced records the trace itself beside its hash */
+  /** @param traced true: stores the lines of the trace, not only their hash */
   constructor(traced = false) {
     this.#lines = traced ? [] : undefined;
   }
@@ -37,7 +37,7 @@ export class Universe {
     return this.#nowMs;
   }
 
-  /** Calls `fire` in `ms`. If `fire` returns a promise, time stands still until it settles. @returns cancels the call */
+  /** Calls `fire` after `ms`. If `fire` returns a promise, time stands still until it settles. @returns a function that cancels the call */
   after(ms: number, fire: () => void | Promise<void>): () => void {
     const event: Event = { atMs: this.#nowMs + Math.max(0, ms), order: this.#order++, fire };
     this.#push(event);
@@ -46,7 +46,7 @@ export class Universe {
     };
   }
 
-  /** Adds a line to the trace, in order: two runs of one seed have the same trace. */
+  /** Appends a line to the trace. Two simulations of one seed have the same trace. */
   note(line: string): void {
     const text = `${this.#nowMs.toFixed(3)} ${line}\n`;
     this.#fresh += text;
@@ -63,7 +63,7 @@ export class Universe {
     return this.#trace.copy().digest("hex").slice(0, 16);
   }
 
-  /** Runs until no event is left before `untilMs`. */
+  /** Processes all events up to `untilMs`. */
   run(untilMs: number): Promise<void> {
     return new Promise((resolve, reject) => {
       let state: "going" | "waiting" | "over" = "going";
@@ -110,7 +110,7 @@ export class Universe {
     });
   }
 
-  /** The next event; undefined: there is none, or the simulation spins. */
+  /** Returns the next event; undefined if there is none until `untilMs`, or if too many events happen at one instant. */
   #next(untilMs: number): Event["fire"] {
     for (;;) {
       const next = this.#events[0];
@@ -132,7 +132,7 @@ export class Universe {
     this.#fresh = "";
   }
 
-  // A binary heap by time, then by the order of the calls.
+  // A binary heap, ordered by time; events at the same time are ordered by the order of the calls.
 
   #push(event: Event): void {
     const events = this.#events;

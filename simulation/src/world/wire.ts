@@ -15,14 +15,14 @@ interface Column {
   readonly parse: (text: string) => unknown;
 }
 
-/** The description of a prepared statement, read when it is prepared. */
+/** A prepared statement, with the description of its columns, which the server sends when the statement is prepared. */
 interface Prepared {
   readonly name: string;
   readonly text: string;
   columns: Column[];
 }
 
-/** Node's internal handle of a socket: no public function reads from one without the event loop. */
+/** Node's internal handle of a socket. It is used because no public function reads from a socket without the event loop. */
 interface Handle {
   readonly fd: number;
   setBlocking(isBlocking: boolean): number;
@@ -36,10 +36,10 @@ const nothing = Buffer.alloc(0);
 const notPrepared = /^\s*(?:begin|commit|rollback|listen|set|create|alter|drop|vacuum|truncate|discard)\b/i;
 
 /**
- * One connection of the simulated server, as lean as possible: half of a seed's time went into pg's client and into repeated
- * planning. pg connects and signs in; from then on this class reads and writes the bytes. Each text is prepared once; a statement
- * is one write and one read; its result is described once. Because simulated time stands still meanwhile, the process simply blocks
- * if possible (`askNow`): the event loop would cost more than the round trip.
+ * One connection of the simulated server, optimised for speed: half of a seed's time went into pg's client and repeated planning. pg
+ * connects and signs in; then this class reads and writes the protocol's bytes. Each text is prepared and described once; a statement
+ * is one write and one read. Where possible the process blocks until the answer (`askNow`), because the event loop would cost more
+ * than the round trip, and simulated time stands still meanwhile.
  */
 export class Wire {
   readonly pid: number;
@@ -56,9 +56,9 @@ export class Wire {
   #current: { statement: Prepared; rows: Record<string, unknown>[]; tag: string; error: Error | undefined } | undefined;
   #awaited = 0;
   #reply: Reply = { rows: [], rowCount: 0, tag: "", error: undefined };
-  /** Set by an asynchronous query. */
+  /** Set by an asynchronous query: resolves it when its reply is complete. */
   #done: (() => void) | undefined;
-  /** Begin statement of a new transaction: sent with its first statement. */
+  /** The begin statement of a new transaction; it is sent with the transaction's first statement. */
   #before = "";
 
   private constructor(client: pg.Client, types: pg.CustomTypesConfig, tell: (payload: string) => void) {
@@ -75,7 +75,7 @@ export class Wire {
     this.#socket.setBlocking(true);
   }
 
-  /** @param tell receives the notifications of a statement, before its reply */
+  /** @param tell receives the notifications of a statement, before the statement's reply */
   static async open(
     url: string,
     options: string,
@@ -92,12 +92,12 @@ export class Wire {
     return this.#client.end();
   }
 
-  /** Begins a transaction with the next statement, without a round trip of its own. */
+  /** Begins a transaction: the begin statement is sent with the next statement, without a round trip of its own. */
   begin(text: string): void {
     this.#before = text;
   }
 
-  /** True if no part of the new transaction has been sent. */
+  /** True if a transaction has begun of which nothing has been sent yet. */
   get isUnsent(): boolean {
     return this.#before !== "";
   }
@@ -106,7 +106,7 @@ export class Wire {
     this.#before = "";
   }
 
-  /** @returns the result; the process blocks until then */
+  /** Runs a statement and blocks the process until the server's reply. @returns the reply */
   askNow(text: string, values: readonly unknown[]): Reply {
     this.#send(text, values);
     while (this.#current) {
@@ -117,7 +117,7 @@ export class Wire {
     return this.#reply;
   }
 
-  /** Like `askNow` but without blocking, for a statement that may wait for locks. */
+  /** Runs a statement like `askNow`, but without blocking the process, because the statement may wait for locks. */
   ask(text: string, values: readonly unknown[]): Promise<Reply> {
     this.#send(text, values);
     this.#socket.readStart();
@@ -247,12 +247,12 @@ export class Wire {
 
   #hear(type: number, all: Buffer, from: number, to: number): void {
     const current = this.#current;
-    if (!current) return; // answers to settings of the session, which come between two statements
+    if (!current) return; // replies to session settings, which are sent between two statements
     switch (type) {
       case 0x44: // a row
         current.rows.push(row(current.statement.columns, all, from));
         return;
-      case 0x54: // what its rows are
+      case 0x54: // the row description
         current.statement.columns = this.#columns(all, from);
         return;
       case 0x43:
@@ -271,7 +271,7 @@ export class Wire {
         this.#current = undefined;
         const { statement, rows, tag, error } = current;
         const rowCount = error ? 0 : Number(tag.slice(tag.lastIndexOf(" ") + 1)) || 0;
-        // A statement that could not be prepared does not exist.
+        // The server does not have the statement if its preparation failed.
         if (error && statement.columns.length === 0) this.#prepared.delete(statement.text);
         this.#reply = { rows: error ? [] : rows, rowCount, tag, error };
         this.#done?.();
@@ -316,7 +316,7 @@ function fieldsOf(all: Buffer, from: number, to: number): Map<string, string> {
   return fields;
 }
 
-/** The error in pg's form. */
+/** Converts an ErrorResponse to pg's DatabaseError. */
 function asError(all: Buffer, from: number, to: number): Error {
   const fields = fieldsOf(all, from, to);
   const error = new pg.DatabaseError(fields.get("M") ?? "", to - from, "error");
@@ -332,7 +332,7 @@ function asError(all: Buffer, from: number, to: number): Error {
   });
 }
 
-/** The value in pg's form of parameters. */
+/** Converts a parameter's value to text, as pg does. */
 function asText(value: unknown): string | null {
   if (value === null || value === undefined) return null;
   if (typeof value !== "object") return String(value);

@@ -1,7 +1,7 @@
 /**
- * Every failure that a caller can expect is a ZooKeeperError: a code for programs, the path concerned, a message for people, and a
- * hint at the remedy. The first part of the table holds the codes that servers answer (the numbers are those of
- * `KeeperException.Code`), the second part the errors that this client detects by itself.
+ * Every failure that a caller can expect is a ZooKeeperError, with a code for programs, the path, a message for people, and a hint how
+ * to fix it. `serverErrors` holds the codes that servers return (numbers as in `KeeperException.Code`); the second table holds the errors
+ * that this client detects itself.
  */
 export const serverErrors = {
   SYSTEM_ERROR: [-1, "the server reports a fault of its own", "look in the server's log"],
@@ -60,15 +60,15 @@ export const clientErrors = {
 export type ServerErrorCode = keyof typeof serverErrors;
 export type ZooKeeperErrorCode = ServerErrorCode | keyof typeof clientErrors;
 
-/** The longest message: a message may quote the refused value, which may be of any length. */
+/** The longest message in characters, because a message may quote a refused value of any length. */
 const longestMessage = 8 * 1024;
 
 export class ZooKeeperError extends Error {
   override readonly name = "ZooKeeperError";
   readonly code: ZooKeeperErrorCode;
-  /** The path that the operation concerned; empty if the operation has no path. */
+  /** The path of the operation; empty if the operation has no path. */
   readonly path: string;
-  /** Advice for the caller. */
+  /** Advice for the caller how to fix the problem. */
   readonly hint: string;
 
   constructor(
@@ -96,8 +96,9 @@ const byNumber = new Map<number, ServerErrorCode>(
 );
 
 /**
- * @param number the reply header's `err`
- * @param what operation and path, as in `create /a/b`
+ * Converts a server's error number to a ZooKeeperError.
+ * @param number `err` of the reply's header
+ * @param what operation and path for the message, such as `create /a/b`
  */
 export function serverError(number: number, what: string, path: string): ZooKeeperError {
   const code = byNumber.get(number);

@@ -5,8 +5,8 @@ export const callNames: ReadonlySet<string> = new Set(["signal"]);
 export const waitNames: ReadonlySet<string> = new Set(["limitMs", "signal"]);
 
 /**
- * Refuses unknown option names: a misspelt option would be ignored, and an ephemeral node could become a persistent one.
- * @param of the call, for the message, such as `create /a` @throws OPTION_INVALID for a name that is not in `names`
+ * Refuses unknown option names, because a misspelt option would be ignored, and for example create a persistent instead of an ephemeral
+ * node. @param of the call for the message, such as `create /a` @throws OPTION_INVALID for a name that is not in `names`
  */
 export function checkNames(of: string, path: string, options: object, names: ReadonlySet<string>): void {
   if (typeof options !== "object" || options === null) {
@@ -25,7 +25,7 @@ export function checkNames(of: string, path: string, options: object, names: Rea
   }
 }
 
-/** Every option name is shorter than this. Longer names are not compared, because that would take long. */
+/** Longer names are not compared with the known ones, because comparing takes long. Every option name is shorter. */
 const longestName = 40;
 
 /** The known name with the fewest differing letters from `given`, ignoring case; undefined if too many letters differ. */

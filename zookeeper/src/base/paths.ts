@@ -1,12 +1,12 @@
 import { ZooKeeperError } from "./errors.ts";
 import { limits } from "./limits.ts";
 
-/** Characters that ZooKeeper refuses in a path; checked here because a server answers only BAD_ARGUMENTS. */
+/** Characters that ZooKeeper refuses in a path. They are checked here, because a server would answer only BAD_ARGUMENTS. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for.
 const forbidden = /[\u0000-\u001f\u007f-\u009f\ud800-\uf8ff\ufff0-\uffff]/;
 
 /**
- * @param sequential true if the server will append a number; then the path may end in a slash
+ * @param sequential true if the server will append a number; the path may then end in a slash
  * @throws PATH_INVALID
  */
 export function checkPath(path: string, sequential = false): void {
@@ -32,12 +32,12 @@ function problemOf(path: string, sequential: boolean): string | undefined {
   return undefined;
 }
 
-/** `/a/b` → `/a`, `/a` → `/` */
+/** Returns the parent's path: `/a/b` → `/a`, `/a` → `/` */
 export function parentOf(path: string): string {
   return path.slice(0, path.lastIndexOf("/")) || "/";
 }
 
-/** `/a` and `b` → `/a/b`, `/` and `b` → `/b` */
+/** Returns the child's path: `/a` and `b` → `/a/b`, `/` and `b` → `/b` */
 export const childOf = (parent: string, name: string): string => `${parent === "/" ? "" : parent}/${name}`;
 
 /** Prefixes the path with the chroot; a chroot of "" means none. */
@@ -46,10 +46,7 @@ export function withChroot(chroot: string, path: string): string {
   return path === "/" ? chroot : chroot + path;
 }
 
-/**
- * Removes the chroot. A path outside the chroot is returned unchanged; only a recursive watch on an ancestor could report such a
- * path.
- */
+/** Removes the chroot. A path outside the chroot, which only a recursive watch on an ancestor could report, is returned unchanged. */
 export function withoutChroot(chroot: string, path: string): string {
   if (chroot === "" || !path.startsWith(chroot)) return path;
   return path.length === chroot.length ? "/" : path.slice(chroot.length);

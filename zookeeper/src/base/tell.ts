@@ -1,6 +1,6 @@
 /**
- * Calls a caller's listener. If the listener throws, the error surfaces as an uncaught exception; it must not keep a session from
- * ending, another listener from being called, or a connection from being read.
+ * Calls a caller's listener. If the listener throws, the error becomes an uncaught exception, so that it cannot interrupt the client:
+ * the end of a session, the calls of other listeners, and the reading of a connection continue.
  */
 export function tell<Told extends unknown[]>(listener: (...told: Told) => void, ...told: Told): void {
   try {

@@ -1,4 +1,4 @@
-/** Requests that a client sends on a connection outside of its session's queue. */
+/** Requests that the client sends directly on a connection, outside of the session's queue. */
 import { serverError } from "../base/errors.ts";
 import type { Connection } from "../connection/connection.ts";
 import { Call, type Question } from "../requests/call.ts";
@@ -8,8 +8,8 @@ import { op } from "../wire/codes.ts";
 const nothing = () => undefined;
 
 /**
- * Sets the session's watches again on a new connection, before any call is sent: every later read is then covered by a watch.
- * Readers get the `gap` event once all watches are set.
+ * Sets the session's watches again on a new connection, before any call is sent, so that every later read is covered by a watch. Readers
+ * of watches get the `gap` event once all watches are set.
  */
 export function setWatchesAgain(connection: Connection, session: SessionCore, zxid: bigint): void {
   const bodies = session.watches.setAgain(zxid);
@@ -22,7 +22,7 @@ export function setWatchesAgain(connection: Connection, session: SessionCore, zx
   });
 }
 
-/** Sends a request outside of any session's queue. */
+/** Sends a request on a connection, outside of any session's queue. */
 export function askOn<T>(connection: Connection, question: Question<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     const call = new Call(question, resolve, reject, undefined);
@@ -32,8 +32,8 @@ export function askOn<T>(connection: Connection, question: Question<T>): Promise
 }
 
 /**
- * Resolves when the server has ended the session, the connection is lost, or `patience` aborts. @returns whether the server
- * answered
+ * Ends the session at the server. Resolves when the server has answered, the connection is lost, or `patience` aborts.
+ * @returns true if the server answered or refused
  */
 export async function closeSession(connection: Connection, patience: AbortSignal): Promise<boolean> {
   const question = { op: op.closeSession, what: "close", path: "", repeatable: false, write: nothing, read: nothing };
@@ -42,7 +42,7 @@ export async function closeSession(connection: Connection, patience: AbortSignal
   });
   const answered = askOn(connection, question).then(
     () => true,
-    () => !connection.isLost, // a server that refuses would refuse a repetition as well
+    () => !connection.isLost, // true after a refusal, because the server would refuse a second request as well
   );
   return Promise.race([answered, out]);
 }

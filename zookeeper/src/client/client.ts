@@ -1,8 +1,8 @@
 /**
- * The client: keeps a connection open and runs one session after another on it.
+ * The client keeps a connection open and runs one session after another on it.
  *
- * A session that this process ended by its own clock may live on at the servers, with its ephemeral nodes. So the client resumes
- * and closes ("buries") the old session before it begins the next one: a new session never meets ephemeral nodes of its
+ * A session that this process has ended by its own clock may still exist at the servers, with its ephemeral nodes. Therefore the client
+ * resumes and closes ("buries") the old session before it begins the next one. So a new session never meets ephemeral nodes of its
  * predecessor, unless no server could be reached.
  */
 import { setTimeout as sleep } from "node:timers/promises";
@@ -61,18 +61,18 @@ class Client extends OperationsOf implements ZooKeeper {
   readonly #stateListeners = new Set<(state: SessionState, session: Session) => void>();
   #session: SessionCore;
   #connection: Connection | undefined;
-  /** Sessions that this process has ended but that may still live at the servers. */
+  /** Expired sessions that may still exist at the servers. */
   #unburied: Credentials[] = [];
   #servedAt = performance.now();
-  /** See `#forgetProgress`. */
+  /** Transaction number for `Session.rewoundFrom`; see `#forgetProgress`. */
   #rewoundFrom: bigint | undefined;
   #forgotten: bigint | undefined;
   #closing: Promise<void> | undefined;
   /** True once any server has accepted a session of this client. */
   #wasServed = false;
-  /** True while every failure of this round was caused by a server's certificate. */
+  /** True while every failure of the present round through the hosts was a rejected certificate. */
   #onlyCertificates = true;
-  /** The last connection problem, for messages. */
+  /** Description of the last connection problem, for messages. */
   trouble = "no attempt was made";
 
   constructor(servers: string, options: ConnectOptions) {
@@ -102,7 +102,7 @@ class Client extends OperationsOf implements ZooKeeper {
       for (let there = false; !there; ) {
         there = (await this.target.ask(rooted.exists(path, false), signal)) !== undefined;
         if (there) break;
-        // Another client may create the chroot first, or the answer may be lost: the chroot is checked again below.
+        // Another client may have created the chroot, or the answer may be lost; the chroot's existence is checked again below.
         await this.target.ask(rooted.create(path, "", {}), signal).catch((error: unknown) => {
           if (!isZooKeeperError(error, "NODE_EXISTS", "CONNECTION_LOSS")) throw error;
         });
@@ -132,8 +132,7 @@ class Client extends OperationsOf implements ZooKeeper {
     return new Promise((resolve, reject) => {
       if (this.signal.aborted) return reject(this.signal.reason);
       if (signal?.aborted) return reject(aborted("established", "", signal));
-      // Once any caller has seen the session as over, a late answer must not make it live again: callers here wait for the next
-      // session.
+      // After a caller has seen the session as expired, a late answer must not make it live again, because callers wait for the next one.
       this.#session.endIfOver();
       if (this.#session.live) return resolve(this.#session);
       const stop = this.onSession((session) => {
@@ -166,7 +165,7 @@ class Client extends OperationsOf implements ZooKeeper {
     if (!connection) return;
     await new Promise<void>((resolve, reject) => {
       connection.sendAuth(scheme, auth.credentials, (error) => {
-        // Either the server accepted the credentials, or the connection was lost and the next one sends them again.
+        // Resolved: either the server has accepted the credentials, or the connection was lost, and the next one sends them again.
         if (!isZooKeeperError(error, "AUTH_FAILED", "CLOSED")) return resolve();
         this.#auth.splice(this.#auth.indexOf(auth), 1);
         reject(error);
@@ -200,11 +199,11 @@ class Client extends OperationsOf implements ZooKeeper {
       const connection = session.state === "connected" ? this.#connection : undefined;
       if (connection) {
         const closed = closeSession(connection, patience);
-        // Without this the client would report the server's answer, SESSION_EXPIRED, although the end was requested.
+        // Otherwise the client would report the server's answer, SESSION_EXPIRED, although the end was requested here.
         connection.closing = reason;
         if (await closed) break;
       }
-      // The connection is lost, perhaps before this client noticed: wait for the next one.
+      // The connection is lost, perhaps without the client having noticed yet; waits for the next one.
       await new Promise<void>((resolve) => {
         const stop = session.onState(done);
         function done() {
@@ -226,7 +225,7 @@ class Client extends OperationsOf implements ZooKeeper {
     session.onState((state) => {
       for (const listener of [...this.#stateListeners]) tell(listener, state, session);
     });
-    // Registered first, so that later listeners for the session's end already find the next session here.
+    // This is the first listener for the session's end, so that later listeners already find the next session in `#session`.
     session.signal.addEventListener("abort", () => {
       if (!this.signal.aborted) this.#session = this.#newSession();
       if (session.id !== 0n && session.signal.reason?.code === "SESSION_EXPIRED") {
@@ -241,17 +240,17 @@ class Client extends OperationsOf implements ZooKeeper {
     while (!this.signal.aborted) {
       const session = this.#session;
       const waitMs = await this.#serve(session).catch((error: Error) => this.#failed(session, error));
-      // The wait is capped, so that a live session can be resumed in time.
+      // The wait is limited to an eighth of the session timeout, so that a live session can be resumed in time.
       const soonMs = Math.min(waitMs, this.#session.timeoutMs / 8);
       if (soonMs === 0) continue;
-      const rest = sleep(soonMs, undefined, { signal: this.signal }).catch(() => undefined); // closed: the loop ends
+      const rest = sleep(soonMs, undefined, { signal: this.signal }).catch(() => undefined); // rejects if the client is closed
       await this.#whileCallsWait(this.#session, rest);
     }
   }
 
   /**
-   * Serves the session on one connection. @returns once the connection is lost: ms to wait before the next one @throws if no
-   * connection could be opened
+   * Connects the session and serves it until the connection is lost. @returns how long to wait (ms) before the next connection
+   * @throws if no connection could be opened
    */
   async #serve(session: SessionCore): Promise<number> {
     const again = session.id !== 0n;
@@ -275,11 +274,11 @@ class Client extends OperationsOf implements ZooKeeper {
         }),
       );
     await this.#bury(open);
-    // Setting the watches again delivers the events since this zxid; the logins' answers raise the zxid without delivering
-    // events.
+    // Read before the logins, whose answers raise the zxid without delivering events. Setting the watches again delivers the events
+    // since this zxid.
     const seen = this.#progress.zxid;
     const connection = await open(again ? session.credentials : noCredentials);
-    // Until the session is attached, only this listener ends the connection when the session ends.
+    // Until the session is attached to the connection, only this listener ends the connection when the session ends.
     const over = () => connection.end(session.signal.reason);
     session.signal.addEventListener("abort", over);
     if (session.signal.aborted) over();
@@ -295,7 +294,7 @@ class Client extends OperationsOf implements ZooKeeper {
       this.#wasServed = true;
       await this.#logIn(connection);
       await this.#noticeRewind(connection, session);
-      // More credentials may be added while these are being sent.
+      // The loop continues, because credentials may be added while others are being sent.
       for (let told = 0; told < this.#auth.length; ) told = await this.#sendAuth(connection, told);
       if (connection.isLost) throw await connection.lost;
       if (!this.#hosts.has(host)) throw noLongerListed(host);
@@ -309,7 +308,7 @@ class Client extends OperationsOf implements ZooKeeper {
       const reason = await connection.lost;
       this.trouble = `${nameOf(host)}: ${reason.message}`;
       if (!this.signal.aborted) tell(this.#options.log, `connection to ${this.trouble}`);
-      // A server that accepts a session and soon drops the connection counts as failed.
+      // A server that accepts a session and drops the connection soon afterwards counts as failed.
       if (performance.now() - began < limits.steadyMs) return Math.min(this.#hosts.failed(), limits.steadyMs);
       this.#hosts.served();
       return 0;
@@ -322,14 +321,14 @@ class Client extends OperationsOf implements ZooKeeper {
   }
 
   /**
-   * Looks for a server with a quorum while the session is at a server without one. Once it finds one, it ends the session; the next
-   * session begins there.
+   * Searches for a server with a quorum while the present server has none. When one is found, the session is ended, and the next session
+   * begins at that server.
    */
   async #seekQuorum(connection: Connection, session: SessionCore): Promise<void> {
     tell(this.#options.log, `${nameOf(connection.host)} has no quorum: it answers reads only`);
     const over = session.signal;
     for (let waitMs: number = limits.firstQuorumLookMs; ; waitMs = Math.min(2 * waitMs, limits.maxQuorumLookMs)) {
-      await sleep(waitMs, undefined, { signal: over, ref: false }).catch(() => undefined); // the session has ended
+      await sleep(waitMs, undefined, { signal: over, ref: false }).catch(() => undefined); // rejects when the session has ended
       if (over.aborted || connection.isLost) return;
       try {
         const server = await this.#hosts.take(limits.maxConnectMs, over);
@@ -339,7 +338,7 @@ class Client extends OperationsOf implements ZooKeeper {
         const hint = "use the client's new session";
         session.end(new ZooKeeperError("SESSION_EXPIRED", `${nameOf(server)} has a quorum`, { hint }));
       } catch (error) {
-        this.trouble = `isro: ${(error as Error).message}`; // the next server is asked
+        this.trouble = `isro: ${(error as Error).message}`; // the loop tries the next server
       }
     }
   }
@@ -364,10 +363,7 @@ class Client extends OperationsOf implements ZooKeeper {
     return waitMs;
   }
 
-  /**
-   * Closes a client that has never been served because it trusts no server's certificate: waiting would not correct a wrong
-   * authority.
-   */
+  /** Closes a client that has had no session yet because it trusts no server's certificate: waiting would not help. */
   #untrusted(session: SessionCore, cause: Error): void {
     const error = new ZooKeeperError("UNREACHABLE", `no server's certificate is trusted: ${this.trouble}`, {
       hint: "give the certificate of the authority that signed the servers' as tls.ca, and the names that those bear",
@@ -377,7 +373,7 @@ class Client extends OperationsOf implements ZooKeeper {
     session.end(error);
   }
 
-  /** Awaits `work`; meanwhile, calls that have waited too long are rejected. @returns the result of `work` */
+  /** Awaits `work` and meanwhile rejects calls that have waited too long for a session. @returns the result of `work` */
   async #whileCallsWait<T>(session: SessionCore, work: Promise<T>): Promise<T> {
     const looking = setInterval(() => this.#failWaiting(session), limits.waitingLookMs);
     try {
@@ -387,7 +383,7 @@ class Client extends OperationsOf implements ZooKeeper {
     }
   }
 
-  /** Calls that wait for a session are rejected after the session timeout. */
+  /** Rejects calls that have waited for a session for longer than the session timeout. */
   #failWaiting(session: SessionCore): void {
     if (session.id !== 0n) return;
     const { sessionTimeoutMs } = this.#options;
@@ -403,7 +399,7 @@ class Client extends OperationsOf implements ZooKeeper {
       try {
         if (connection.welcome.timeoutMs > 0) {
           await this.#logIn(connection);
-          // Resuming the old session has prolonged its life, so the client waits until the server confirms its end.
+          // Resuming the old session has extended its timeout, so the client waits until the server confirms its end.
           const told = await closeSession(connection, AbortSignal.timeout(limits.closeMs));
           if (!told) throw new Error("no answer to the end of the previous session");
         }
@@ -419,7 +415,7 @@ class Client extends OperationsOf implements ZooKeeper {
     if (!sasl) return;
     const ask = (token: Uint8Array) =>
       askOn(connection, saslStep(token)).catch((error: unknown) => {
-        // A server that requires a login answers a wrong one with this code; other servers answer AUTH_FAILED.
+        // A server that requires a login returns this code for wrong credentials; other servers return AUTH_FAILED.
         if (!isZooKeeperError(error, "SESSION_CLOSED_REQUIRE_SASL_AUTH")) throw error;
         throw new ZooKeeperError("AUTH_FAILED", "SASL: the server refuses the credentials", {
           hint: "check user and password",
@@ -435,7 +431,7 @@ class Client extends OperationsOf implements ZooKeeper {
     }
   }
 
-  /** @param from index of the first credentials to send @returns how many credentials have been sent in all @throws AUTH_FAILED */
+  /** @param from index of the first credentials to send @returns the index after the last credentials sent @throws AUTH_FAILED */
   async #sendAuth(connection: Connection, from: number): Promise<number> {
     const sent = this.#auth.slice(from);
     const told = sent.map(
@@ -447,9 +443,9 @@ class Client extends OperationsOf implements ZooKeeper {
   }
 
   /**
-   * Servers refuse a client that has seen a newer transaction than they hold. If all servers refuse for longer than a session
-   * lasts, they were wiped or restored (or have no quorum, which looks the same). The next session then begins without the old
-   * transaction number, and sets `rewoundFrom` if the servers' data is really behind.
+   * Forgets the last transaction number that the client has seen. Servers refuse a client that has seen a newer transaction than they
+   * have. If all servers refuse for longer than a session lasts, their data was wiped or restored (or they have no quorum, which looks the
+   * same). The next session begins without the number, and sets `rewoundFrom` if the servers' data is really older.
    */
   #forgetProgress(): void {
     if (this.#progress.zxid === 0n) return;
@@ -471,8 +467,8 @@ class Client extends OperationsOf implements ZooKeeper {
 }
 
 /**
- * An upper bound on how many transactions other clients had seen beyond this client's last one when the data was lost: the size of
- * a leader's epoch, because the epoch is the upper half of the 64-bit transaction number.
+ * Upper bound on the number of transactions that other clients had seen after this client's last one when the data was lost: the size
+ * of one leader's epoch. The epoch is the upper half of the 64-bit transaction number.
  */
 const unseenTransactions = 1n << 32n;
 

@@ -6,33 +6,33 @@ import { type Resolve, systemResolve } from "../connection/hosts.ts";
 import type { SaslOptions } from "../connection/sasl.ts";
 
 export interface ConnectOptions {
-  /** The servers end the session after this time (ms) without a sign of life. They may negotiate another value. Default 30,000. */
+  /** The servers end the session after this time (ms) without a message from the client. They may change the value. Default 30,000. */
   readonly sessionTimeoutMs?: number;
-  /** How long `connect` tries before it rejects with UNREACHABLE. Default: the session timeout. */
+  /** How long `connect` tries (ms) before it rejects with UNREACHABLE. Default: the session timeout. */
   readonly connectTimeoutMs?: number;
   /** If true, creates the chroot and missing parents as persistent nodes. Default: the chroot has to exist. */
   readonly createChroot?: boolean;
   /**
-   * While no server has a quorum, new sessions begin at a server that answers reads only; see `Session.readOnly`. The servers need
+   * If true, new sessions begin at a server that answers only reads while no server has a quorum; see `Session.readOnly`. The servers need
    * `-Dreadonlymode.enabled=true`, and from 3.6 on `localSessionsEnabled=true`. Default false.
    */
   readonly readOnly?: boolean;
-  /** Abandons `connect`. */
+  /** Aborts `connect`. */
   readonly signal?: AbortSignal;
-  /** Credentials for ACLs, in the form that `addAuth` takes. */
+  /** Credentials for ACLs, as for `addAuth`. */
   readonly auth?: readonly { readonly scheme: string; readonly credentials: string | Uint8Array }[];
   /** TLS to the servers' secure port: options of node:tls (ca, cert, key, …); `{}` trusts the system's authorities. */
   readonly tls?: tls.ConnectionOptions;
-  /** SASL DIGEST-MD5. */
+  /** Credentials for SASL DIGEST-MD5. */
   readonly sasl?: SaslOptions;
-  /** Bytes. An answer larger than this fails its own request. Default 128 MiB. */
+  /** Largest reply in bytes. A larger reply rejects only its own request. Default 128 MiB. */
   readonly maxReplyBytes?: number;
   /**
-   * Bytes; at most the servers' jute.maxbuffer. A larger request is not sent, because a server would close the connection. Default
-   * 1,048,575.
+   * Largest request in bytes; at most the servers' jute.maxbuffer. A larger request rejects without being sent, because a server would
+   * close the connection. Default 1,048,575.
    */
   readonly maxRequestBytes?: number;
-  /** Receives connection problems, each as one line. */
+  /** Called with each connection problem as one line of text. */
   readonly log?: (line: string) => void;
   /** Resolves a server's name to all its addresses; called again in each round of attempts. Default: the system's resolver. */
   readonly resolve?: Resolve;

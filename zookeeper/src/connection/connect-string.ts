@@ -9,8 +9,8 @@ export interface Host {
 export const defaultPort = 2181;
 
 /**
- * `zk1:2181,zk2:2181,[::1]:2181/chroot`: hosts with a port (default 2181) and, after the last host, the chroot: a path that stands
- * for the root.
+ * Parses a connect string such as `zk1:2181,zk2:2181,[::1]:2181/chroot`: hosts with a port (default 2181) and, after the last host, the
+ * chroot, which is the path that the client uses as its root.
  * @throws CONNECT_STRING_INVALID, PATH_INVALID
  */
 export function parseConnectString(text: string): { hosts: Host[]; chroot: string } {

@@ -1,6 +1,6 @@
 /**
- * One connection to one server: it opens, shakes hands, carries calls and their answers in order, detects a silent server, and is
- * lost once. Its owner defines what a session is, and what happens to calls without an answer.
+ * One connection to one server. It opens, exchanges the handshake, sends calls and reads their answers in order, detects a silent server,
+ * and is lost at most once. The caller manages the session, and decides what happens to calls without an answer.
  */
 import net from "node:net";
 import tls from "node:tls";
@@ -14,7 +14,7 @@ import { maxXid, op, xid } from "../wire/codes.ts";
 import { FrameReader } from "../wire/frames.ts";
 import type { Server } from "./hosts.ts";
 
-/** The highest transaction number seen on any connection of the client. A server that is behind it refuses the client. */
+/** The highest transaction number seen on any connection of the client. A server with only older transactions refuses the client. */
 export interface Progress {
   zxid: bigint;
 }
@@ -43,27 +43,27 @@ export interface ConnectionOptions {
 }
 
 export interface Welcome extends Credentials {
-  /** 0 if the server has already ended the requested session. */
+  /** The negotiated session timeout; 0 if the server has already ended the requested session. */
   readonly timeoutMs: number;
-  /** The server has no quorum, and answers reads only. */
+  /** True if the server has no quorum and answers only reads. */
   readonly readOnly: boolean;
 }
 
-/** The error for a server that hung up during the handshake: it is behind this client, has no quorum, or has too many connections. */
+/** The server closed the connection in the handshake: its data is older than what this client has seen, it has no quorum, or it is full. */
 export class Refused extends Error {}
 
-/** Shared by all connections: received bytes are processed before the next read fills the buffer again. */
+/** One read buffer for all connections: received bytes are processed before the next read overwrites them. */
 const readBuffer = Buffer.allocUnsafeSlow(64 * 1024);
 
 export class Connection {
   readonly host: Server;
-  /** The server's answer in the handshake. */
+  /** The server's answer to the handshake. */
   welcome: Welcome = { ...noCredentials, timeoutMs: 0, readOnly: false };
-  /** Set once the end of the session has been sent; later sends are rejected with this reason. */
+  /** Set once the request to end the session has been sent; later calls are rejected with this error. */
   closing: ZooKeeperError | undefined;
-  /** Monotonic ms at which the last answered request was sent: the session was surely alive then. */
+  /** Monotonic ms at which the last answered request was sent. The session was alive at that time. */
   renewedAt: number;
-  /** Resolves with the reason when the connection is lost. */
+  /** Resolves with the reason once the connection is lost. */
   readonly lost: Promise<Error>;
   #resolveLost: (reason: Error) => void = () => undefined;
   #over: Error | undefined;
@@ -75,14 +75,14 @@ export class Connection {
   readonly #writer = new Writer();
   readonly #reader = new Reader();
   #welcomed: ((error: Error | undefined) => void) | undefined;
-  /** Calls that were sent, in order; those before #head have been answered. */
+  /** Calls that were sent, in order. Calls before index `#head` have been answered. */
   #calls: (Call | ReadsTogether)[] = [];
   #head = 0;
-  /** Calls in #calls minus entries in #calls: an entry of shared reads holds several calls. */
+  /** How many more calls than entries `#calls` has, because an entry of shared reads contains several calls. */
   #shared = 0;
-  /** Consecutive reads of this turn of the event loop; they may still be joined into one request. */
+  /** Consecutive reads of this turn of the event loop, which may still be combined into one request. */
   #reads: Call[] = [];
-  /** True while the server supports multiRead and the joint answers are not too large. */
+  /** True until the server answers that it does not support multiRead, or that a combined answer is too large. */
   #readsTogether = true;
   #xid = 0;
   #flushing = false;
@@ -97,8 +97,8 @@ export class Connection {
   #pulse: NodeJS.Timeout | undefined;
 
   /**
+   * @returns a connection whose `welcome` shows whether the server accepted the session
    * @throws Refused; ZooKeeperError UNREACHABLE with the cause
-   * @returns a connection whose `welcome` says whether the session was accepted
    */
   static async open(options: ConnectionOptions): Promise<Connection> {
     const connection = new Connection(options);
@@ -164,9 +164,8 @@ export class Connection {
   }
 
   /**
-   * A busy server sends a few answers at a time, and waking up for those costs more than reading them. So once all data that has
-   * arrived is read, the next read happens `restMs` later: by then there is more data, and the server cannot have run out of
-   * work. @returns true if reading is paused
+   * Pauses reading for `restMs` once all received data has been read: a busy server sends a few answers at a time, and waking up for them
+   * costs more than reading them. Meanwhile more answers arrive, and the server still has requests. @returns true if reading is paused
    */
   #rests(bytes: number): boolean {
     if (this.unanswered < limits.restUnanswered || bytes === readBuffer.length || this.#over) return false;
@@ -180,7 +179,7 @@ export class Connection {
     return this.#over !== undefined;
   }
 
-  /** Removes and returns the calls that were sent and have no answer, oldest first. */
+  /** Removes and returns the unanswered calls, oldest first. */
   takeUnanswered(): Call[] {
     const sent = this.#calls.slice(this.#head);
     const unsent = this.#reads;
@@ -190,9 +189,9 @@ export class Connection {
     return [...sent.flatMap((one) => (one instanceof ReadsTogether ? one.calls : one)), ...unsent];
   }
 
-  /** @throws the error of writing the question; then nothing was sent */
+  /** Sends a call. @throws the error of writing the request, of which nothing is sent then */
   send(call: Call): void {
-    // One clock reading for all requests that go out together: too early a time is safe, because it renews the session by less.
+    // All requests of one turn get the time of the first one. Too early a time is safe, because it extends the session by less.
     if (!this.#flushing) this.#sentAt = performance.now();
     call.sentAt = this.#sentAt;
     if (call.question.together && this.#readsTogether && this.unanswered >= limits.togetherUnanswered) {
@@ -226,8 +225,8 @@ export class Connection {
   }
 
   /**
-   * Falls back to single reads: the server is too old for multiRead, or the answers together are too large. They are sent later
-   * than first requested, as after a reconnect.
+   * Sends the combined reads one by one, because the server does not support multiRead or the combined answer is too large. They are
+   * answered after later calls, as after a reconnect.
    */
   #oneByOne({ calls }: ReadsTogether): void {
     this.#readsTogether = false;
@@ -239,17 +238,17 @@ export class Connection {
     return this.#xid;
   }
 
-  /** The number of calls that were sent and have no answer. */
+  /** The number of calls without an answer. */
   get unanswered(): number {
     return this.#calls.length - this.#head + this.#shared + this.#reads.length;
   }
 
-  /** Bytes that the server has not taken yet. */
+  /** Number of bytes that wait to be sent. */
   get unsentBytes(): number {
     return this.#socket.writableLength + this.#writer.pending;
   }
 
-  /** Sends credentials; their rights apply to all requests after them. @param told called with undefined when they are accepted */
+  /** Sends credentials, which apply to all later requests. @param told called with undefined once they are accepted, or with the error */
   sendAuth(scheme: string, credentials: Uint8Array, told: (error: Error | undefined) => void): void {
     if (this.#over) {
       told(this.#over);
@@ -263,13 +262,13 @@ export class Connection {
     });
   }
 
-  /** @param told called with the server's code, 0 when the watches are set; never called if the connection is lost before */
+  /** @param told called with the server's code; 0: the watches are set. It is not called if the connection is lost first. */
   sendSetWatches(write: (writer: Writer) => void, told: (code: number) => void): void {
     this.#watchesSet.push(told);
     this.#write(xid.setWatches, op.setWatches2, write);
   }
 
-  /** Resolves when the server answers the ping, or when the connection is lost. */
+  /** Sends a ping; resolves when the server answers it or the connection is lost. */
   ping(): Promise<void> {
     return new Promise((resolve) => {
       if (this.#over) return resolve();
@@ -294,7 +293,7 @@ export class Connection {
     this.#resolveLost(reason);
   }
 
-  /** @throws DATA_TOO_LARGE */
+  /** Writes one request to the output buffer. @throws DATA_TOO_LARGE */
   #write(id: number, code: number, body: (writer: Writer) => void, about?: Question<unknown>): number {
     this.#sendReads();
     const writer = this.#writer;
@@ -316,7 +315,7 @@ export class Connection {
     return bytes;
   }
 
-  /** All requests of one turn of the event loop go out in one write. */
+  /** Sends all requests of this turn of the event loop in one write. */
   #flushLater(): void {
     if (this.#flushing) return;
     this.#flushing = true;
@@ -372,8 +371,8 @@ export class Connection {
   }
 
   /**
-   * No transaction counts as seen before all watches are set again: if the connection is lost in between, the next one must still
-   * ask for the events since. A server without a quorum may have transactions that the quorum never gets.
+   * Records a transaction number as seen, unless watches are still being set: if the connection is lost first, the next one must request
+   * the events since the old number. Numbers of a server without a quorum do not count: the quorum may never get its transactions.
    */
   #see(zxid: bigint): void {
     if (this.welcome.readOnly) return;
@@ -400,7 +399,7 @@ export class Connection {
     }
   }
 
-  /** The call that is answered now. Answers must come in the order of the calls; otherwise the server is broken. */
+  /** Removes and returns the call to which this answer belongs. @throws RangeError if answers do not come in the order of the calls */
   #next(id: number): Call | ReadsTogether {
     this.#answeredAt = this.#receivedAt;
     const call = this.#calls[this.#head];
@@ -447,7 +446,7 @@ export class Connection {
   }
 
   #readWelcome(reader: Reader, welcomed: (error: Error | undefined) => void): void {
-    // A server without a quorum and without local sessions answers with a reply's header instead.
+    // A server without a quorum and without local sessions sends a reply header (16 bytes) instead of the handshake's answer.
     const refused = reader.left === 16;
     reader.int();
     if (refused) {
@@ -458,16 +457,16 @@ export class Connection {
     const timeoutMs = reader.int();
     const id = reader.long();
     const password = reader.buffer();
-    const readOnly = reader.left > 0 && reader.bool(); // servers before 3.4 omit it
+    const readOnly = reader.left > 0 && reader.bool(); // servers before 3.4 omit this field
     this.welcome = { timeoutMs, id, password, readOnly };
     if (timeoutMs > 0) this.#beat(timeoutMs);
     welcomed(undefined);
   }
 
   /**
-   * Sends a ping after a sixteenth of the session timeout without traffic: frequent signs of life allow longer pauses of this
-   * process. Ends the connection after two thirds of the timeout without a sign of life. Also ends it if signs of life come, but
-   * the oldest call gets no answer for the whole timeout. A pause of this process does not count as silence of the server.
+   * Sends a ping after a sixteenth of the session timeout without a request, because frequent answers allow longer pauses of this process.
+   * Ends the connection after two thirds of the timeout without received data, or if the oldest call has no answer for the whole timeout
+   * although data arrives. A pause of this process does not count as silence of the server.
    */
   #beat(timeoutMs: number): void {
     const quietMs = Math.min(timeoutMs / 16, 10_000);
@@ -486,7 +485,7 @@ export class Connection {
         if (now - lookedAt >= silentMs / 2) awakeAt = now;
         lookedAt = now;
         if (isSilent() || isStuck()) {
-          // After a pause of this process, unread answers may be in the socket: they are read first.
+          // After a pause of this process, unread answers may be in the socket. They are read before this callback runs.
           setImmediate(() => {
             if (isSilent()) this.end(new Error(`the server was silent for ${Math.round(silentMs)} ms`));
             else if (isStuck()) this.end(new Error(`the server did not answer a call for ${timeoutMs} ms`));

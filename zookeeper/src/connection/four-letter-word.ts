@@ -10,7 +10,7 @@ export interface FourLetterOptions {
   readonly tls?: tls.ConnectionOptions;
   /** The longest wait for the answer, in ms. Default 5,000. */
   readonly limitMs?: number;
-  /** Abandons the call. */
+  /** Aborts the call, which then rejects with ABORTED. */
   readonly signal?: AbortSignal;
 }
 
@@ -51,7 +51,7 @@ export async function fourLetterWord(server: string, word: string, options: Four
   throw new ZooKeeperError("UNIMPLEMENTED", `${word} to ${server}: the server does not allow it`, { hint });
 }
 
-/** @throws the network's error */
+/** Sends a four-letter word and returns the answer's text. @throws the network error, or an error if the limit passes */
 export function askWord(
   { name, host, port }: Server,
   word: string,
@@ -74,7 +74,7 @@ export function askWord(
     socket.on("close", () => {
       clearTimeout(late);
       signal?.removeEventListener("abort", abort);
-      resolve(text); // without effect after an error
+      resolve(text); // no effect if `error` was emitted before
     });
   });
 }

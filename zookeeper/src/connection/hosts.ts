@@ -8,7 +8,7 @@ export type Resolve = (name: string) => Promise<readonly string[]>;
 
 export const systemResolve: Resolve = async (name) => (await lookup(name, { all: true })).map(({ address }) => address);
 
-/** A server to try: `host` is an address, `name` what the connect string calls it. */
+/** A server to try: `host` is an IP address, `name` the host name in the connect string. */
 export interface Server extends Host {
   readonly name: string;
 }
@@ -22,15 +22,15 @@ export function noLongerListed(server: Server): Error {
 }
 
 /**
- * The order in which servers are tried, and the waits between rounds. The order is shuffled, so that the clients of a dead server
- * spread over the others; waits are jittered, so that clients do not act in step. A name is resolved again at each of its turns,
- * and all its addresses are tried: it may stand for a whole ensemble, whose servers move.
+ * The order in which servers are tried, and the waits between rounds. The order is random, so that the clients of a dead server spread
+ * over the other servers; waits have jitter, so that clients do not reconnect at the same time. A name is resolved each time its turn
+ * comes, and all its addresses are tried, because it may stand for a whole ensemble whose addresses change.
  */
 export class Hosts {
   #hosts: readonly Host[];
   readonly #random: () => number;
   readonly #resolve: Resolve;
-  /** The number of addresses that each host had when it was last resolved. */
+  /** The number of addresses of each host when it was last resolved. */
   readonly #found = new Map<Host, number>();
   /** Addresses of the present host that have not been tried yet. */
   #addresses: Server[] = [];
@@ -39,14 +39,14 @@ export class Hosts {
   #rounds = 0;
   #sinceServed = 0;
 
-  /** @param random returns numbers in [0, 1) */
+  /** @param random returns numbers in [0, 1), used for the order and for jitter */
   constructor(hosts: readonly Host[], random: () => number, resolve: Resolve) {
     this.#random = random;
     this.#resolve = resolve;
     this.#hosts = this.#shuffled(hosts);
   }
 
-  /** Replaces the list of servers. */
+  /** Replaces the list of servers and resets the back-off. */
   replace(hosts: readonly Host[]): void {
     this.#hosts = this.#shuffled(hosts);
     this.#found.clear();
@@ -55,7 +55,7 @@ export class Hosts {
     this.#next = this.#rounds = this.#sinceServed = 0;
   }
 
-  /** True for an address of one of the servers. */
+  /** True if the address belongs to a host of the list. */
   has({ name, port }: Server): boolean {
     return this.#hosts.some((host) => host.host === name && host.port === port);
   }
@@ -70,7 +70,7 @@ export class Hosts {
     return this.#rounds;
   }
 
-  /** @throws the name service's error, or an error if it gave no answer within `limitMs` or before the signal aborted */
+  /** Returns the next server to try. @throws the resolver's error, or an error if it does not answer within `limitMs` or `signal` aborts */
   async take(limitMs: number, signal: AbortSignal): Promise<Server> {
     const first = this.#first;
     this.#first = undefined;
@@ -89,12 +89,12 @@ export class Hosts {
     return this.#addresses.shift() as Server;
   }
 
-  /** Makes this server the next that `take` returns. */
+  /** Makes this server the next one that `take` returns. */
   putFirst(server: Server): void {
     this.#first = server;
   }
 
-  /** Records that the server taken last works: resets the back-off. */
+  /** Records that the last server from `take` has served the client: resets the back-off. */
   served(): void {
     this.#addresses = [];
     this.#next %= this.#hosts.length;
@@ -102,7 +102,7 @@ export class Hosts {
     this.#sinceServed = 0;
   }
 
-  /** Records that the server taken last failed. @returns ms to wait before the next attempt: 0 within a round */
+  /** Records that the last server from `take` failed. @returns ms to wait before the next attempt; 0 within a round */
   failed(): number {
     if (this.#addresses.length > 0) return 0;
     this.#sinceServed += 1;
@@ -143,8 +143,8 @@ export class Hosts {
 }
 
 /**
- * The time limit for one server to accept a session. The limit is short enough to resume a session at another server before the
- * session expires. For a new session, which cannot expire yet, each failed round doubles the limit.
+ * Returns the time limit in ms for one server to accept a session. The limit is short, so that a session can be resumed at another server
+ * before it expires. Each failed round doubles the limit of a new session, which cannot expire yet.
  */
 export function maxConnectMs(timeoutMs: number, hosts: number, isNew: boolean, rounds: number): number {
   const firstMs = Math.min(limits.maxConnectMs, Math.max(limits.minConnectMs, timeoutMs / (3 * hosts)));

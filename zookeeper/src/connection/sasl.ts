@@ -1,6 +1,6 @@
 /**
- * SASL DIGEST-MD5 as ZooKeeper's servers require it (RFC 2831, `qop=auth`). The protocol prescribes MD5; it proves the password
- * but protects no traffic: use TLS on a shared network.
+ * SASL DIGEST-MD5 as ZooKeeper's servers require it (RFC 2831, `qop=auth`), which prescribes MD5. It proves knowledge of the password but
+ * does not encrypt the connection: use TLS on a shared network.
  */
 import { createHash, randomBytes } from "node:crypto";
 import { ZooKeeperError } from "../base/errors.ts";
@@ -12,7 +12,7 @@ export interface SaslOptions {
   readonly password: string;
 }
 
-/** One step of the exchange: sends the client's token and reads the server's next token. */
+/** A request of one step of the exchange: it sends the client's token; its answer is the server's next token. */
 export function saslStep(token: Uint8Array): Question<Buffer> {
   return {
     op: op.sasl,
@@ -27,10 +27,10 @@ export function saslStep(token: Uint8Array): Question<Buffer> {
 const md5 = (data: string | Buffer) => createHash("md5").update(data).digest();
 const hex = (data: Buffer) => data.toString("hex");
 
-/** Encodes a part for hashing as RFC 2831 and Java do: in ISO 8859-1 if that has all characters of the text, otherwise in UTF-8. */
+/** Encodes a text for hashing as RFC 2831 and Java do: ISO 8859-1 if that has all characters of the text, otherwise UTF-8. */
 const encoded = (text: string) => Buffer.from(text, /^[\0-\xff]*$/.test(text) ? "latin1" : "utf8");
 
-/** `a="b",c=d` → { a: "b", c: "d" } */
+/** Parses a challenge: `a="b",c=d` → { a: "b", c: "d" } */
 export function parseChallenge(text: string): Record<string, string> {
   const parts: Record<string, string> = {};
   for (const [, name = "", quoted, plain] of text.matchAll(/([\w-]+)=(?:"((?:\\.|[^"\\])*)"|([^,]*))/g)) {
@@ -41,9 +41,9 @@ export function parseChallenge(text: string): Record<string, string> {
 
 /**
  * @param challenge the server's first token
- * @param cnonce random, per exchange
+ * @param cnonce a random string, different in each exchange
  * @returns the client's answer, and the proof that the server must send in turn
- * @throws AUTH_FAILED when the server offers something else
+ * @throws AUTH_FAILED if the server does not offer DIGEST-MD5 as required
  */
 export function answerChallenge(
   { username, password }: SaslOptions,

@@ -5,7 +5,7 @@ export type Permission = "read" | "write" | "create" | "delete" | "admin";
 
 /** Permissions of a user on a node. Children do not inherit them. */
 export interface Acl {
-  /** `world` (id `anyone`), `auth` (the node's creator), `digest` (see `digestId`), `ip`, `x509`, `sasl`. */
+  /** `world` (id `anyone`), `auth` (the user who created the node), `digest` (see `digestId`), `ip`, `x509` or `sasl`. */
   readonly scheme: string;
   readonly id: string;
   readonly permissions: readonly Permission[];
@@ -14,14 +14,14 @@ export interface Acl {
 const bits: Record<Permission, number> = { read: 1, write: 2, create: 4, delete: 8, admin: 16 };
 const all = Object.keys(bits) as Permission[];
 
-/** Everyone may do anything. */
+/** Every client has all permissions. */
 export const openAcl: readonly Acl[] = [{ scheme: "world", id: "anyone", permissions: all }];
-/** Everyone may read. */
+/** Every client may read, and no client may write. */
 export const readAcl: readonly Acl[] = [{ scheme: "world", id: "anyone", permissions: ["read"] }];
-/** Only the node's creator may do anything. Requires `addAuth` first. */
+/** Only the user who creates the node has permissions. Requires `addAuth` first. */
 export const creatorAcl: readonly Acl[] = [{ scheme: "auth", id: "", permissions: all }];
 
-/** The id of the digest scheme, as ACLs hold it: user, colon, base64 of SHA-1 of `user:password`. */
+/** Returns the id for the digest scheme in ACLs: `user:`, followed by the base64 text of the SHA-1 of `user:password`. */
 export function digestId(user: string, password: string): string {
   return `${user}:${createHash("sha1").update(`${user}:${password}`).digest("base64")}`;
 }

@@ -3,7 +3,7 @@ export interface EnsembleServer {
   readonly id: string;
   /** The server's line in the form that `reconfig` takes: `server.1=host:2888:3888:participant;0.0.0.0:2181`. */
   readonly text: string;
-  /** `host:port` for clients; undefined if the configuration does not name the port, which a static configuration may omit. */
+  /** `host:port` for clients; undefined if the configuration does not contain the port, which a static configuration may omit. */
   readonly client: string | undefined;
 }
 
@@ -12,7 +12,7 @@ export interface EnsembleConfig {
   readonly servers: readonly EnsembleServer[];
 }
 
-/** Parses the answer to `config` or `reconfig`. */
+/** Parses the data that `config` and `reconfig` return. */
 export function parseConfig(data: Buffer | string): EnsembleConfig {
   const lines = data.toString().split("\n");
   const version = lines.map((line) => /^version=([0-9a-f]+)$/i.exec(line)?.[1]).find((found) => found !== undefined);
@@ -25,7 +25,7 @@ function serverOf(text: string): EnsembleServer[] {
   return [{ id, text, client: client === undefined ? undefined : clientAddress(server, client) }];
 }
 
-/** For a server that listens for clients on all its addresses, returns the host that the other servers use. */
+/** Returns `host:port` for clients. If the server listens on all its addresses, the host is the one that the other servers use. */
 function clientAddress(server: string, client: string): string {
   const [, bound, port] = /^(?:(.*):)?(\d+)$/.exec(client) ?? [];
   const isAny = bound === undefined || ["", "0.0.0.0", "[::]", "[0:0:0:0:0:0:0:0]", "::"].includes(bound);

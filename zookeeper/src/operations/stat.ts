@@ -1,22 +1,22 @@
 import type { Reader } from "../wire/bytes.ts";
 
-/** A node's metadata. Times are epoch ms by the clock of the server that led when they were recorded. */
+/** A node's metadata. Times are epoch ms by the clock of the server that was the leader at that time. */
 export interface Stat {
-  /** Transaction that created the node: larger for each later creation, so it serves as a fence. */
+  /** Number of the transaction that created the node. It is larger for each later creation, so it serves as a fence. */
   readonly czxid: bigint;
-  /** Transaction that last changed its data. */
+  /** Number of the transaction that last changed the node's data. */
   readonly mzxid: bigint;
   readonly ctimeMs: number;
   readonly mtimeMs: number;
-  /** The number of changes of the data (`version`), of the list of children (`cversion`) and of the ACL (`aversion`). */
+  /** How often the data (`version`), the list of children (`cversion`) and the ACL (`aversion`) were changed. */
   readonly version: number;
   readonly cversion: number;
   readonly aversion: number;
-  /** The session that owns an ephemeral node; 0n for a persistent one (large negative values mark containers and TTLs). */
+  /** Id of the session that owns an ephemeral node; 0n for a persistent one. Large negative values mark containers and TTL nodes. */
   readonly ephemeralOwner: bigint;
   readonly dataLength: number;
   readonly childCount: number;
-  /** Transaction that last changed its list of children. */
+  /** Number of the transaction that last changed the node's list of children. */
   readonly pzxid: bigint;
 }
 

@@ -1,5 +1,5 @@
 /**
- * One pending request: its encoder, the decoder of its answer, and its callbacks. It settles once, by whichever comes first: the
+ * One pending request with its encoder, the decoder of its answer, and its callbacks. It settles once, by the first of these events: the
  * answer, the loss of the connection, the end of the session, or the caller's signal.
  */
 import { serverError, ZooKeeperError } from "../base/errors.ts";
@@ -7,34 +7,34 @@ import { heardByMany } from "../base/signals.ts";
 import type { Reader, Writer } from "../wire/bytes.ts";
 
 export interface Question<T> {
-  /** The operation's code, from wire/codes. */
+  /** The operation's code; see wire/codes.ts. */
   readonly op: number;
-  /** The operation for messages, such as `create /a`. */
+  /** The operation as text for messages, such as `create /a`. */
   readonly what: string;
   readonly path: string;
-  /** True for reads only: the request is repeated on the next connection if this one is lost. */
+  /** True for reads: if the connection is lost, the request is sent again on the next one. */
   readonly repeatable: boolean;
-  /** The size of the data in bytes, for the limit on calls that wait for a connection; default: negligible. */
+  /** The size of the data in bytes, which counts towards the limit on calls that wait for a connection; undefined: negligible. */
   readonly dataBytes?: number;
-  /** True if the read may share a request with neighbouring reads. */
+  /** True if the read may be combined with neighbouring reads into one request. */
   together?: boolean;
   write(writer: Writer): void;
   /** Decodes the body of a successful answer. */
   read(reader: Reader): T;
-  /** Converts an error code that counts as a result (NO_NODE for `exists`) into the value; undefined for a real error. */
+  /** Converts an error code that is a normal result (NO_NODE for `exists`) to its value; undefined for a real error. */
   readError?(code: number): { value: T } | undefined;
-  /** Returns a more specific error than the code alone; undefined if it has none. */
+  /** Returns a more specific error than the code alone does; undefined if there is none. */
   explain?(code: number): ZooKeeperError | undefined;
 }
 
 export class Call {
   readonly question: Question<unknown>;
-  /** The bytes that count towards the limit of waiting bytes while the call waits to be sent. */
+  /** The call's bytes, which count towards the limit of waiting bytes until the call is sent. */
   bytes = 0;
   /** The call's index in the list of waiting calls. */
   place = 0;
   xid = 0;
-  /** Monotonic ms at which the call was handed to the connection or put into the list of waiting calls. */
+  /** Monotonic ms at which the call was passed to the connection, or added to the list of waiting calls. */
   sentAt = 0;
   settled = false;
   /** Called once the call has settled. */
@@ -60,7 +60,7 @@ export class Call {
     }
   }
 
-  /** @throws RangeError if the body does not match the request; for a multi, the error that the body holds */
+  /** Settles the call. @throws RangeError if the body does not match the request; for a multi, the error that the body contains */
   answer(code: number, reader: Reader): void {
     if (this.settled) return;
     const value = code === 0 ? { value: this.question.read(reader) } : this.question.readError?.(code);

@@ -1,4 +1,4 @@
-/** Every request that a ZooKeeper client sends. Builds complete paths, including the chroot. */
+/** Builds every request that a client sends. The requests contain full paths, with the chroot. */
 
 import { serverError, serverErrors, ZooKeeperError } from "../base/errors.ts";
 import { limits } from "../base/limits.ts";
@@ -13,7 +13,7 @@ import type { Question } from "./call.ts";
 
 type NewNode = Omit<CreateOptions, "signal">;
 
-/** The opcode and flags of a create with these options. */
+/** Returns the opcode and the flags of a create with these options. */
 function createMode(path: string, options: NewNode): { op: number; flags: number } {
   const { ephemeral, sequential, container, ttlMs } = options;
   const wrong = (problem: string) =>
@@ -36,7 +36,7 @@ function createMode(path: string, options: NewNode): { op: number; flags: number
   return { op: op.create2, flags: sequential ? flag.sequential : flag.persistent };
 }
 
-/** @param what as in `create /a` */
+/** @param what the operation for the message, such as `create /a` */
 export function requestTooLarge(what: string, path: string, bytes: number, limit: number): ZooKeeperError {
   return new ZooKeeperError("DATA_TOO_LARGE", `${what}: ${bytes} bytes, and a server takes ${limit} at most`, {
     path,
@@ -44,7 +44,7 @@ export function requestTooLarge(what: string, path: string, bytes: number, limit
   });
 }
 
-/** The approximate size in bytes, good enough for a limit: a string counts one byte per character. */
+/** Returns the approximate size in bytes, which is sufficient for a limit: a string counts one byte per character. */
 function bytesOf(data: Data | undefined): number {
   return data?.length ?? 0;
 }
@@ -97,8 +97,8 @@ export class Questions {
   }
 
   /**
-   * Explains NO_NODE if only the root can be missing: for a client with a chroot, the missing node is the chroot.
-   * @param needed the node that can be missing
+   * Explains the error NO_NODE if the missing node is the root: for a client with a chroot, this means that the chroot does not exist.
+   * @param needed the path of the node that may be missing
    */
   #noChroot(what: string, path: string, needed = path): Question<unknown>["explain"] {
     if (this.#chroot === "" || needed !== "/") return undefined;
@@ -147,7 +147,7 @@ export class Questions {
     };
   }
 
-  /** Checks the data's size before the data is stored or copied. The size of the whole frame is checked when it is written. */
+  /** Checks the data's size before the data is stored or copied. The size of the whole frame is checked when the request is written. */
   #checkData(what: string, path: string, data: Data): void {
     const limit = this.#maxRequestBytes;
     if (typeof data === "string" && data.length * 3 <= limit) return;
@@ -224,7 +224,7 @@ export class Questions {
   }
 
   config(watch: boolean): Question<{ data: Buffer; stat: Stat }> {
-    const path = "/zookeeper/config"; // does not depend on the chroot
+    const path = "/zookeeper/config"; // this path is the same with any chroot
     return {
       op: op.getData,
       what: `get ${path}`,
@@ -393,7 +393,7 @@ export class Questions {
       else if (type === op.check) results.push({ type: "check" });
       else if (type === op.setData) results.push({ type: "set", stat: readStat(reader) });
       else if (type === op.create || type === op.create2) {
-        // Within a multi a server treats every create as a plain create, whose answer has no `stat`.
+        // In a multi, servers answer every create like a plain create, without a `stat`.
         results.push({ type: "create", path: withoutChroot(this.#chroot, reader.string()) });
         if (type === op.create2) readStat(reader);
       } else throw new RangeError(`an operation of type ${type}`);

@@ -1,6 +1,6 @@
 /**
- * Sends consecutive reads as one request (`multiRead`, servers from 3.6): a busy server spends little more on it than on a single
- * read. Each read has its own answer or error.
+ * Sends consecutive reads as one request (`multiRead`, 3.6 and later), because a busy server needs little more time for it than for a
+ * single read. Each read gets its own answer or error.
  */
 
 import { type Reader, type Writer, writeMultiEnd, writeMultiHeader } from "../wire/bytes.ts";
@@ -8,7 +8,7 @@ import { op } from "../wire/codes.ts";
 import type { Call } from "./call.ts";
 
 export class ReadsTogether {
-  /** In the order of the calls. */
+  /** The combined calls; the answers come in the same order. */
   readonly calls: readonly Call[];
   readonly question: { readonly what: string; readonly path: string };
   readonly sentAt: number;
@@ -29,7 +29,7 @@ export class ReadsTogether {
     writeMultiEnd(writer);
   }
 
-  /** @throws RangeError if the body does not match the request */
+  /** Settles the calls with the server's answer. @throws RangeError if the body does not match the request */
   answer(code: number, reader: Reader): void {
     for (const call of this.calls) {
       if (code !== 0) call.answer(code, reader);

@@ -1,4 +1,4 @@
-/** The operations, implemented once for sessions and clients: each call goes to the session that `target` names at that moment. */
+/** The operations, implemented once for sessions and clients: each call goes to the session that `target` returns at that moment. */
 
 import { isZooKeeperError, ZooKeeperError } from "../base/errors.ts";
 import { limits } from "../base/limits.ts";
@@ -27,7 +27,7 @@ import type { Questions } from "../requests/questions.ts";
 import { OperationList } from "./transaction.ts";
 import type { OnceKind, PersistentWatch, Watches } from "./watches.ts";
 
-/** The session that operations go to. */
+/** The session to which operations are sent. */
 export interface Target {
   readonly watches: Watches;
   ask<T>(question: Question<T>, signal: AbortSignal | undefined): Promise<T>;
@@ -42,7 +42,7 @@ const watchNames = new Set(["recursive", "maxWaiting", "signal"]);
 const reconfigNames = new Set(["joining", "leaving", "members", "version", "signal"]);
 const operationNames = new Set(["type", "path", "data", "version", ...nodeNames]);
 
-/** The most concurrent requests of one `deleteAll`. */
+/** The largest number of concurrent requests of one `deleteAll`. */
 const atOnce = 256;
 
 export abstract class OperationsOf implements Operations {
@@ -57,8 +57,8 @@ export abstract class OperationsOf implements Operations {
   protected abstract get target(): Target;
 
   /**
-   * An error in building the question rejects the promise too. It is not an async function, because a second promise would cost
-   * more.
+   * Sends a request. An error in building it also rejects the returned promise. This is not an async function, because that would create a
+   * second promise, which costs time.
    */
   #ask<T>(question: () => Question<T>, signal: AbortSignal | undefined): Promise<T> {
     try {
@@ -111,7 +111,7 @@ export abstract class OperationsOf implements Operations {
         if (!isZooKeeperError(error, "NO_NODE") || parent === "/") throw error;
         const { acl, signal } = options;
         await this.create(parent, "", { parents, acl, signal }).catch((failure: unknown) => {
-          // Another client created the parent first, or the answer was lost; creating a parent twice does no harm.
+          // Another client has created the parent, or the answer was lost; creating it again does no harm.
           if (!isZooKeeperError(failure, "NODE_EXISTS", "CONNECTION_LOSS")) throw failure;
         });
       }
@@ -127,15 +127,14 @@ export abstract class OperationsOf implements Operations {
       throw new ZooKeeperError("PATH_INVALID", "deleteAll /: the root cannot be deleted", { path, hint });
     }
     for (let left = await this.#below(path, signal); left.length > 0; left = await this.#below(path, signal)) {
-      // Parents stand before their children in the list, so it is deleted from its end; one connection's requests are carried out
+      // Parents precede their children in the list, so it is processed from its end. A server executes the requests of one connection
       // in order.
       while (left.length > 0) {
         const batch = left.splice(-atOnce).reverse();
         await Promise.all(
           batch.map((one) =>
             this.delete(one, { signal }).catch((error: unknown) => {
-              // The node is already deleted, got a child meanwhile, or the result is unknown: the next listing shows the remaining
-              // nodes.
+              // The node is already deleted, has a new child, or the result is unknown. The next listing shows the remaining nodes.
               if (!isZooKeeperError(error, "NO_NODE", "NOT_EMPTY", "CONNECTION_LOSS")) throw error;
             }),
           ),
@@ -144,7 +143,7 @@ export abstract class OperationsOf implements Operations {
     }
   }
 
-  /** The paths of the node and all nodes below it, parents before children; an empty list if there is no node. */
+  /** Returns the paths of the node and of all its descendants, parents before children; an empty array if there is no node. */
   async #below(path: string, signal: AbortSignal | undefined): Promise<string[]> {
     const all = (await this.exists(path, { signal })) ? [path] : [];
     for (let next = 0; next < all.length; ) {
@@ -233,7 +232,7 @@ export abstract class OperationsOf implements Operations {
     checkNames(`removeWatches ${path}`, path, options, callNames);
     const target = this.target;
     const question = this.questions.removeWatches(path);
-    // Removes the local watches in the same turn as the answer, so that a watch that is set later stays.
+    // Local watches are removed in the same turn of the event loop as the answer, so that watches that are set later remain.
     const read = () => target.watches.remove(withChroot(this.chroot, path));
     return target.ask({ ...question, read }, options.signal);
   }
@@ -267,17 +266,17 @@ export abstract class OperationsOf implements Operations {
 
 /** A watch that fires once, set by a read. */
 interface OnceWatch {
-  /** The full path, including the chroot. */
+  /** The watched path, including the chroot. */
   readonly full: string;
   readonly kind: OnceKind;
-  /** True if the request asks the server for the watch. */
+  /** True if the request tells the server to set the watch. */
   readonly asked: boolean;
   readonly told: (event: OnceEvent) => void;
 }
 
 /**
- * Registers the watch in the same turn of the event loop as the answer, so that an event that follows on the connection finds it.
- * An `exists` that found a node waits for the same changes as `get`.
+ * Adds the registration of a watch to a request. The watch is registered in the same turn of the event loop as the answer, so that an
+ * event right after the answer finds it. After an `exists` that found a node, the watch fires for the same changes as after `get`.
  */
 function watched<T>({ watches }: Target, question: Question<T>, { full, kind, asked, told }: OnceWatch): Question<T> {
   return {

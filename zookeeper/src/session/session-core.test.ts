@@ -8,7 +8,7 @@ import { marginMs, SessionCore } from "./session-core.ts";
 
 const timeoutMs = 80;
 
-/** The parts of a connection that a session uses: the server's handshake, and the time of the last answer. */
+/** A fake connection with only the members that a session uses. */
 const connection = () => ({
   welcome: { id: 7n, password: Buffer.alloc(16), timeoutMs, readOnly: false },
   renewedAt: performance.now(),
@@ -32,7 +32,7 @@ describe("calls that wait for a session", () => {
       if (failed < calls.length) setImmediate(turn);
     };
     const nowMs = performance.now();
-    // Each call costs a tenth of a millisecond by this clock, which is read once before each.
+    // By this clock each rejection takes 0.1 ms, because the code reads the clock once before each.
     let looks = 0;
     vi.spyOn(performance, "now").mockImplementation(() => nowMs + looks++ / 10);
     try {
@@ -43,7 +43,7 @@ describe("calls that wait for a session", () => {
       vi.restoreAllMocks();
     }
     const slices = inTurns.map((count, index) => count - (inTurns[index - 1] ?? 0));
-    // The first is done at once, so the first turn finds two.
+    // The first slice is rejected at once, so the first turn of the event loop counts two slices.
     const most = 2 * limits.sliceMs * 10;
     expect(Math.max(...slices)).toBeLessThanOrEqual(most);
     expect(slices.length).toBeGreaterThanOrEqual(calls.length / most - 1);
@@ -56,7 +56,7 @@ describe("calls that wait for a session", () => {
     const sent: string[] = [];
     const send = (call: Call) => void sent.push(call.question.path);
     const nowMs = performance.now();
-    // Each call costs a tenth of a millisecond by this clock, which is read once after each.
+    // By this clock each call takes 0.1 ms to send, because the code reads the clock once after each.
     let looks = 0;
     vi.spyOn(performance, "now").mockImplementation(() => nowMs + looks++ / 10);
     const inTurns: number[] = [];
@@ -72,7 +72,7 @@ describe("calls that wait for a session", () => {
       vi.restoreAllMocks();
     }
     const slices = inTurns.map((length, index) => length - (inTurns[index - 1] ?? 0));
-    // The first is sent at once, so the first turn finds two.
+    // The first slice is sent at once, so the first turn of the event loop counts two slices.
     expect(Math.max(...slices)).toBeLessThanOrEqual(2 * limits.sliceMs * 10);
     expect(sent).toEqual([...Array.from({ length: count }, (_, index) => `/${index}`), "/later"]);
     session.end(new ZooKeeperError("CLOSED", "closed"));
@@ -94,7 +94,7 @@ describe("calls that wait for a session", () => {
 
 describe("a session that is over by the clock", () => {
   let stoodStillMs = 0;
-  /** Simulates a pause: neither timers nor sockets are served, as when the machine gives this process no processor. */
+  /** Simulates a pause of the process: the clock advances by `ms`, but no timer fires and no socket is read. */
   const stall = (ms = timeoutMs) => {
     stoodStillMs += ms;
   };
@@ -146,7 +146,7 @@ describe("a session that is over by the clock", () => {
     const ping = async () => {
       if (!answers) return new Promise(() => undefined);
       line.pings += 1;
-      // The first answer is to a ping from before the pause.
+      // The answer to the first ping does not count, because that ping was sent before the pause.
       if (line.pings === 2) line.renewedAt = performance.now();
     };
     session.attach(Object.assign(line, { ping }) as unknown as Connection);

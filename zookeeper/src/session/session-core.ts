@@ -1,5 +1,5 @@
 /**
- * The implementation of a session: its state machine, its calls and its deadline. docs/zookeeper.md has the table of states and
+ * The implementation of a session: its state machine, its calls and its deadline. docs/zookeeper.md contains the table of states and
  * events.
  */
 
@@ -20,9 +20,9 @@ import { WaitingCalls } from "./waiting-calls.ts";
 import { PersistentWatch, Watches } from "./watches.ts";
 
 /**
- * The margin in ms by which this process ends its session earlier than the servers would. It is needed because the server that
- * answered may die before it has reported the sign of life to the leader, which measures the timeout: servers report once per half
- * tick, and a tick is at most half of the shortest timeout.
+ * Returns by how many ms this process ends its session earlier than the servers would. The server that answered may die before it has
+ * reported the client's request to the leader, which measures the timeout. Servers report once per half tick, and a tick is at most half
+ * of the shortest timeout.
  */
 export function marginMs(timeoutMs: number): number {
   return Math.min(timeoutMs / 4, 1_500);
@@ -78,8 +78,8 @@ export class SessionCore extends OperationsOf implements Session {
     const renewedAt = Math.max(this.#renewedAt, this.#connection?.renewedAt ?? 0);
     const left = renewedAt + this.timeoutMs - marginMs(this.timeoutMs) - performance.now();
     if (left > 0) return left;
-    // Once a caller has seen the session as over, a late answer must not make it live again: a lock's holder would have stopped,
-    // but its node would stay.
+    // Once a caller has seen the session as ended, a late answer must not make it live again: a lock's holder would have stopped its work,
+    // but the lock's node would remain.
     this.#seenOver = true;
     queueMicrotask(() => this.endIfOver());
     return 0;
@@ -94,12 +94,12 @@ export class SessionCore extends OperationsOf implements Session {
     return new Promise((resolve, reject) => {
       if (signal?.aborted) return reject(aborted(question.what, question.path, signal));
       if (!this.#mayLive) this.endIfOver();
-      // A lost connection that is not detached yet is not used, because it would fail a write that it never sent.
+      // A lost connection that is not detached yet is not used: a write would reject with CONNECTION_LOSS although it was never sent.
       const connection = this.#state === "connected" && !this.#connection?.isLost ? this.#connection : undefined;
       const problem = this.#refusal(question, connection);
       if (problem) return reject(problem);
       const call = new Call(question, resolve, reject, signal);
-      // While older calls are still being sent, this one waits behind them.
+      // If older calls are still waiting to be sent, this call is queued behind them.
       if (connection && this.#waiting.size === 0) return this.#send(connection, call);
       call.sentAt = performance.now();
       this.#waiting.add(call);
@@ -127,21 +127,21 @@ export class SessionCore extends OperationsOf implements Session {
     }
   }
 
-  /** Registers the watch, then requests it from the server; removes it again if the request fails. */
+  /** Registers a persistent watch and requests it from the server; removes it again if the request fails. */
   async watchWith(path: string, { recursive = false, maxWaiting, signal }: WatchOptions): Promise<PersistentWatch> {
     const full = withChroot(this.chroot, path);
     this.endIfOver();
-    // Reads that were sent before this removal may have lost their watches on the same path to it, so these watches fire.
+    // One-time watches on this path from reads before the removal may have been removed with it on the server, so they fire.
     const gone = () => this.watches.doubt(full);
     const forget = async () => {
       const rest = this.watches.removePersistent(full, watch);
       if (this.#state !== "connected") return;
-      // No listener is left. If the server does not answer, it forgets the watch together with the connection.
+      // No listener is left for the path. If the request is lost, the server removes the watch together with the connection.
       if (rest === "forget")
         await this.ask({ ...this.questions.removeWatches(path), read: gone }, undefined).catch(gone);
       if (rest !== "narrow") return;
       const read = () => this.watches.narrowed(full);
-      // If the answer is lost, the next connection corrects it by setting the watches again.
+      // If the answer is lost, the mode is corrected when the next connection sets the watches again.
       await this.ask({ ...this.questions.addWatch(path, false), read }, undefined).catch(() => undefined);
     };
     const watch = new PersistentWatch(path, recursive, maxWaiting ?? limits.maxWaitingEvents, () => {
@@ -154,7 +154,7 @@ export class SessionCore extends OperationsOf implements Session {
     try {
       await this.ask(question, signal);
     } catch (error) {
-      void forget(); // the request may have been sent before it was abandoned
+      void forget(); // the request may have been sent before it was aborted
       watch.finish(undefined);
       throw error;
     }
@@ -162,7 +162,7 @@ export class SessionCore extends OperationsOf implements Session {
     return watch;
   }
 
-  /** Uses this connection from now on; sends the waiting calls first, in order. */
+  /** Uses this connection from now on, and sends the waiting calls first, in order. */
   attach(connection: Connection): void {
     this.endIfOver();
     if (this.#state === "ended") return;
@@ -192,8 +192,8 @@ export class SessionCore extends OperationsOf implements Session {
   }
 
   /**
-   * The connection is lost. Unanswered reads wait for the next connection; unanswered writes reject, because their outcome is
-   * unknown.
+   * Records that the connection is lost. Unanswered reads wait for the next connection. Unanswered writes reject, because it is unknown
+   * whether they were executed.
    */
   detach(reason: Error): void {
     const connection = this.#connection;
@@ -211,7 +211,7 @@ export class SessionCore extends OperationsOf implements Session {
     this.#tell();
   }
 
-  /** Ends everything that depends on the session: calls, watches, and listeners of the signal. */
+  /** Ends the session: rejects its calls, ends its watches and aborts its signal. */
   end(reason: ZooKeeperError): void {
     if (this.#state === "ended") return;
     const unanswered = this.#connection?.takeUnanswered() ?? [];
@@ -224,13 +224,13 @@ export class SessionCore extends OperationsOf implements Session {
       const hint = repeatable || index >= sent ? reason.hint : inDoubt;
       return new ZooKeeperError(reason.code, `${what}: ${reason.message}`, { path, hint, cause: reason });
     });
-    // The client's listener is called first, so that later listeners already find the next session at the client.
+    // The client's listener was registered first, so that later listeners already find the next session in the client.
     this.#controller.abort(reason);
     this.watches.end(reason);
     this.#tell();
   }
 
-  /** Rejects calls that have waited since before `time`. Until the session has an id, nothing else ends their wait. */
+  /** Rejects calls that have waited since before `time` (monotonic ms). Until the session has an id, only this ends their wait. */
   failWaitingSince(time: number, problem: () => string): void {
     const late = this.#waiting.take(time);
     if (late.length === 0) return;
@@ -254,8 +254,7 @@ export class SessionCore extends OperationsOf implements Session {
   }
 
   /**
-   * True if no caller has seen the session as over and the connected server may still keep it, so that asking the server makes
-   * sense.
+   * True if the connected server may still have the session and no caller has seen it as ended, so that it is useful to ask the server.
    */
   get #mayLive(): boolean {
     const { renewedAt } = this.#connection ?? {};
@@ -263,8 +262,8 @@ export class SessionCore extends OperationsOf implements Session {
   }
 
   /**
-   * Called after this process stood still until the session's time ran out here. Thanks to the margin, the session may still live
-   * at the servers: the connection gets a part of the margin to prove it. Until then `live` is false.
+   * Called if this process was stopped until the session had ended by its clock. The servers may still have the session, because they end
+   * it later by the margin. The connection gets a quarter of the margin to prove that; until then `live` is false.
    */
   async #askAfterPause(): Promise<void> {
     const connection = this.#connection;
@@ -273,15 +272,15 @@ export class SessionCore extends OperationsOf implements Session {
     const patience = new Promise<void>((resolve) => {
       late = setTimeout(resolve, marginMs(this.timeoutMs) / 4);
     });
-    // The first answer may be to a request from before the pause.
+    // Two pings, because the answer to the first one may belong to a ping from before the pause.
     const asked = connection.ping().then(() => connection.ping());
     await Promise.race([asked, patience]);
     clearTimeout(late);
   }
 
   /**
-   * Ends the session if its time is over by the clock. Needed because timers of a stopped process fire late, so a caller may notice
-   * the end first.
+   * Ends the session if it has expired by the clock. This is needed because timers fire late after a stop of the process, so that a caller
+   * may find the session expired first.
    */
   endIfOver(): void {
     if (this.#state === "ended" || this.id === 0n || this.remainingMs > 0) return;

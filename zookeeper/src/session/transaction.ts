@@ -2,7 +2,7 @@ import type { CallOptions, Data, Operation, OperationResult, Transaction } from 
 
 type Commit = (operations: readonly Operation[], options: CallOptions) => Promise<OperationResult[]>;
 
-/** The builder behind `Operations.transaction`. */
+/** The transaction builder that `Operations.transaction` returns. */
 export class OperationList implements Transaction {
   readonly #operations: Operation[] = [];
   readonly #commit: Commit;

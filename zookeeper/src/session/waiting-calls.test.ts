@@ -53,7 +53,7 @@ test("calls leave in their order, and those that settled before are not among th
           const due = model.filter(({ sentAt }) => sentAt <= untilMs);
           expect(waiting.take(untilMs)).toEqual(due);
           model = model.slice(due.length);
-          // One that was taken out and settles then changes nothing any more.
+          // A call that was taken from the list no longer changes the list when it settles.
           for (const call of due) call.fail(new Error("late"));
         }
         expect([waiting.size, waiting.bytes]).toEqual([

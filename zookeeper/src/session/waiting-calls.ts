@@ -1,11 +1,11 @@
 import type { Call } from "../requests/call.ts";
 
-/** The most empty places at the front before the remaining calls move up. */
+/** The largest number of empty entries at the front before the array is compacted. */
 const mostEmpty = 1_024;
 
 /**
- * Calls to be sent on the next connection, oldest first. A call that settles, for example because its caller abandons it, leaves at
- * once. The calls are kept in an array with places that become empty, because taking the first of 200,000 calls out of a set, or
+ * The calls that wait for a connection, oldest first. A call that settles, for example because its caller aborts it, leaves the list at
+ * once. The calls are stored in an array with entries that become empty, because removing the first of 200,000 calls from a set, or
  * building a new set of the rest, would block the process for a quarter of a second.
  */
 export class WaitingCalls {
@@ -32,14 +32,14 @@ export class WaitingCalls {
     if (this.#places.length > mostEmpty && this.#places.length > 2 * this.#size) this.#moveUp();
   }
 
-  /** Removes and returns the calls made by `untilMs` (monotonic ms), or all calls. */
+  /** Removes and returns all calls, or those made until `untilMs` (monotonic ms), oldest first. */
   take(untilMs = Number.POSITIVE_INFINITY): Call[] {
     const taken: Call[] = [];
     for (let call = this.shift(untilMs); call; call = this.shift(untilMs)) taken.push(call);
     return taken;
   }
 
-  /** Removes and returns the oldest call, if it was made by `untilMs` (monotonic ms). */
+  /** Removes and returns the oldest call; undefined if there is none, or none made until `untilMs` (monotonic ms). */
   shift(untilMs = Number.POSITIVE_INFINITY): Call | undefined {
     for (; this.#head < this.#places.length; this.#head++) {
       const call = this.#places[this.#head];
@@ -60,7 +60,7 @@ export class WaitingCalls {
     this.#bytes -= call.bytes;
   };
 
-  /** Compacts the array. Its cost is proportional to the number of calls that left these places. */
+  /** Removes the empty entries from the array. The cost is proportional to the number of calls that have left since the last time. */
   #moveUp(): void {
     this.#places = this.#places.filter((call) => call !== undefined);
     this.#head = 0;

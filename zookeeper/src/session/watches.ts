@@ -1,11 +1,11 @@
 /**
- * The watches of a session and their listeners, by full path (including the chroot). A server forgets a connection's watches with
- * the connection: `setAgain` is the first request on the next one.
+ * A session's watches and their listeners, by full path (including the chroot). A server removes a connection's watches when the
+ * connection is lost, so `setAgain` is the first request on the next one.
  *
- * Servers up to 3.8 keep one mode per connection and path: a one-time watch that is set on a path with a persistent watch would
- * silently turn the persistent watch into a one-time watch. So if this session has a persistent watch on a path, reads do not
- * request a watch there; the persistent watch's events serve both. For the same reason a recursive watch serves the non-recursive
- * watches on its path: to these, a created or deleted child is a change of the list of children.
+ * Servers up to 3.8 store one mode per connection and path: a one-time watch on a path with a persistent watch would silently turn that
+ * into a one-time watch. Therefore, while this session has a persistent watch on a path, reads do not request a watch there, and the
+ * events of the persistent watch serve both. For the same reason a recursive watch serves the non-recursive watches on its path: they
+ * report a created or deleted child as a change of the list of children.
  */
 import { limits } from "../base/limits.ts";
 import { parentOf, withoutChroot } from "../base/paths.ts";
@@ -14,7 +14,7 @@ import type { NodeEvent, OnceEvent, Watch } from "../operations/operations.ts";
 import type { Writer } from "../wire/bytes.ts";
 import { eventType } from "../wire/codes.ts";
 
-/** The kind of a read, which determines the changes that its watch waits for. */
+/** The kind of read that sets a one-time watch; it determines which changes fire the watch. */
 export type OnceKind = "data" | "exists" | "children";
 type Told = (event: OnceEvent) => void;
 
@@ -29,23 +29,22 @@ export class Watches {
     exists: new Map(),
     children: new Map(),
   };
-  /** `recursive`: true if the server watches everything below the path, which is the case if one of the watches is recursive. */
+  /** The persistent watches by path. `recursive`: true if the server watches all descendants, because one of the watches is recursive. */
   readonly #persistent = new Map<string, { recursive: boolean; watches: Set<PersistentWatch> }>();
 
   constructor(chroot: string) {
     this.#chroot = chroot;
   }
 
-  /** True if a read of the path has to request a watch from the server. */
+  /** True if a read of the path has to request a one-time watch from the server. */
   needsServer(path: string): boolean {
     return !this.#persistent.has(path);
   }
 
-  /** @param asked true if the request asked the server for the watch; otherwise a persistent watch serves it, if that still exists */
+  /** @param asked true if the request told the server to set the watch; false if a persistent watch was to serve it */
   addOnce(kind: OnceKind, path: string, told: Told, asked: boolean): void {
     if (!asked && this.needsServer(path)) {
-      // The persistent watch was closed while the read was on its way. Later changes would be missed, so a change is reported
-      // now.
+      // The persistent watch was closed before the read's answer, so later changes would be missed. A possible change is reported now.
       const event: OnceEvent = { type: kind === "children" ? kind : "changed", path: this.#plain(path) };
       setImmediate(tell, told, event);
       return;
@@ -56,7 +55,7 @@ export class Watches {
     else map.set(path, new Set([told]));
   }
 
-  /** @returns true if the server has to watch recursively */
+  /** @returns true if the server must watch all descendants of the path */
   addPersistent(path: string, watch: PersistentWatch): boolean {
     const there = this.#persistent.get(path) ?? { recursive: false, watches: new Set() };
     this.#persistent.set(path, there);
@@ -66,21 +65,20 @@ export class Watches {
   }
 
   /**
-   * @returns the request to send to the server. forget: remove the watch, because no listener waits for the path any more. narrow:
-   * watch the path non-recursively from now on; call `narrowed` on the answer
+   * @returns the request to send to the server. forget: remove the watch, because the path has no listener any more. narrow: watch the path
+   * without its descendants; after the answer, `narrowed` must be called
    */
   removePersistent(path: string, watch: PersistentWatch): "forget" | "narrow" | undefined {
     const there = this.#persistent.get(path);
     if (!there?.watches.delete(watch)) return undefined;
     if (there.watches.size > 0) return there.recursive && !isRecursive(there.watches) ? "narrow" : undefined;
     this.#persistent.delete(path);
-    // Until now the server reported the path's children only through the recursive watch, so one-time watches may have missed a
-    // change.
+    // Until now the recursive watch reported changes of the path's children, so one-time watches on the path may have missed one.
     if (there.recursive) this.doubt(path);
     return Object.values(this.#once).some((map) => map.has(path)) ? undefined : "forget";
   }
 
-  /** Records that the server now watches the path in the mode requested last. */
+  /** Records that the server now watches the path in the mode that was requested last. */
   narrowed(path: string): void {
     const there = this.#persistent.get(path);
     if (there) there.recursive = isRecursive(there.watches);
@@ -93,7 +91,7 @@ export class Watches {
     this.#fire(this.#once.children, path, "children");
   }
 
-  /** Removes all watches on the path, after the server was asked to remove them. */
+  /** Removes all watches on the path after the server has removed them; their listeners get the end. */
   remove(path: string): void {
     for (const map of Object.values(this.#once)) this.#fire(map, path, "ended");
     const there = this.#persistent.get(path);
@@ -126,8 +124,8 @@ export class Watches {
       if (!there?.recursive) continue;
       const event = { type, path: this.#plain(path) };
       for (const watch of there.watches) if (watch.recursive) watch.push(event);
-      // A recursive watch gets an event for each child, but none for the list of children, so the other watches on the list are
-      // fired here.
+      // A recursive watch gets an event for each child, but servers send no event for the list of children. The other watches on the list
+      // are fired here.
       if (above !== parent || type === "changed") continue;
       this.#fire(this.#once.children, parent, "children");
       const list: NodeEvent = { type: "children", path: this.#plain(parent) };
@@ -136,8 +134,8 @@ export class Watches {
   }
 
   /**
-   * Called after the connection was lost for a while. When watches are set again, the server fires the one-time watches that missed
-   * a change. One-time watches that a persistent watch serves fire here, because they may have missed a change.
+   * Called after the connection was lost for some time. When the watches are set again, the server fires the one-time watches that missed a
+   * change. One-time watches that a persistent watch serves are fired here, because they may have missed a change.
    */
   gap(): void {
     for (const [path, { watches }] of [...this.#persistent]) {
@@ -147,8 +145,8 @@ export class Watches {
   }
 
   /**
-   * Called if the server refuses to set the watches again after a lost connection, as servers before 3.6 do. One-time watches
-   * report a possible change, and their owners set them again by reading; readers of persistent watches get the reason.
+   * Called if the server refuses to set the watches again, as servers before 3.6 do. One-time watches report a possible change, so that
+   * their owners read again; the iterations of persistent watches throw `reason`.
    */
   refused(reason: unknown): void {
     const { data, exists, children } = this.#once;
@@ -170,7 +168,7 @@ export class Watches {
     for (const { watches } of all) for (const watch of watches) watch.finish(reason);
   }
 
-  /** The bodies of the requests that set all watches again, each within a server's limit for requests. */
+  /** Returns the bodies of the requests that set all watches again. Each body is small enough for a server's limit. */
   setAgain(zxid: bigint): ((writer: Writer) => void)[] {
     const { data, exists, children } = this.#once;
     const persistent = [...this.#persistent];
@@ -221,8 +219,8 @@ function isRecursive(watches: Iterable<PersistentWatch>): boolean {
 }
 
 /**
- * A persistent watch with its queue of events. If the queue exceeds its bound, one `gap` replaces the events: the reader must read
- * everything again.
+ * A persistent watch with its queue of events. If the queue is full, all its events are replaced by one `gap`, after which the reader must
+ * read everything again.
  */
 export class PersistentWatch implements Watch {
   readonly path: string;
@@ -248,7 +246,7 @@ export class PersistentWatch implements Watch {
     this.#wake();
   }
 
-  /** Ends the watch. @param reason the error for the reader; undefined if the end was requested */
+  /** Ends the watch. @param reason the error that the iteration throws; undefined: the iteration ends normally */
   finish(reason: unknown): void {
     if (this.#finished) return;
     this.#finished = true;

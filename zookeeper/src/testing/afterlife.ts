@@ -6,7 +6,7 @@ import { join } from "node:path";
 import type { Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
 
-/** One keeper for each test process: see keeper.mjs. */
+/** The process that cleans up after this test process; see keeper.mjs. */
 let keeper: ChildProcessByStdio<Writable, null, null> | undefined;
 
 function tell(line: string): void {
@@ -19,16 +19,16 @@ function tell(line: string): void {
   keeper.stdin.write(`${line}\n`);
 }
 
-/** Makes sure that the child does not outlive this process, even if the child is stopped (SIGSTOP) or this process is killed. */
+/** Makes sure that the child process is killed when this process ends, even if the child is stopped or this process is killed. */
 export function mortal<Child extends ChildProcess>(child: Child): Child {
   const { pid } = child;
-  if (pid === undefined) return child; // it could not be started: its `error` event reports that
+  if (pid === undefined) return child; // the process could not be started; its `error` event reports that
   tell(`pid ${pid}`);
   child.once("exit", () => tell(`gone ${pid}`));
   return child;
 }
 
-/** Creates a folder that is removed when this process ends. */
+/** Creates a temporary folder that is deleted when this process ends. */
 export function throwAwayFolder(name: string): string {
   const folder = mkdtempSync(join(tmpdir(), `carillon-${name}-`));
   tell(`folder ${folder}`);

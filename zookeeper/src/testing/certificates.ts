@@ -1,8 +1,8 @@
 import { createPublicKey, generateKeyPairSync, type KeyObject, randomBytes, sign } from "node:crypto";
 
 /**
- * A certificate in PEM. The server and Java read a file with `key` followed by `cert` as a key store, and a file with `cert` alone
- * as a trust store.
+ * A certificate and its key in PEM. ZooKeeper and Java use a file with `key` followed by `cert` as a key store, and a file with only
+ * `cert` as a trust store.
  */
 export interface Certificate {
   readonly cert: string;
@@ -10,7 +10,7 @@ export interface Certificate {
 }
 
 export interface Authority extends Certificate {
-  /** @param name the subject; the default hosts and addresses are those of loopback */
+  /** Issues a certificate. @param name the subject; the default host names and addresses are those of loopback */
   issue(name: string, validity?: Validity): Certificate;
 }
 
@@ -21,9 +21,7 @@ export interface Validity {
   readonly hosts?: readonly string[];
 }
 
-/**
- * A throw-away certificate authority. X.509 is encoded by hand, because Node cannot create certificates and openssl may be missing.
- */
+/** Creates a temporary certificate authority. X.509 is encoded here, because Node cannot create certificates and openssl may be missing. */
 export function createAuthority(name = "Carillon test authority"): Authority {
   const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   const isAuthority = extension("2.5.29.19", sequence(boolean(true)), true);
@@ -73,7 +71,7 @@ function pemOf(key: KeyObject): string {
   return key.export({ type: "pkcs8", format: "pem" }).toString();
 }
 
-/** DER: a tag, the length of the content, the content. */
+/** Encodes a DER value: a tag, the length of the content, the content. */
 function tagged(tag: number, ...parts: readonly Buffer[]): Buffer {
   const content = Buffer.concat(parts);
   const { length } = content;
@@ -85,7 +83,7 @@ function sequence(...parts: readonly Buffer[]): Buffer {
   return tagged(0x30, ...parts);
 }
 
-/** An unsigned integer: a leading zero byte is added if the highest bit would read as a sign. */
+/** Encodes an unsigned integer in DER. A zero byte is added in front if the highest bit would be read as a sign. */
 function integer(bytes: Buffer): Buffer {
   return tagged(0x02, (bytes[0] ?? 0) >= 0x80 ? Buffer.concat([Buffer.from([0]), bytes]) : bytes);
 }

@@ -9,42 +9,39 @@ import { ZooKeeperServer } from "./server.ts";
 import { TcpProxy } from "./tcp-proxy.ts";
 
 export interface EnsembleOptions {
-  /** 1 (the default) is a standalone server. */
+  /** Number of servers. Default 1, a standalone server. */
   readonly servers?: 1 | 3 | 5;
-  /** Milliseconds; a session timeout is at least two ticks, and sessions expire on whole ticks. Default 200. */
+  /** ZooKeeper's tick in ms. A session timeout is at least two ticks, and sessions expire at whole ticks. Default 200. */
   readonly tickTime?: number;
-  /** Opens a TLS port besides the plain one; `want` and `none` admit clients without a certificate. */
+  /** Opens a TLS port besides the plain one. With `want` or `none`, clients without a certificate are accepted. */
   readonly tls?: boolean | { readonly clientAuth: "need" | "want" | "none" };
-  /** DIGEST-MD5 logins: users (letters and digits) and passwords. With `required`, a client without a login has no rights. */
+  /** Users (letters and digits) and passwords for DIGEST-MD5 logins. With `required`, the servers refuse a client without a login. */
   readonly sasl?: { readonly users: Readonly<Record<string, string>>; readonly required?: boolean };
-  /** The password with which `addAuth("digest", "super:PASSWORD")` bypasses every ACL. */
+  /** The password with which `addAuth("digest", "super:PASSWORD")` gets all permissions. */
   readonly superPassword?: string;
-  /** The server's limit for a request, in bytes. */
+  /** The servers' limit for a request, in bytes. */
   readonly juteMaxBuffer?: number;
-  /** The server's memory, in the form of Java's -Xmx. Default 256m. */
+  /** The servers' memory, in the form of Java's -Xmx. Default 256m. */
   readonly heap?: string;
-  /** Additional lines of zoo.cfg, such as `{ extendedTypesEnabled: false }`; they override the defaults. */
+  /** Additional settings of zoo.cfg, such as `{ extendedTypesEnabled: false }`; they override the defaults. */
   readonly config?: Readonly<Record<string, string | number | boolean>>;
   /** Additional Java system properties; they override the defaults. */
   readonly properties?: Readonly<Record<string, string | number>>;
-  /** Puts a proxy before each server, so that `server.partition()` can cut it off from its clients. */
+  /** If true, puts a proxy before each server, so that `server.partition()` can cut the server off from its clients. */
   readonly partitions?: boolean;
   /**
-   * The Java program. Default: the one in the folder CARILLON_TEST_ZOOKEEPER_JAVA, otherwise from JAVA_HOME, PATH, or the paths of
-   * Debian or Homebrew.
+   * The path of the Java program. Default: `java` in the folder CARILLON_TEST_ZOOKEEPER_JAVA, otherwise from JAVA_HOME, PATH, or the paths
+   * of Debian or Homebrew.
    */
   readonly java?: string;
-  /**
-   * The server's jars as a Java class path. Default: CARILLON_TEST_ZOOKEEPER_CLASSPATH, otherwise from ZOOKEEPER_HOME, Debian or
-   * Homebrew.
-   */
+  /** The servers' jars as a Java class path. Default: CARILLON_TEST_ZOOKEEPER_CLASSPATH, or from ZOOKEEPER_HOME, Debian or Homebrew. */
   readonly jars?: string;
 }
 
-/** Java is looked up once for each process. */
+/** The programs that were found; they are searched for once per process. */
 let found: { readonly java: string | undefined; readonly jars: string | undefined } | undefined;
 
-/** @throws if Java or ZooKeeper is missing */
+/** Returns the paths of Java and of the jars. @throws if Java or ZooKeeper is missing */
 function programs(options: EnsembleOptions): { java: string; jars: string } {
   if (options.java === undefined || options.jars === undefined) {
     const bin = found ? undefined : findJava("java");
@@ -60,12 +57,12 @@ function programs(options: EnsembleOptions): { java: string; jars: string } {
 }
 
 /**
- * A standalone server or an ensemble of a test's own, on loopback and in a throw-away folder. Close it with `stop` or `await
- * using`; at the latest it is removed when the test process ends, even by a crash.
+ * A standalone server or an ensemble for one test, on loopback and in a temporary folder. A test closes it with `stop` or `await using`;
+ * otherwise it is removed when the test process ends, even by a crash.
  */
 export class Ensemble {
   readonly servers: readonly ZooKeeperServer[];
-  /** Set when the ensemble was started with TLS. */
+  /** The clients' TLS material; undefined if the ensemble was started without TLS. */
   readonly tls: ClientTls | undefined;
   readonly #folder: string;
   readonly #users: Readonly<Record<string, string>>;
@@ -91,7 +88,7 @@ export class Ensemble {
         return ensemble;
       } catch (error) {
         await ensemble.stop();
-        // Another process may take a port after it was found free and before the server listens on it.
+        // Another process may take a port between the check that it is free and the start of the server.
         if (attempt === 3 || !/address already in use/i.test(String(error))) throw error;
       }
     }
@@ -110,8 +107,8 @@ export class Ensemble {
       maxSessionTimeout: 60_000,
       maxClientCnxns: 0,
       extendedTypesEnabled: true,
-      forceSync: "no", // not needed: data that a killed process has written stays in the operating system
-      preAllocSize: 1_024, // KB for a log file instead of 64 MB
+      forceSync: "no", // fsync is not needed, because data written by a killed process stays in the operating system
+      preAllocSize: 1_024, // preallocated size of a log file in KB; the default is 64 MB
       "admin.enableServer": false,
       "4lw.commands.whitelist": "*",
       ...(options.tls ? serverTls(folder, typeof options.tls === "object" ? options.tls.clientAuth : "need") : {}),
@@ -121,17 +118,17 @@ export class Ensemble {
       config.initLimit = Math.ceil(8_000 / tickTime);
       config.syncLimit = Math.ceil(2_000 / tickTime);
       for (let id = 1; id <= count; id++) {
-        // A configuration that `reconfig` can change must name the client ports as well as the servers' own ports.
+        // If `reconfig` may change the configuration, it must contain the client ports too.
         const client = options.config?.reconfigEnabled ? `;127.0.0.1:${ports[id - 1]}` : "";
         config[`server.${id}`] = `127.0.0.1:${await freePort()}:${await freePort()}${client}`;
       }
     }
     const properties: Record<string, string | number> = {
       "znode.container.checkIntervalMs": 1_000,
-      // Version 3.8.0 does not persist all of the difference that a joining server receives: after the next restart, its clients
-      // saw nodes that had been deleted long ago, and waited behind them as long as it ran (ZOOKEEPER-3023, -4394). Its leader also
-      // sometimes misreads the answer to a difference (ZOOKEEPER-4685), and then waits for initLimit in vain. So every joining
-      // server gets a full snapshot.
+      // Version 3.8.0 does not persist all of the transactions (the diff) that a joining server receives: after the next restart, its
+      // clients saw nodes that had been deleted long before, and waited behind them without end (ZOOKEEPER-3023, -4394). Its leader
+      // sometimes misreads the answer to a diff (ZOOKEEPER-4685), and then waits for initLimit in vain. Therefore every joining server
+      // gets a full snapshot.
       ...(count > 1 ? { "zookeeper.forceSnapshotSync": "true" } : {}),
       ...(options.juteMaxBuffer === undefined ? {} : { "jute.maxbuffer": options.juteMaxBuffer }),
       ...(options.sasl ? serverLogins(folder, options.sasl.users) : {}),
@@ -160,31 +157,31 @@ export class Ensemble {
     return new Ensemble(folder, servers, tls, options.sasl?.users ?? {});
   }
 
-  /** `host:port,host:port,…` of the servers, with a chroot if one is given. */
+  /** Returns the connect string `host:port,host:port,…`, with the chroot if one is given. */
   connectString(chroot = ""): string {
     return this.servers.map(({ address }) => address).join(",") + chroot;
   }
 
-  /** Like `connectString`, for the TLS ports. It uses the name localhost, so that the certificate's host name is checked. */
+  /** Like `connectString`, for the TLS ports. It contains the name localhost, so that the certificate's host name is checked. */
   secureConnectString(chroot = ""): string {
     return this.servers.map(({ securePort }) => `localhost:${securePort}`).join(",") + chroot;
   }
 
-  /** System properties with which a Java client logs in by SASL as that user. */
+  /** Returns the system properties with which a Java client logs in by SASL as this user. */
   javaLogin(user: string): Readonly<Record<string, string>> {
     const password = this.#users[user];
     if (password === undefined) throw new Error(`the ensemble has no SASL user ${user}`);
     return clientLogin(this.#folder, user, password);
   }
 
-  /** The only server of a standalone ensemble, otherwise the first server. */
+  /** The first server, which is the only one of a standalone ensemble. */
   get server(): ZooKeeperServer {
     const [first] = this.servers;
     if (!first) throw new Error("an ensemble has at least one server");
     return first;
   }
 
-  /** The server that leads now; waits up to a minute for a leader. */
+  /** Returns the server that leads now; waits up to a minute for a leader. */
   async leader(): Promise<ZooKeeperServer> {
     const deadline = performance.now() + 60_000;
     while (performance.now() < deadline) {
@@ -201,18 +198,18 @@ export class Ensemble {
     return this.servers.filter((server) => server !== leader);
   }
 
-  /** Waits until every server that is alive and not frozen serves. */
+  /** Waits until every server that runs and is not frozen serves clients. */
   async ready(): Promise<void> {
     await Promise.all(this.servers.filter(({ alive, frozen }) => alive && !frozen).map((server) => server.ready()));
   }
 
-  /** Starts the servers that do not run, and waits until all servers serve clients. */
+  /** Starts the servers that do not run, and waits until all of them serve clients. */
   async startAll(): Promise<void> {
     for (const server of this.servers) if (!server.alive) server.spawn();
     await this.ready();
   }
 
-  /** kill -9 of every server. */
+  /** Kills every server by SIGKILL. */
   async killAll(): Promise<void> {
     await Promise.all(this.servers.map((server) => server.kill()));
   }

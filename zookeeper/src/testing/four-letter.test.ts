@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { ephemeralsIn } from "./four-letter.ts";
 
-/** ZooKeeper 3.9's answer to `dump`: the second session had a node, and has none any more. */
+/** An answer of ZooKeeper 3.9 to `dump`, in which the second session owned a node that has been deleted. */
 const dump = `SessionTracker dump:
 Session Sets (1)/(2):
 2 expire at Fri Nov 27 18:48:23 UTC 2026:
@@ -24,6 +24,6 @@ Connections Sets (2)/(3):
 
 it("ephemeral nodes are read from their own section of a dump, for sessions that own one", () => {
   expect(ephemeralsIn(dump)).toEqual(new Map([["0x10000fae56e0000", ["/a", "/b c"]]]));
-  // Without a node, no connection of the next section is mistaken for one.
+  // If no session has a node, a connection in the next section must not be taken for a node.
   expect(ephemeralsIn(dump.replace("\t/a\n\t/b c\n", ""))).toEqual(new Map());
 });

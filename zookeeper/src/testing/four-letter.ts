@@ -1,13 +1,13 @@
 import { fourLetterWord } from "../connection/four-letter-word.ts";
 
-/** Sends a four-letter word to a server on this machine and returns the answer; rejects if there is no answer within `limitMs`. */
+/** Sends a four-letter word to a server on this machine and returns the answer. @throws if there is no answer within `limitMs` */
 export function fourLetter(port: number, word: string, limitMs = 2_000): Promise<string> {
   return fourLetterWord(`127.0.0.1:${port}`, word, { limitMs });
 }
 
 export type Mode = "standalone" | "leader" | "follower" | "observer";
 
-/** Reads the answer to `srvr`; undefined while the server serves no clients. */
+/** Returns the mode in an answer to `srvr`; undefined if the server does not serve clients. */
 export function modeIn(srvr: string): Mode | undefined {
   return /^Mode: (\w+)$/m.exec(srvr)?.[1] as Mode | undefined;
 }
@@ -23,44 +23,44 @@ export interface Connection {
   readonly sent: number;
 }
 
-/** Reads the answer to `cons`: the connections with a session. */
+/** Parses an answer to `cons`: the connections with a session. */
 export function connectionsIn(cons: string): readonly Connection[] {
   return cons.split("\n").flatMap((line) => {
     const [, client, details] = /^ \/?([^[]+)\[[^\]]*\]\((.*)\)$/.exec(line) ?? [];
     if (client === undefined || details === undefined) return [];
     const known = new Map(details.split(",").map((pair) => pair.split("=") as [string, string]));
     const session = known.get("sid");
-    if (session === undefined) return []; // a connection without a session, such as one that sends a four-letter word
+    if (session === undefined) return []; // a connection without a session, for example one that sends a four-letter word
     const count = (name: string) => Number(known.get(name) ?? 0);
     const counts = { queued: count("queued"), received: count("recved"), sent: count("sent") };
     return [{ client, session, timeoutMs: count("to"), ...counts }];
   });
 }
 
-/** The section of `dump` that lists sessions and their ephemeral nodes; another section follows it. */
+/** Matches the section of `dump` that lists sessions and their ephemeral nodes; another section follows. */
 const ephemeralSection = /^Sessions with Ephemerals \(\d+\):\n((?:0x[\da-f]+:\n|\t.*\n)*)/m;
 
 /**
- * Reads the answer to `dump`: sessions (`0x…`) that own ephemeral nodes, and the nodes. The server also lists sessions whose
- * nodes are gone.
+ * Parses an answer to `dump`: the sessions (`0x…`) with their ephemeral nodes. Sessions without nodes, which servers list too, are left
+ * out.
  */
 export function ephemeralsIn(dump: string): ReadonlyMap<string, readonly string[]> {
   const listed = listsIn(ephemeralSection.exec(dump)?.[1] ?? "");
   return new Map([...listed].filter(([, nodes]) => nodes.length > 0));
 }
 
-/** Reads the answer to `wchp`: watched paths, and the sessions (`0x…`) that watch each. */
+/** Parses an answer to `wchp`: the watched paths, each with the sessions (`0x…`) that watch it. */
 export function watchedIn(wchp: string): ReadonlyMap<string, readonly string[]> {
   return listsIn(wchp);
 }
 
-/** Parses the answer to `mntr`: the server's counters by name, without the prefix `zk_`. */
+/** Parses an answer to `mntr`: the server's counters by name, without the prefix `zk_`. */
 export function countersIn(mntr: string): ReadonlyMap<string, number> {
   const pairs = [...mntr.matchAll(/^zk_(\S+)\t(\S+)$/gm)].map(([, name = "", value]) => [name, Number(value)] as const);
   return new Map(pairs.filter(([, value]) => !Number.isNaN(value)));
 }
 
-/** Parses lists: unindented lines, each with a path or a number, followed by indented lines. */
+/** Parses lists: each begins with an unindented line, a path or a number, which indented lines follow. */
 function listsIn(text: string): ReadonlyMap<string, readonly string[]> {
   const lists = new Map<string, string[]>();
   let current: string[] | undefined;

@@ -1,4 +1,4 @@
-/** `@carillon/zookeeper/testing`: real servers for tests, and faults for them. */
+/** The module `@carillon/zookeeper/testing`: real servers for tests, and faults for these servers. */
 export { mortal, throwAwayFolder } from "./afterlife.ts";
 export type { Authority, Certificate, Validity } from "./certificates.ts";
 export type { EnsembleOptions } from "./ensemble.ts";

@@ -1,8 +1,7 @@
 /**
- * Cleans up after a test process, however that process ends. It reads lines from its standard input: `pid N` (a process was
- * started), `gone N` (it has ended), `folder PATH` (a throw-away folder). The input is a pipe that only the test process holds, so
- * when the test process ends (normally, by a crash, by kill -9), all processes that still live, even stopped ones, are killed and
- * the folders are removed.
+ * Cleans up after a test process, however that process ends. It reads lines from its standard input: `pid N` (a process was started),
+ * `gone N` (the process has ended), `folder PATH` (a temporary folder). Only the test process has the other end of this pipe. When the
+ * test process ends, even by a crash or SIGKILL, the keeper kills all processes that are left, even stopped ones, and deletes the folders.
  */
 import { rmSync } from "node:fs";
 import { createInterface } from "node:readline";
@@ -13,7 +12,7 @@ const pids = new Set();
 const folders = new Set();
 
 for (const signal of /** @type {const} */ (["SIGINT", "SIGTERM", "SIGHUP"])) {
-  process.on(signal, () => undefined); // only the end of the test process ends the keeper
+  process.on(signal, () => undefined); // the keeper ends only after the test process
 }
 
 createInterface({ input: process.stdin })
@@ -28,7 +27,7 @@ createInterface({ input: process.stdin })
       try {
         process.kill(pid, "SIGKILL");
       } catch {
-        // The process ended at the same moment, so there is nothing left to kill.
+        // The process has just ended by itself.
       }
     }
     for (const folder of folders) rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });

@@ -1,14 +1,14 @@
 import type { Socket } from "node:net";
 
-/** The most bytes that wait in a lane before it stops reading; TCP then holds back the peer that writes. */
+/** The largest number of bytes that a lane holds before it stops reading. TCP then slows down the sender. */
 const mostHeld = 4 * 1024 * 1024;
 
-/** `end` closes the connection: it is queued like bytes, so a paused lane delays it too. */
+/** `end` closes the connection. It is queued like bytes, so that a paused lane delays it too. */
 type Held = { readonly due: number } & ({ readonly bytes: Buffer } | { readonly end: () => void });
 
 /**
- * One direction of a proxied connection: splits the bytes into ZooKeeper's frames, or takes chunks as they arrive, calls `passing`
- * to find out how many bytes of each may pass, and forwards these.
+ * One direction of a proxied connection. It splits the bytes into ZooKeeper's frames, or takes chunks as they arrive; calls `passing`,
+ * which returns how many bytes of each may pass; and forwards these.
  */
 export class Lane {
   delayMs = 0;
@@ -23,17 +23,17 @@ export class Lane {
   readonly #held: Held[] = [];
   #heldBytes = 0;
   #paused = false;
-  /** Monotonic ms at which throttling allows the next bytes. */
+  /** Monotonic ms from which on throttling allows more bytes. */
   #free = 0;
   #dead = false;
-  /** Set once a frame was cut: the connection ends after the frame's first part, and no later bytes pass. */
+  /** Set once a frame was cut: its first part is forwarded, then the connection ends, and no later bytes are forwarded. */
   #cut = false;
   #timer: NodeJS.Timeout | undefined;
 
   /**
-   * @param passing how many bytes of a frame with its length may pass: all for Infinity, none for 0; after a part of it
-   *   the connection ends. It is given the frame without its length, and undefined for the first: that has no header.
-   *   Without frames it is given each piece whole.
+   * @param passing returns how many bytes of a frame, including its length prefix, are forwarded: Infinity: all; 0: none; otherwise the
+   * connection ends after them. It gets the frame without its length prefix, but undefined for a connection's first frame, which has no
+   * header. @param framed if false, `passing` gets each chunk as it arrives
    */
   constructor(from: Socket, to: Socket, passing: (frame: Buffer | undefined) => number, framed = true) {
     this.#framed = framed;
@@ -50,7 +50,7 @@ export class Lane {
     this.#flow();
   }
 
-  /** Drops all held bytes. */
+  /** Discards all held bytes and forwards nothing more. */
   abandon(): void {
     this.#dead = true;
     clearTimeout(this.#timer);
@@ -66,7 +66,7 @@ export class Lane {
     this.#unframed.push(bytes);
     this.#unframedBytes += bytes.length;
     let rest = this.#unframed[0] ?? bytes;
-    // The chunks are joined only once a frame is complete, because a reply of many megabytes arrives in a thousand chunks.
+    // The chunks are joined only when a frame is complete, because a reply of many megabytes arrives in a thousand chunks.
     if (rest.length < 4 || this.#unframedBytes >= 4 + rest.readUInt32BE(0)) rest = Buffer.concat(this.#unframed);
     else return;
     while (rest.length >= 4) {
@@ -120,7 +120,7 @@ export class Lane {
   #pass(bytes: Buffer): void {
     const now = bytes.subarray(0, Math.max(1, Math.floor(this.bytesPerSecond / 50)));
     this.#heldBytes -= now.length;
-    if (this.#to.writable) this.#to.write(now); // otherwise its `close` event is about to end the other lane as well
+    if (this.#to.writable) this.#to.write(now); // otherwise the socket's `close` event will end the other lane too
     if (now.length < bytes.length) this.#held.unshift({ due: 0, bytes: bytes.subarray(now.length) });
     this.#free = performance.now() + (1_000 * now.length) / this.bytesPerSecond;
   }

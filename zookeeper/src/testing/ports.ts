@@ -1,13 +1,13 @@
 import { createServer } from "node:net";
 
 /**
- * The lowest port. The ports are below the range that systems use for outgoing connections, so that a killed server finds its port
- * still free when it restarts.
+ * The lowest port. All ports are below the range that systems use for outgoing connections, so that a restarted server finds its port still
+ * free.
  */
 const lowest = 20_000;
 /**
- * Concurrent test processes use separate port ranges: a process must not take the port to which another process's killed server
- * will return. The range follows from the process id, so processes with neighbouring ids use different ranges.
+ * Number of port ranges, and ports per range. Concurrent test processes use separate ranges, so that no process takes the port of another
+ * process's killed server. The range follows from the process id, so processes with neighbouring ids have different ranges.
  */
 const [ranges, portsEach] = [60, 200];
 

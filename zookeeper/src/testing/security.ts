@@ -3,18 +3,18 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Authority, type Certificate, createAuthority } from "./certificates.ts";
 
-/** The TLS material of a client: PEM texts for `node:tls`, and files for Java. */
+/** A client's TLS material: PEM texts for `node:tls`, and files for Java. */
 export interface ClientTls {
   readonly ca: string;
   readonly cert: string;
   readonly key: string;
-  /** Issues more certificates that the servers trust. */
+  /** The authority that issued the certificates; it can issue more that the servers trust. */
   readonly authority: Authority;
-  /** System properties that make a Java client use these files. */
+  /** System properties with which a Java client uses these files. */
   readonly javaProperties: Readonly<Record<string, string>>;
 }
 
-/** Writes the TLS files of an ensemble. ZooKeeper reads PEM files as key and trust stores if their names end in .pem. */
+/** Writes the TLS files of an ensemble as .pem files, which ZooKeeper accepts as key and trust stores. */
 export function writeTls(folder: string): ClientTls {
   const authority = createAuthority();
   const write = (name: string, { key, cert }: Certificate) => writeFileSync(join(folder, name), key + cert);
@@ -31,7 +31,7 @@ export function writeTls(folder: string): ClientTls {
   return { ca: authority.cert, ...client, authority, javaProperties };
 }
 
-/** The settings of a server with TLS. @param clientAuth need, want or none */
+/** Returns the zoo.cfg settings of a server with TLS. @param clientAuth need, want or none */
 export function serverTls(folder: string, clientAuth: string): Record<string, string> {
   return {
     serverCnxnFactory: "org.apache.zookeeper.server.NettyServerCnxnFactory",
@@ -41,7 +41,7 @@ export function serverTls(folder: string, clientAuth: string): Record<string, st
   };
 }
 
-/** The zoo.cfg settings for SASL. @param required true if a client without a login has no rights */
+/** Returns the zoo.cfg settings for SASL. @param required true if the server refuses clients without a login */
 export function saslConfig(required: boolean): Record<string, string | boolean> {
   return {
     "authProvider.sasl": "org.apache.zookeeper.server.auth.SASLAuthenticationProvider",
@@ -51,13 +51,13 @@ export function saslConfig(required: boolean): Record<string, string | boolean> 
 
 const loginModule = "org.apache.zookeeper.server.auth.DigestLoginModule required";
 
-/** System properties of a server that accepts these users. */
+/** Writes the login file of a server that accepts these users; returns the system properties that refer to it. */
 export function serverLogins(folder: string, users: Readonly<Record<string, string>>): Record<string, string> {
   const known = Object.entries(users).map(([name, password]) => `user_${name}=${JSON.stringify(password)}`);
   return writeLogin(join(folder, "server-jaas.conf"), "Server", known);
 }
 
-/** System properties of a Java client that logs in. */
+/** Writes the login file of a Java client; returns the system properties that refer to it. */
 export function clientLogin(folder: string, user: string, password: string): Record<string, string> {
   const words = [`username=${JSON.stringify(user)}`, `password=${JSON.stringify(password)}`];
   return writeLogin(join(folder, `client-${user}-jaas.conf`), "Client", words);
@@ -68,7 +68,7 @@ function writeLogin(path: string, section: string, words: readonly string[]): Re
   return { "java.security.auth.login.config": path };
 }
 
-/** System properties that give the user `super` with this password access past every ACL. */
+/** Returns the system properties that give the user `super` with this password all permissions. */
 export function superUser(password: string): Record<string, string> {
   const digest = createHash("sha1").update(`super:${password}`).digest("base64");
   return { "zookeeper.DigestAuthenticationProvider.superDigest": `super:${digest}` };

@@ -16,15 +16,15 @@ import {
 import type { Direction, TcpProxy } from "./tcp-proxy.ts";
 
 /**
- * Waits until all threads of a process are stopped. SIGSTOP takes effect thread by thread, and a server with one running thread
- * would still answer. Linux shows the threads' states; on other systems there is no check.
+ * Waits until all threads of a process are stopped: SIGSTOP stops one thread after another, and a server with one running thread would
+ * still answer. This is checked only on Linux, which shows the threads' states.
  */
 function awaitStopped(pid: number): void {
   const tasks = `/proc/${pid}/task`;
   if (!existsSync(tasks)) return;
   const nap = new Int32Array(new SharedArrayBuffer(4));
   for (let tries = 0; tries < 5_000; tries++) {
-    // The state follows the program's name in parentheses; the name may contain any character.
+    // The state follows the last parenthesis, after the program's name, which may contain any character.
     const states = readdirSync(tasks).map((task) => {
       const stat = readFileSync(`${tasks}/${task}/stat`, "latin1");
       return stat.slice(stat.lastIndexOf(")") + 2)[0];
@@ -39,9 +39,9 @@ export interface ServerPlan {
   readonly id: number;
   readonly folder: string;
   readonly port: number;
-  /** The port for TLS, if the server has one. */
+  /** The TLS port; undefined without TLS. */
   readonly securePort?: number;
-  /** Lines of the server's zoo.cfg besides ports and folders. */
+  /** Settings of the server's zoo.cfg besides ports and folders. */
   readonly config: Readonly<Record<string, string | number | boolean>>;
   /** Java's system properties. */
   readonly properties: Readonly<Record<string, string | number>>;
@@ -49,19 +49,19 @@ export interface ServerPlan {
   readonly heap: string;
   /** The path of the Java program. */
   readonly java: string;
-  /** The server's jars, as a class path. */
+  /** The server's jars as a class path. */
   readonly jars: string;
-  /** The proxy that clients connect to instead of the server's port, so that `partition` can cut them off. */
+  /** A proxy to which clients connect instead of the server's port, so that `partition` can cut them off; undefined without one. */
   readonly front: TcpProxy | undefined;
 }
 
-/** The longest wait for a start, in ms. Java normally starts within a second, but a busy machine takes longer. */
+/** The longest wait for a start, in ms. Java normally starts within a second, but needs longer on a busy machine. */
 const patienceMs = 60_000;
 
 /** Java options for a short-lived process: no optimising compiler, one garbage-collector thread. */
 const quick = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"];
 
-/** One ZooKeeper server of a test: a Java process that can be killed, stopped, continued, restarted and wiped. */
+/** One ZooKeeper server for tests: a Java process that can be killed, stopped, continued, restarted and wiped. */
 export class ZooKeeperServer {
   readonly id: number;
   readonly port: number;
@@ -82,12 +82,12 @@ export class ZooKeeperServer {
     this.#log = join(plan.folder, "log");
   }
 
-  /** `host:port` for clients. */
+  /** `host:port` for clients: that of the proxy if there is one. */
   get address(): string {
     return this.#plan.front?.address ?? `127.0.0.1:${this.port}`;
   }
 
-  /** True if the server's process exists, frozen or not. */
+  /** True if the server's process exists, even if it is frozen. */
   get alive(): boolean {
     return this.#child !== undefined && this.#child.exitCode === null && this.#child.signalCode === null;
   }
@@ -119,17 +119,17 @@ export class ZooKeeperServer {
     const lines = Object.entries(config).map(([name, value]) => `${name}=${value}\n`);
     writeFileSync(file, lines.join(""));
     const properties = Object.entries(this.#plan.properties).map(([name, value]) => `-D${name}=${value}`);
-    const program = ["org.apache.zookeeper.server.quorum.QuorumPeerMain", file]; // runs standalone if there are no peers
+    const program = ["org.apache.zookeeper.server.quorum.QuorumPeerMain", file]; // without peers it runs standalone
     const log = openSync(this.#log, "a");
     this.#child = mortal(
       spawn(this.#plan.java, [...quick, `-Xmx${this.#plan.heap}`, ...properties, "-cp", this.#plan.jars, ...program], {
         cwd: this.#plan.folder,
         stdio: ["ignore", log, log],
-        detached: true, // Ctrl-C must reach only the tests, which then end this process
+        detached: true, // otherwise Ctrl-C would end this process before the tests end it
       }),
     );
     this.#child.once("error", (error) => {
-      this.#failure = String(error); // the program cannot be run: `ready` reports it
+      this.#failure = String(error); // the program cannot be run; `ready` reports the error
     });
     this.#child.unref();
     closeSync(log);
@@ -141,9 +141,7 @@ export class ZooKeeperServer {
     await this.ready();
   }
 
-  /**
-   * Waits until the server serves clients. @throws, with the end of the log, if the process ended or does not serve within a minute
-   */
+  /** Waits until the server serves clients. @throws with the end of the log if the process ends, or does not serve within a minute */
   async ready(): Promise<Mode> {
     const deadline = performance.now() + patienceMs;
     for (;;) {
@@ -155,12 +153,12 @@ export class ZooKeeperServer {
     }
   }
 
-  /** kill -9; resolves once the process is gone. */
+  /** Kills the process by SIGKILL; resolves once it has ended. */
   kill(): Promise<void> {
     return this.#end("SIGKILL");
   }
 
-  /** An orderly end (SIGTERM); resolves once the process is gone. */
+  /** Ends the process gracefully by SIGTERM; resolves once it has ended. */
   stop(): Promise<void> {
     return this.#end("SIGTERM");
   }
@@ -170,20 +168,20 @@ export class ZooKeeperServer {
     if (!this.alive || child === undefined) return;
     const gone = new Promise((resolve) => child.once("exit", resolve));
     child.kill(signal);
-    if (this.#frozen) child.kill("SIGCONT"); // only SIGKILL ends a stopped process
+    if (this.#frozen) child.kill("SIGCONT"); // a stopped process reacts only to SIGKILL
     await gone;
     this.#frozen = false;
   }
 
   /**
-   * Cuts this server off from its clients, like a network that loses all packets: existing and new connections stay open but
-   * silent. It still reaches the other servers. @throws unless the ensemble was started with `partitions`
+   * Cuts this server off from its clients, like a network that loses all packets: existing and new connections stay open but silent. The
+   * server can still reach the other servers. @throws if the ensemble was started without `partitions`
    */
   partition(direction: Direction = "both"): void {
     this.#front.pause(direction);
   }
 
-  /** Ends `partition`: held bytes arrive, as if TCP had sent them again. */
+  /** Ends a partition. Held bytes are then forwarded, as if TCP had sent them again. */
   heal(): void {
     this.#front.resume();
   }
@@ -193,20 +191,20 @@ export class ZooKeeperServer {
     throw new Error("the ensemble was started without the option `partitions`");
   }
 
-  /** Stops the process with SIGSTOP, so that its connections stay open. When this returns, none of its threads runs. */
+  /** Stops the process by SIGSTOP, so that its connections stay open. When this returns, none of its threads is running. */
   freeze(): void {
     process.kill(this.pid, "SIGSTOP");
     this.#frozen = true;
     awaitStopped(this.pid);
   }
 
-  /** Continues the process after `freeze` (SIGCONT). */
+  /** Continues a frozen process by SIGCONT. */
   thaw(): void {
     process.kill(this.pid, "SIGCONT");
     this.#frozen = false;
   }
 
-  /** Kills the process (kill -9) and starts a new one with the same data; waits until it serves clients, which needs a quorum. */
+  /** Kills the process and starts a new one with the same data. Waits until it serves clients, for which it needs a quorum. */
   async restart(): Promise<void> {
     await this.kill();
     await this.start();
@@ -235,7 +233,7 @@ export class ZooKeeperServer {
     try {
       return modeIn(await this.ask("srvr"));
     } catch {
-      return undefined; // the server does not listen yet, or no longer
+      return undefined; // the server is starting or has ended
     }
   }
 
@@ -243,17 +241,17 @@ export class ZooKeeperServer {
     return connectionsIn(await this.ask("cons"));
   }
 
-  /** The sessions (`0x…`) that own ephemeral nodes, with the nodes of each. */
+  /** Returns the sessions (`0x…`) that own ephemeral nodes, with the nodes of each. */
   async ephemerals(): Promise<ReadonlyMap<string, readonly string[]>> {
     return ephemeralsIn(await this.ask("dump"));
   }
 
-  /** The paths that clients of this server watch, with the sessions (`0x…`) that watch each. */
+  /** Returns the paths that this server's clients watch, with the sessions (`0x…`) that watch each. */
   async watched(): Promise<ReadonlyMap<string, readonly string[]>> {
     return watchedIn(await this.ask("wchp"));
   }
 
-  /** The server's `mntr` counters without the prefix `zk_`: packets_received, watch_count, ephemerals_count, znode_count… */
+  /** Returns the server's `mntr` counters without the prefix `zk_`: packets_received, watch_count, ephemerals_count, znode_count… */
   async counters(): Promise<ReadonlyMap<string, number>> {
     return countersIn(await this.ask("mntr"));
   }
@@ -263,8 +261,8 @@ export class ZooKeeperServer {
   }
 
   /**
-   * The last errors and exceptions, and the last lines, of the log. The last lines alone may hold only requests that came before the
-   * server was ready.
+   * Returns the last errors and exceptions of the log, and its last lines. The last lines alone may contain only requests that arrived
+   * before the server was ready.
    */
   logEnd(): string {
     const log = this.log();

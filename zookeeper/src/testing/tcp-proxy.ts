@@ -10,13 +10,13 @@ export interface Pair {
   readonly toClient: Lane;
 }
 
-/** Returns the number of bytes of a frame, or of a chunk, that may pass: see Lane. */
+/** Returns how many bytes of a frame, or of a chunk, are forwarded; see Lane. */
 export type Passing = (pair: Pair, bytes: Buffer | undefined) => number;
 
-/** Everything passes. */
+/** Forwards everything. */
 export const all = () => Number.POSITIVE_INFINITY;
 
-/** A TCP proxy in front of one server, with faults that are switched at run time. It never alters bytes. */
+/** A TCP proxy in front of one server. Its faults can be switched on and off. It never changes the bytes that it forwards. */
 export class TcpProxy {
   readonly #server: Server;
   readonly #pairs = new Set<Pair>();
@@ -26,20 +26,20 @@ export class TcpProxy {
   #paused = { toServer: false, toClient: false };
   #delayMs = { toServer: 0, toClient: 0 };
   #bytesPerSecond = Number.POSITIVE_INFINITY;
-  /** Decide how much of each request and of each reply passes. */
+  /** Decide how many bytes of each request and of each reply are forwarded. */
   onRequest: Passing = all;
   onReply: Passing = all;
-  /** Connections accepted so far. */
+  /** Number of connections accepted so far. */
   accepted = 0;
 
-  /** @param framed true if `Passing` is called once per ZooKeeper frame; otherwise once per chunk */
+  /** @param framed true: `Passing` is called for each ZooKeeper frame; false: for each chunk */
   protected constructor(target: string, framed: boolean) {
     this.#target = parse(target);
     this.#framed = framed;
     this.#server = createServer((client) => this.#accept(client));
   }
 
-  /** @param target `host:port` of the server */
+  /** Starts a proxy. @param target `host:port` of the server */
   static async before(target: string): Promise<TcpProxy> {
     const proxy = new TcpProxy(target, false);
     await proxy.listen();
@@ -53,29 +53,29 @@ export class TcpProxy {
     });
   }
 
-  /** `host:port` for clients. */
+  /** `host:port` of the proxy, for clients. */
   get address(): string {
     const address = this.#server.address();
     if (address === null || typeof address === "string") throw new Error("the proxy does not listen");
     return `127.0.0.1:${address.port}`;
   }
 
-  /** Connections that are open now. */
+  /** Number of connections that are open now. */
   get open(): number {
     return this.#pairs.size;
   }
 
-  /** Sends new connections to another server from now on. */
+  /** Connects later clients to another server. */
   retarget(target: string): void {
     this.#target = parse(target);
   }
 
-  /** Simulates a hanging network: bytes are held in the proxy and no connection ends. New connections are accepted and held too. */
+  /** Simulates a network that hangs: the proxy holds all bytes, and no connection ends. New connections are accepted and held too. */
   pause(direction: Direction = "both"): void {
     this.#setPaused(direction, true);
   }
 
-  /** Forwards the held bytes, in order, and ends the pause. */
+  /** Ends the pause and forwards the held bytes in order. */
   resume(direction: Direction = "both"): void {
     this.#setPaused(direction, false);
   }
@@ -103,12 +103,12 @@ export class TcpProxy {
     }
   }
 
-  /** Ends every connection at once with a reset; bytes on their way are lost. */
+  /** Resets every connection at once; bytes in transit are lost. */
   reset(): void {
     for (const pair of this.#pairs) this.end(pair);
   }
 
-  /** Resets open and new connections, until `accept`. */
+  /** Resets all open connections, and each new one until `accept` is called. */
   refuse(): void {
     this.#refusing = true;
     this.reset();
@@ -146,14 +146,14 @@ export class TcpProxy {
     this.#pairs.add(pair);
     for (const socket of [client, upstream]) {
       socket.setNoDelay(true);
-      socket.on("error", () => undefined); // a `close` event follows, which the lane forwards
+      socket.on("error", () => undefined); // a `close` event follows, which the lane forwards to the other side
       socket.on("close", () => {
         if (client.closed && upstream.closed) this.#pairs.delete(pair);
       });
     }
   }
 
-  /** Ends both connections of a pair with a reset. */
+  /** Resets both connections of a pair. */
   end(pair: Pair): void {
     if (!this.#pairs.delete(pair)) return;
     pair.toServer.abandon();

@@ -1,14 +1,14 @@
-/** Jute's encoding: big-endian numbers; strings and buffers are preceded by a 4-byte length, which is −1 for a missing value. */
+/** Encoding and decoding of Jute: numbers are big-endian; strings and buffers follow a 4-byte length, which is −1 for a missing value. */
 
 const chunkBytes = 64 * 1024;
-/** Up to this length, copying an ASCII string character by character is faster than calling native code. */
+/** For ASCII strings up to this length, copying character by character is faster than a call of native code. */
 const shortText = 128;
 
 const viewOf = (buffer: Buffer) => new DataView(buffer.buffer, buffer.byteOffset, buffer.byteLength);
 
 /**
- * Encodes frames one after another; `take` returns the frames finished since the last call. Numbers are written through a DataView,
- * which the JavaScript compiler optimises, instead of Buffer's methods: that halves the time of a whole call.
+ * Encodes frames one after another; `take` returns the frames that were finished since its last call. Numbers are written through a
+ * DataView, because V8 optimises it better than Buffer's methods: this halves the time of a whole call.
  */
 export class Writer {
   #buffer = Buffer.allocUnsafeSlow(chunkBytes);
@@ -34,14 +34,14 @@ export class Writer {
     this.#at = this.#frame;
   }
 
-  /** Returns the finished frames. These bytes are never overwritten. */
+  /** Returns the finished frames. The returned bytes are never overwritten. */
   take(): Buffer {
     const taken = this.#buffer.subarray(this.#taken, this.#at);
     this.#taken = this.#at;
     return taken;
   }
 
-  /** The number of bytes that have not been taken yet. */
+  /** Number of bytes that `take` has not returned yet. */
   get pending(): number {
     return this.#at - this.#taken;
   }
@@ -71,7 +71,7 @@ export class Writer {
     this.#at = start + bytes;
   }
 
-  /** Writes a short ASCII string. @returns false if the string is too long or not ASCII */
+  /** Writes a short ASCII string. @returns false, without effect, if the string is too long or not ASCII */
   #writeAscii(text: string, start: number): boolean {
     if (text.length > shortText) return false;
     const buffer = this.#buffer;
@@ -83,7 +83,7 @@ export class Writer {
     return true;
   }
 
-  /** Writes a buffer: a string as UTF-8, undefined as a missing buffer (length −1). */
+  /** Writes a buffer; a string is encoded as UTF-8; undefined becomes a missing buffer (length −1). */
   buffer(data: Uint8Array | string | undefined): void {
     if (typeof data === "string") this.string(data);
     else if (data === undefined) this.int(-1);
@@ -102,7 +102,7 @@ export class Writer {
 
   #reserve(bytes: number): void {
     if (this.#at + bytes <= this.#buffer.length) return;
-    // The taken bytes may still be on their way to the socket, so a new buffer is used; the old one is never reused.
+    // A new buffer is used, and the old one is never used again, because the socket may still be sending the bytes that were taken.
     const kept = this.#at - this.#taken;
     const next = Buffer.allocUnsafeSlow(Math.max(chunkBytes, 2 * (kept + bytes)));
     this.#buffer.copy(next, 0, this.#taken, this.#at);
@@ -130,7 +130,7 @@ export function writeMultiEnd(writer: Writer): void {
 
 const empty = Buffer.alloc(0);
 
-/** Decodes one frame. Reading beyond its end throws a RangeError, which the connection takes as a broken protocol. */
+/** Decodes one frame. Reading beyond its end throws a RangeError, which ends the connection. */
 export class Reader {
   #buffer: Buffer = empty;
   #view = viewOf(empty);
@@ -159,7 +159,7 @@ export class Reader {
     return this.#view.getBigInt64(this.#step(8));
   }
 
-  /** Reads a 64-bit integer that fits a number exactly, such as a time: faster than through a bigint. */
+  /** Reads a 64-bit integer that a number can represent exactly, such as a time. This is faster than a bigint. */
   time(): number {
     const start = this.#step(8);
     return this.#view.getInt32(start) * 2 ** 32 + this.#view.getUint32(start + 4);
@@ -175,7 +175,7 @@ export class Reader {
     return this.#buffer.toString("utf8", start, start + bytes);
   }
 
-  /** Reads a buffer as a copy, so that it does not keep the frame's memory alive. A missing buffer reads as an empty one. */
+  /** Reads a buffer as a copy, so that it does not keep the whole frame in memory. A missing buffer is returned as an empty one. */
   buffer(): Buffer {
     const bytes = Math.max(0, this.int());
     const start = this.#step(bytes);

@@ -33,7 +33,7 @@ export const xid = { notification: -1, ping: -2, auth: -4, setWatches: -8 } as c
 
 export const maxXid = 2_147_483_647;
 
-/** Create flags. */
+/** Flags of the create operation. */
 export const flag = {
   persistent: 0,
   ephemeral: 1,
@@ -48,5 +48,5 @@ export const addWatchMode = { persistent: 0, persistentRecursive: 1 } as const;
 
 export const watcherType = { children: 1, data: 2, any: 3 } as const;
 
-/** The types of notifications that report a change. */
+/** Types of watch events that report a change. */
 export const eventType = { created: 1, deleted: 2, changed: 3, children: 4 } as const;

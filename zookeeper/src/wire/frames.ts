@@ -1,27 +1,27 @@
 /**
- * Cuts a connection's bytes into frames. Each connection has its own instance: a half-read frame of a lost connection must not mix
+ * Splits a connection's bytes into frames. Each connection has its own instance, so that part of a frame of a lost connection cannot mix
  * with the next connection's bytes.
  */
 export interface FrameSink {
-  /** Receives a frame, which lies in `buffer` from `start` to `end`. It must be read during the call, because the buffer is reused. */
+  /** Called with a frame: the bytes of `buffer` from `start` to `end`. The buffer is used again after the call. */
   frame(buffer: Buffer, start: number, end: number): void;
-  /** Receives only the first bytes of a frame over the limit, enough for a reply's header. The rest is skipped. */
+  /** Called with only the first bytes of a frame that exceeds the limit, enough for a reply's header. The rest is skipped. */
   oversized(head: Buffer, bytes: number): void;
 }
 
-/** A reply's header: xid, zxid, err. */
+/** The length of a reply's header: xid, zxid and err. */
 export const headerBytes = 16;
 const lengthBytes = 4;
 
 export class FrameReader {
   readonly #maxBytes: number;
   readonly #sink: FrameSink;
-  /** A partly received frame: its length prefix, or its bytes. */
+  /** The received part of a frame: of its length prefix, or of its bytes. */
   readonly #prefix = Buffer.alloc(lengthBytes);
   #prefixFilled = 0;
   #partial: Buffer | undefined;
   #filled = 0;
-  /** The bytes of an oversized frame that are still to be skipped, and its whole length. */
+  /** How many bytes of an oversized frame must still be skipped, and how long the whole frame is. */
   #skip = 0;
   #oversized = 0;
 
@@ -30,7 +30,7 @@ export class FrameReader {
     this.#sink = sink;
   }
 
-  /** True if a frame has begun and not ended. */
+  /** True if part of a frame has been received. */
   get inside(): boolean {
     return this.#partial !== undefined || this.#skip > 0;
   }

@@ -46,7 +46,7 @@ describe("bytes", () => {
     writer.int(1);
     writer.endFrame();
     writer.beginFrame();
-    writer.buffer(Buffer.alloc(100_000)); // moves into a larger buffer on the way
+    writer.buffer(Buffer.alloc(100_000)); // makes the writer allocate a larger buffer
     writer.dropFrame();
     writer.beginFrame();
     writer.int(2);

@@ -22,7 +22,7 @@ describe(`an ensemble that changes, ${serverTitle()}`, () => {
     const before = parseConfig((await zk.config()).data);
     expect(before.servers.map(({ id }) => id).sort()).toEqual(["1", "2", "3"]);
     expect(new Set(before.servers.map(({ client }) => client))).toEqual(new Set(ensemble.connectString().split(",")));
-    // The leaving server must not be the leader, because a leader that leaves ends all connections.
+    // The leaving server must be a follower, because a leader that leaves ends all connections.
     const [follower] = await ensemble.followers();
     const leaving = [follower?.id ?? 0];
     const itself = before.servers.find(({ id }) => id === String(leaving[0]));
@@ -53,7 +53,7 @@ describe(`an ensemble that changes, ${serverTitle()}`, () => {
     expect((await moving.get("/config")).data.length).toBeGreaterThan(0);
     expect(states).toEqual([]);
     moving.setServers(`${two}/zookeeper`);
-    // The call must not be on its way to the old server, because its outcome would then be unknown.
+    // `setServers` must already have left the old server, which would otherwise get the call, with an unknown outcome.
     await expect(moving.set("/config", "")).rejects.toMatchObject({ code: "NO_AUTH" });
     expect([moving.session.id, states]).toEqual([id, ["suspended", "connected"]]);
     const connections = (await ensemble.servers[1]?.connections()) ?? [];

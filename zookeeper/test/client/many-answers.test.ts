@@ -2,11 +2,11 @@ import { expect, test } from "vitest";
 import { connect, type ZooKeeper } from "../../src/index.ts";
 import { Ensemble } from "../../src/testing/ensemble.ts";
 
-/** Sizes around the socket buffer of 64 KiB, and many small answers that share the buffer. */
+/** Sizes in bytes, around the socket buffer's 64 KiB, and many small answers that share one buffer. */
 const sizes = [0, 1, 100, 100, 100, 100, 100, 4_000, 65_400, 65_536, 65_537, 200_000];
 const rounds = 100;
 
-/** Far more requests than are needed for pauses between reads. */
+/** Sends far more requests than are needed for the client to pause between reads. */
 async function readAll(zk: ZooKeeper, letter: string): Promise<void> {
   const read = await Promise.all(
     Array.from({ length: rounds * sizes.length }, async (_, i) => {
@@ -20,7 +20,7 @@ async function readAll(zk: ZooKeeper, letter: string): Promise<void> {
 
 test("a thousand answers on their way, large and small, on two connections at once: each whole, to its own call", async () => {
   await using ensemble = await Ensemble.start({ servers: 1, tls: true });
-  // All are requested at one moment: a session lives on from that moment until the answers are read, however slow the machine is.
+  // All requests are sent at once, and the session is not renewed until the answers are read, so a slow machine needs a long timeout.
   const sessionTimeoutMs = 60_000;
   const plain = await connect(ensemble.connectString(), { sessionTimeoutMs });
   const secure = await connect(ensemble.secureConnectString(), { sessionTimeoutMs, tls: ensemble.tls ?? {} });
@@ -32,7 +32,7 @@ test("a thousand answers on their way, large and small, on two connections at on
     ),
   );
   await Promise.all([readAll(plain, "p"), readAll(secure, "s")]);
-  // With nothing on its way there is no reason to rest.
+  // Now only one request is unanswered, so the client does not pause before reading.
   expect((await plain.get("/p-2")).data.toString()).toBe("p".repeat(100));
   await Promise.all([plain.close(), secure.close()]);
 });

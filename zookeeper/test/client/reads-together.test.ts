@@ -8,7 +8,7 @@ import { ownPath, serverTitle, sharedServer } from "../support/servers.ts";
 
 const settled = (promises: readonly Promise<unknown>[]) => Promise.allSettled(promises);
 
-/** The result of a read: its text, or the error's code. */
+/** The results of reads: the text of each, or the error's code. */
 const told = (results: PromiseSettledResult<unknown>[]) =>
   results.map((one) =>
     one.status === "fulfilled" ? `${(one.value as { data: Buffer }).data}` : (one.reason as { code: string }).code,
@@ -40,7 +40,7 @@ describe(`reads in a row share requests, ${serverTitle()}`, () => {
     expect(told(await settled(reads))).toEqual(wanted);
     expect(proxy.requests(op.multiRead)).toBeLessThan(40);
     expect(proxy.requests(op.getData)).toBeLessThan(20);
-    // A few reads are sent one by one: there is no gain in waiting for others.
+    // A few reads are sent one by one, because waiting for more reads would gain nothing.
     const before = proxy.requests(op.multiRead);
     await Promise.all([zk.get(path), zk.get(path), zk.get(path)]);
     expect(proxy.requests(op.multiRead)).toBe(before);
@@ -109,7 +109,7 @@ test("a server before 3.6 does not know it: asked one by one, and never together
   await zk.close();
 });
 
-/** The parts of a 3.5 server that reads need: it answers unsupported requests with "unimplemented" (-6). */
+/** A fake 3.5 server that supports only some reads. It answers other requests with "unimplemented" (-6). */
 class OldServer {
   refused = 0;
   readonly #sockets = new Set<Socket>();
@@ -162,7 +162,7 @@ class OldServer {
         if (code === op.multiRead) this.refused++;
         if (code !== op.getData) return;
         writer.buffer(`of ${reader.string()}`);
-        for (let field = 0; field < 68; field += 4) writer.int(0); // the node's numbers
+        for (let field = 0; field < 68; field += 4) writer.int(0); // the node's stat
       });
     };
     let rest = Buffer.alloc(0);

@@ -8,8 +8,8 @@ import { serverTitle } from "../support/servers.ts";
 import { until } from "../support/until.ts";
 
 /**
- * Long enough that a machine that stands still for two seconds does not end a session. Tests that wait for a session's end use the
- * shortest timeout.
+ * Session timeouts in ms, long enough that a pause of the machine of two seconds ends no session. Tests that wait for the end of a session
+ * use the shortest one.
  */
 const shortestMs = 6_000;
 const longestMs = 60_000;
@@ -169,7 +169,7 @@ describe(`session, ${serverTitle()}`, () => {
     proxy.resume();
     const next = await zk.established();
     expect(next.id).not.toBe(session.id);
-    // The remains of the old session are gone when the new one begins: its node's name is free.
+    // When the new session begins, the old one's ephemeral node has been deleted, so its name is free.
     expect((await next.create("/hangs", "", { ephemeral: true })).stat.ephemeralOwner).toBe(next.id);
     await Promise.all([zk.close(), watcher.close()]);
   });
@@ -217,7 +217,7 @@ describe(`session, ${serverTitle()}`, () => {
 
   test("a server that takes longer to begin a session than it may at first is given more time", async () => {
     await using proxy = await ZooKeeperProxy.before(ensemble.server.address);
-    // An answer takes 2.4 s, and at first a third of the session's timeout is allowed.
+    // An answer takes 2.4 s. At first a third of the session timeout (2 s) is allowed.
     proxy.delay(1_200);
     const zk = await connect(proxy.address, { sessionTimeoutMs: shortestMs, connectTimeoutMs: 60_000 });
     expect(zk.session.id).not.toBe(0n);
@@ -228,7 +228,7 @@ describe(`session, ${serverTitle()}`, () => {
   test("a session ended and no server back: calls reject, and the next server serves", async () => {
     await using proxy = await ZooKeeperProxy.before(ensemble.server.address);
     const lines: string[] = [];
-    // Its session lasts as long as the server allows at least; calls wait for the next one for the time given here.
+    // The session lasts for the server's minimum timeout. Later calls wait for the next session for the time given here.
     const zk = await connect(proxy.address, { sessionTimeoutMs: 800, log: (line) => lines.push(line) });
     const { session } = zk;
     proxy.refuse();
@@ -244,7 +244,7 @@ describe(`session, ${serverTitle()}`, () => {
 
   test("too many requests at once are refused, not kept", async () => {
     await using proxy = await ZooKeeperProxy.before(ensemble.server.address);
-    // Long enough that neither silence nor the session's end rejects a call before `close` does.
+    // The timeout is long enough that neither silence nor the session's end rejects a call before `close` does.
     const zk = await connect(proxy.address, { sessionTimeoutMs: 60_000 });
     proxy.pause();
     const data = Buffer.alloc(1_000_000);
@@ -274,7 +274,7 @@ describe(`TLS and SASL, ${serverTitle()}`, () => {
     await expect(connect(address, { tls: { ca }, connectTimeoutMs: 1_500 })).rejects.toMatchObject({
       code: "UNREACHABLE",
     });
-    // The rejection comes at once, although time is left.
+    // `connect` rejects at once, long before its timeout.
     await expect(connect(address, { tls: { cert, key }, connectTimeoutMs: 600_000 })).rejects.toMatchObject({
       code: "UNREACHABLE",
       message: expect.stringMatching(/certificate/),

@@ -24,7 +24,7 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([zk.close(), other.close()]));
 
-/** The event of a watch that fires once. */
+/** Returns a listener for a watch that fires once, and a promise of its event. */
 function once(): { watch: (event: OnceEvent) => void; fired: Promise<OnceEvent> } {
   let watch: (event: OnceEvent) => void = () => undefined;
   const fired = new Promise<OnceEvent>((resolve) => {
@@ -92,7 +92,7 @@ describe(`watches that fire once, ${serverTitle()}`, () => {
     await client.get("/kept", { watch: missed[0].watch });
     await client.children("/kept", { watch: missed[1].watch });
     await client.exists("/kept/later", { watch: missed[2].watch });
-    // More watches than fit one request: they have to be set again in several requests.
+    // So many watches that they have to be set again in several requests.
     const many = Array.from({ length: 2_000 }, (_, index) => ({
       path: `/kept/${"n".repeat(200)}-${index}`,
       ...once(),
@@ -122,7 +122,7 @@ describe(`watches that fire once, ${serverTitle()}`, () => {
     await client.create("/twice");
     const { watch, fired } = once();
     await client.children("/twice", { watch });
-    // These watches were set again earlier, in a separate request.
+    // These watches fill a first request, which is answered; the second request, with other watches, gets no answer.
     const many = Array.from({ length: 1_000 }, (_, index) => `/twice/${"n".repeat(200)}-${index}`);
     await Promise.all(many.map((path) => client.exists(path, { watch: () => undefined })));
     const asked = proxy.onRequest;
@@ -135,7 +135,7 @@ describe(`watches that fire once, ${serverTitle()}`, () => {
     await expect.poll(() => client.session.state).toBe("suspended");
     await other.create("/twice/child");
     proxy.accept();
-    await client.get("/"); // the first request has been answered before this one
+    await client.get("/"); // answered after the first request to set watches again
     proxy.reset();
     expect(await fired).toEqual({ type: "children", path: "/twice" });
     await client.close();

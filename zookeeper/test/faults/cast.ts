@@ -11,15 +11,15 @@ interface Actor {
   readonly name: string;
   readonly zk: ZooKeeper;
   readonly latch: LeaderLatch;
-  /** The number of times that it has held each lock. */
+  /** How often the contender has held each lock. */
   readonly held: Map<string, number>;
 }
 
-/** A lock or lease that contenders repeatedly take and release. */
+/** A lock or lease that contenders take and release repeatedly. */
 interface Prize {
   readonly name: string;
   acquire(signal: AbortSignal): Promise<Held>;
-  /** The prizes that limit each other, and the number of holders that each may have beside a holder of this one. */
+  /** Locks that exclude or limit each other, and how many holders each may have while this one is held. */
   readonly beside: ReadonlyMap<string, number>;
 }
 
@@ -43,13 +43,13 @@ function prizesOf(zk: ZooKeeper, path: string): readonly Prize[] {
 }
 
 /**
- * Contenders of one process, each with a client of its own, at work all the time: a leader latch; a mutex, both sides of a read-write lock
- * and a semaphore, taken again and again; plain creates and reads. They share a clock, so at any moment all their beliefs can be compared;
- * violations are recorded in `wrong`.
+ * Contenders in one process, each with its own client, which work all the time: each takes part in a leader election, takes and releases a
+ * mutex, both sides of a read-write lock and a semaphore, and creates and reads nodes. Because all run in one process, the test can check
+ * at any moment which of them believe that they lead or hold a lock. Violations are recorded in `wrong`.
  */
 export class Cast {
   readonly wrong: string[] = [];
-  /** The fences of the latch (`leadership`), and of those prizes that one contender holds alone. */
+  /** The fences of the latch (`leadership`) and of the locks that only one contender may hold, in order. */
   readonly fences = new Map<string, bigint[]>(["leadership", "mutex", "write"].map((name) => [name, []]));
   readonly path: string;
   readonly #actors: Actor[] = [];
@@ -57,13 +57,13 @@ export class Cast {
   readonly #stop = new AbortController();
   readonly #running: Promise<void>[] = [];
   readonly #holders = new Map<string, Map<Held, Actor>>();
-  /** Paths whose create was answered, and those whose outcome is in doubt. */
+  /** Names of the items whose creation was answered. */
   readonly #made = new Set<string>();
   #lastLeader = "";
-  /** The period since the last loss of data; undefined while data is being lost. */
+  /** Identifies the time since the last loss of data; undefined while data is being lost. */
   #era: symbol | undefined = Symbol("from the start");
 
-  /** @param path does not exist yet */
+  /** @param path a path that does not exist yet */
   constructor(path: string) {
     this.path = path;
   }
@@ -100,12 +100,12 @@ export class Cast {
     return this.fences.get(name)?.at(-1) ?? 0n;
   }
 
-  /** The names of the contenders that lead at this moment. */
+  /** The names of the contenders that lead at this moment according to their latches. */
   get leaders(): readonly string[] {
     return this.#actors.filter(({ latch }) => latch.hasLeadership).map(({ name }) => name);
   }
 
-  /** After a fault has ended, within a bound: one leads, every contender is served, every contender has held every prize again. */
+  /** Waits after a fault until exactly one contender leads, every client has a session, and every contender has held every lock again. */
   async calm(limitMs = 60_000): Promise<void> {
     await until("every client has a session", () => this.#actors.every(({ zk }) => zk.session.live), limitMs);
     await until("one leads", () => this.leaders.length === 1, limitMs);
@@ -119,7 +119,7 @@ export class Cast {
     });
   }
 
-  /** Stops all contenders, and checks that every promise has settled and that every answered request was carried out. */
+  /** Stops all contenders, and checks that every promise has settled and that all items whose creation was answered exist. */
   async end(): Promise<void> {
     this.#stop.abort();
     await this.#promises.settled();
@@ -131,7 +131,7 @@ export class Cast {
     if (lost.length > 0) this.wrong.push(`answered, but not there: ${lost.slice(0, 5)}`);
   }
 
-  /** Runs `run`, which loses the service's data: the check ignores answers from before its end. */
+  /** Runs `run`, in which the service loses its data. Items that were created before its end are no longer expected. */
   async forgetting(run: () => Promise<void>): Promise<void> {
     this.#era = undefined;
     await run();
@@ -143,13 +143,13 @@ export class Cast {
     const others = this.leaders.filter((name) => name !== actor.name);
     if (others.length > 0) this.wrong.push(`${actor.name} leads while ${others} believe they do`);
     const last = this.lastFence("leadership");
-    const again = fence === last && actor.name === this.#lastLeader; // after a short loss of the connection
+    const again = fence === last && actor.name === this.#lastLeader; // the same leader again after a short loss of the connection
     if (fence <= last && !again) this.wrong.push(`${actor.name} leads with fence ${fence} after ${last}`);
     this.fences.get("leadership")?.push(fence);
     this.#lastLeader = actor.name;
   }
 
-  /** Compares the beliefs of all contenders between their events. */
+  /** Checks every 2 ms that at most one contender leads. */
   async #look(): Promise<void> {
     while (!this.#stop.signal.aborted) {
       const { leaders } = this;

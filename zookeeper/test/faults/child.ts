@@ -2,19 +2,19 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { mortal } from "../../src/testing/afterlife.ts";
 
-/** A program of this folder in a process of its own, which communicates by IPC: messages are objects with `said`. */
+/** Runs a program of the folder `programs` in a child process. It sends messages by IPC: objects with the field `said`. */
 export class Child {
   readonly process: ChildProcess;
-  /** Resolves with its exit code or signal, when it has ended. */
+  /** Resolves with the exit code or signal when the process has ended. */
   readonly gone: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
   readonly #said: { readonly said: string }[] = [];
   readonly #ended: () => boolean;
   #complaints = "";
   #wake: () => void = () => undefined;
-  /** Receives each message when it comes; those are not kept for `next`. */
+  /** Called with each message. If it returns true, the message is not kept for `next`. */
   onMessage: ((message: { readonly said: string }) => boolean) | undefined;
 
-  /** @param variable the environment variable with the program's configuration */
+  /** @param variable the environment variable that contains the program's configuration @param told the configuration */
   constructor(program: string, variable: string, told: object) {
     const file = fileURLToPath(new URL(`programs/${program}`, import.meta.url));
     this.process = mortal(
@@ -42,7 +42,7 @@ export class Child {
     });
   }
 
-  /** The oldest message of that kind that has not been taken yet. @throws when the process ends before */
+  /** Returns the oldest message of this kind that has not been returned yet, or waits for it. @throws if the process ends first */
   async next<T extends object = object>(said: string): Promise<T> {
     for (;;) {
       const at = this.#said.findIndex((message) => message.said === said);

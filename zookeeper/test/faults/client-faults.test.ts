@@ -1,4 +1,4 @@
-/** One client, one server and a proxy between them that fails: no promise hangs, nothing is doubled, nothing is left. */
+/** Tests with one client, one server and a failing proxy between them: every promise settles, and nothing is doubled or left over. */
 import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
@@ -63,7 +63,7 @@ describe("the client under faults", () => {
     });
     const { outcomes, next } = back as { outcomes: string[]; next: string };
     expect(next).not.toBe(session);
-    // Requests under way were carried out before the stop, or their session ended; the client's own calls too.
+    // Each request was executed before the stop, or rejected because its session had ended or its connection was lost.
     for (const outcome of outcomes) expect(["done", "SESSION_EXPIRED", "CONNECTION_LOSS"]).toContain(outcome);
     expect(await child.gone).toEqual({ code: 0, signal: null });
   });
@@ -79,7 +79,7 @@ describe("the client under faults", () => {
     child.send({});
     expect(await child.next("still")).toMatchObject({ live: true, own: true });
     expect(await ownersOf(`${path}/own`)).toEqual([own]);
-    // The server keeps a killed process's node until the session expires.
+    // Deletes the node, because the server would keep the killed process's node until the session expires.
     await (await clients.connect({}, ensemble.connectString())).delete(`${path}/own`);
   });
 
@@ -102,7 +102,7 @@ describe("the client under faults", () => {
     ensemble.server.thaw();
     expect(await later).toMatchObject({ value: { stat: expect.anything() } });
     expect(zk.session.id).not.toBe(first.id);
-    // The new session began after the end of the old one, whichever side decided that.
+    // The new session began after the old one had ended, whether the client or the server ended that.
     expect(await zk.exists(`${path}/own`)).toBeUndefined();
     await promises.settled();
   });
@@ -128,13 +128,13 @@ describe("the client under faults", () => {
   test("the reply to a create is lost: a plain one says so, a protected one is made once", async () => {
     const zk = await through();
     const promises = new Promises();
-    await zk.create(`${path}/line`); // Made first, so that the lost create makes a node.
+    await zk.create(`${path}/line`); // created first, so that the lost create only has to create the node
     for (const aftermath of ["reset", "silence", { bytes: 10 }] as const) {
       const node = `${path}/plain-${typeof aftermath === "string" ? aftermath : "cut"}`;
       const lost = proxy.swallowReply(op.create2, aftermath);
       const creating = promises.of("create", zk.create(node));
       await lost;
-      if (aftermath === "silence") await promises.of("exists", zk.exists(node)); // Its answer comes out of turn.
+      if (aftermath === "silence") await promises.of("exists", zk.exists(node)); // its answer arrives before the create's
       expect(await creating).toEqual({ code: "CONNECTION_LOSS" });
       expect(await zk.exists(node)).toBeDefined();
 
@@ -204,11 +204,11 @@ describe("the client under faults", () => {
     await writer.set(path, "last");
     await until("all that fire once have fired", () => fired === once.length);
     await zk.sync(path);
-    await zk.get(path); // All events from before this answer have arrived.
+    await zk.get(path); // events from before this answer have arrived when it resolves
     const events: NodeEvent[] = [];
     for await (const event of watch) {
       events.push(event);
-      if (events.length === 1) await zk.set(path, "after"); // One more, for the end of this loop.
+      if (events.length === 1) await zk.set(path, "after"); // one more event, which ends this loop
       if ((await zk.get(path)).data.toString() === "after" && event.type === "changed" && events.length > 1) break;
     }
     expect(events[0]).toEqual({ type: "gap", path });
@@ -248,10 +248,10 @@ describe("the client under faults", () => {
         child.send({ say: "close" });
         const { reason } = await child.next<{ reason: string }>("closed");
         expect(reason, `${name}: it did not wait until the session was over`).toBe("CLOSED");
-        // A client that can reach a server ends its session there.
+        // A client that could reach a server has ended its session there, so no node is left.
         const left = [...(await ensemble.server.ephemerals()).values()].flat().filter((node) => node.includes(line));
         if (reachable) expect(left, name).toEqual([]);
-        // If the client reached no server, the server would keep the session for a minute.
+        // A client that could not reach a server leaves nodes that the server would keep for a minute.
         for (const node of left) await zk.delete(node);
         expect(await child.gone, name).toEqual({ code: 0, signal: null });
       }),

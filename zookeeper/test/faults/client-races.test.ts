@@ -1,4 +1,4 @@
-/** Events at an awkward moment: while a connection is being made, a session ends, a watch is closed. */
+/** Tests of events at an unfavourable moment: while a connection is opened, a session ends, or a watch is closed. */
 import { getEventListeners } from "node:events";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import type { ConnectOptions, OnceEvent, ZooKeeper } from "../../src/index.ts";
@@ -162,7 +162,7 @@ describe("the client, at an awkward moment", () => {
     await zk.create(path);
     const events: string[] = [];
     await zk.get(path, { watch: ({ type }) => events.push(`first ${type}`) });
-    proxy.pause("toClient"); // so that both answers arrive at once
+    proxy.pause("toClient"); // makes both answers arrive at the same time
     const removed = zk.removeWatches(path);
     const read = zk.get(path, { watch: ({ type }) => events.push(`second ${type}`) });
     const asked = proxy.requests(op.getData);
@@ -181,12 +181,12 @@ describe("the client, at an awkward moment", () => {
     const control = new AbortController();
     const asked = proxy.next(op.addWatch);
     const watching = zk.watch(path, { recursive: true, signal: control.signal });
-    watching.catch(() => undefined); // It is checked below.
+    watching.catch(() => undefined); // its rejection is checked below
     await asked;
     control.abort();
     await expect(watching).rejects.toMatchObject({ code: "ABORTED" });
     await until("nobody watches", async () => !(await ensemble.server.watched()).has(path));
-    // The watch stays removed, although the request for it may have reached the server before the removal.
+    // Nothing sets the watch again later: the server may have got the request for it before the one that removed it.
     await zk.sync(path);
     expect((await ensemble.server.watched()).has(path)).toBe(false);
   });
@@ -276,7 +276,7 @@ describe("the client, at an awkward moment", () => {
       await waiting;
       expect(getEventListeners(signal, "abort")).toEqual([]);
       expect(getEventListeners(zk.signal, "abort")).toEqual([]);
-      await new Promise(setImmediate); // Warnings come a turn later.
+      await new Promise(setImmediate); // Node emits warnings one turn later
       expect(warnings).toEqual([]);
     } finally {
       process.off("warning", warned);
@@ -284,7 +284,7 @@ describe("the client, at an awkward moment", () => {
   });
 
   test("what waits to be sent is bounded in bytes: in one turn, and while there is no connection", async () => {
-    // Long enough that the session does not end while 64 MB are written.
+    // The timeout is long enough that the session does not end while 64 MB are written.
     const zk = await through({ sessionTimeoutMs: 60_000 });
     const path = ownPath();
     await zk.create(path);
@@ -292,7 +292,7 @@ describe("the client, at an awkward moment", () => {
     const flood = () => Promise.allSettled(Array.from({ length: 100 }, () => zk.set(path, big)));
     const codes = async (results: ReturnType<typeof flood>) =>
       (await results).map((one) => (one.status === "rejected" ? one.reason.code : "done"));
-    proxy.pause("toServer"); // the server gets none of this, because 64 MB of writes are too much for a small server
+    proxy.pause("toServer"); // the server gets none of these writes, because 64 MB would be too much for a small server
     const connected = flood();
     await new Promise(setImmediate);
     proxy.refuse();

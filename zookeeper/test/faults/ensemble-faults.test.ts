@@ -1,6 +1,6 @@
 /**
- * Three servers, of which some fail, and contenders at work in the meantime. After each fault: no promise hangs, one leads, fences have
- * only gone up, at no moment did two believe, and at the end nothing is left.
+ * Tests with three servers, some of which fail while contenders work. After each fault every promise settles, one contender leads, fences
+ * have only increased, never did two contenders lead at once, and at the end nothing is left over.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import type { Session } from "../../src/operations/session.ts";
@@ -113,7 +113,7 @@ test("fences go up after a wipe even by one who had not seen the last of them", 
   const clients = new Clients(ensemble.connectString());
   try {
     const path = ownPath("fence");
-    const survivor = await clients.connect({ sessionTimeoutMs: 6_000 }); // It receives nothing but a ping now and then.
+    const survivor = await clients.connect({ sessionTimeoutMs: 6_000 }); // after its one read it gets only ping answers
     const leader = await clients.connect({ sessionTimeoutMs: 6_000 });
     await leader.create(path);
     const write = (times: number) => Promise.all(Array.from({ length: times }, () => leader.set(path, "x")));

@@ -5,14 +5,11 @@ const noNode = -101;
 const unimplemented = -6;
 const [closeSession, ping, exists] = [-11, 11, 3];
 
-/**
- * The parts of a server from before 3.6 that show its behaviour: it holds no node, and supports no operation except `exists`, `ping` and
- * the session's end.
- */
+/** A fake server from before 3.6. It has no nodes, and supports no operation except `exists`, `ping` and the end of a session. */
 export class OldServer {
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
-  /** The number of connections so far. */
+  /** Number of connections accepted so far. */
   accepted = 0;
 
   private constructor() {
@@ -30,7 +27,7 @@ export class OldServer {
     return `127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
-  /** Ends every connection; new ones are accepted. */
+  /** Resets every connection. New ones are accepted. */
   reset(): void {
     for (const socket of this.#sockets) socket.resetAndDestroy();
   }
@@ -45,7 +42,7 @@ export class OldServer {
     this.accepted++;
     this.#sockets.add(socket);
     socket.on("close", () => this.#sockets.delete(socket));
-    socket.on("error", () => undefined); // the test resets it; `close` follows
+    socket.on("error", () => undefined); // the test resets the connection; `close` follows
     let rest = Buffer.alloc(0);
     let welcomed = false;
     socket.on("data", (chunk) => {
@@ -66,7 +63,7 @@ function framed(body: Buffer): Buffer {
   return Buffer.concat([length, body]);
 }
 
-/** Version, timeout, session, password, no read-only server. */
+/** Encodes the answer to the handshake: version, timeout, session id, password, and false for a server that answers only reads. */
 function welcome(timeoutMs: number): Buffer {
   const body = Buffer.alloc(4 + 4 + 8 + 4 + 16 + 1);
   body.writeInt32BE(timeoutMs, 4);
@@ -75,7 +72,7 @@ function welcome(timeoutMs: number): Buffer {
   return framed(body);
 }
 
-/** xid, zxid, error. */
+/** Encodes a reply without a body: xid, zxid and error. */
 function reply(request: Buffer): Buffer {
   const operation = request.readInt32BE(4);
   const known = operation === ping || operation === closeSession;

@@ -1,7 +1,7 @@
 /**
- * The holder is stopped past its session, again and again, while others wait for its place: the protected resource accepts no write of an
- * earlier holder, fences only go up, and belief is over before the successor's begins. 20 pauses here; with CARILLON_TEST_PAUSES=200 it is
- * the number that docs/zookeeper.md reports.
+ * The holder of a lock is stopped until its session has ended, many times, while another contender waits for the lock. The protected
+ * resource accepts no write of an earlier holder, fences only increase, and a holder stops relying on the lock before the next one begins.
+ * 20 pauses by default; docs/zookeeper.md reports the results of CARILLON_TEST_PAUSES=200.
  */
 import { expect, test } from "vitest";
 import { Ensemble } from "../../src/testing/ensemble.ts";
@@ -12,8 +12,8 @@ const given = process.env.CARILLON_TEST_PAUSES;
 const pauses = Number(given ?? 20);
 const recipes: readonly Recipe[] = ["latch", "mutex", "selector", "latch"];
 /**
- * If the number is given, the session timeout of docs/zookeeper.md; in the suite one so long that a server that stands still ends no
- * session.
+ * With CARILLON_TEST_PAUSES, the session timeout that docs/zookeeper.md uses. Otherwise a timeout that is long enough that a paused server
+ * ends no session.
  */
 const sessionTimeoutMs = given === undefined ? 4_000 : 400;
 
@@ -43,10 +43,10 @@ test(`${pauses} pauses of a holder past its session`, { timeout: 180_000 + 3_000
       writesAccepted: sum(({ account }) => account.accepted),
       writesRefused: sum(({ account }) => account.refused),
       staleWritesAccepted: sum(({ account }) => account.staleAccepted),
-      // It checked its belief, and saw that it holds the lock, after its successor's beginning.
+      // Cases in which a holder checked that it holds the lock, with the answer yes, after its successor had begun.
       beliefOverlaps: looked.length,
       longestBeliefOverlapMs: Math.round(Math.max(0, ...looked)),
-      // It was stopped between check and write: the case that needs the fence.
+      // Cases in which a holder was stopped between its check and its write. Only the fence protects against these.
       lateActs: acted.length,
       longestLateActMs: Math.round(Math.max(0, ...acted)),
     };
@@ -54,15 +54,15 @@ test(`${pauses} pauses of a holder past its session`, { timeout: 180_000 + 3_000
     expect(groups.flatMap(({ account: { wrong } }) => wrong)).toEqual([]);
     expect(account.pauses).toBeGreaterThanOrEqual(pauses);
     expect(account.staleWritesAccepted).toBe(0);
-    // While the servers run normally, there is no such overlap: docs/zookeeper.md. A server that stands still on a busy machine may
-    // end a session too early. Without the check of the clock, nearly every pause would cause an overlap.
+    // Servers that run normally cause no such overlap (docs/zookeeper.md). On a busy machine, a server that was paused may end a session
+    // too early. If holders did not check the clock, nearly every pause would cause an overlap.
     expect(account.beliefOverlaps).toBeLessThanOrEqual(pauses / 10);
-    // Paused holders wrote once more without a check, after their successors: the fence alone kept them out. On a busy machine one may go
-    // on before its successor has written.
+    // Each paused holder finally wrote once without a check, after its successor, and only the fence kept this write out. On a busy
+    // machine a holder may continue before its successor has written.
     expect(sum(({ account }) => account.blindRefused)).toBeGreaterThanOrEqual(pauses * 0.8);
   } finally {
     await Promise.all(groups.map((group) => group.end()));
   }
-  // All clients are gone, and the servers notice: the leading one, which may be another each time.
+  // All clients have been killed, so the servers delete their nodes. The leader is asked, which may change in the meantime.
   await expect.poll(async () => (await (await ensemble.leader()).ephemerals()).size).toBe(0);
 });

@@ -13,7 +13,10 @@ export interface PausesOptions {
 
 interface Belief {
   readonly fence: bigint;
-  /** Monotonic ms, of one clock for all processes. */
+  /**
+   * Monotonic ms of a clock that all processes share: `since` is when the contender got the lock, `looked` when it last checked that it
+   * held the lock, `acted` when it had written after that check.
+   */
   readonly since: number;
   readonly looked: number;
   readonly acted: number;
@@ -25,17 +28,17 @@ export interface Account {
   pauses: number;
   /** Writes that the resource accepted. */
   accepted: number;
-  /** Writes of earlier holders that it refused, including those of a holder that did not check. */
+  /** Writes of earlier holders that the resource refused. `blindRefused` counts those that the contender sent without a check. */
   refused: number;
   blindRefused: number;
-  /** Accepted writes of an earlier holder after a write of a later holder. */
+  /** Writes of an earlier holder that the resource accepted after a write of a later holder. */
   staleAccepted: number;
   readonly beliefs: Belief[];
 }
 
 /**
- * Contenders for one lock in processes of their own, and the resource that the lock protects: it accepts a write only if no larger fence
- * has written before. The holder is stopped (SIGSTOP) until another has written, again and again.
+ * Contenders for one lock, each in its own process, and the resource that the lock protects, which accepts a write only if no larger fence
+ * has written before. The holder is repeatedly stopped (SIGSTOP) until another contender has written.
  */
 export class PausedGroup {
   readonly account: Account = {
@@ -58,7 +61,7 @@ export class PausedGroup {
     this.#options = options;
   }
 
-  /** @param chance returns numbers in [0, 1) */
+  /** Starts the contenders and pauses their holders. @param chance returns numbers in [0, 1) */
   async run(pauses: number, chance: () => number): Promise<void> {
     const { contenders, ...told } = this.#options;
     for (let index = 0; index < contenders; index++) {
@@ -87,8 +90,8 @@ export class PausedGroup {
   }
 
   /**
-   * How far each holder's belief reached beyond its successor's beginning, in ms: when it last checked and saw that it holds, or when it
-   * had written after that check.
+   * Returns the overlaps in ms: by how much a holder's last successful check (`looked`), or its last write after a check (`acted`), was
+   * later than the beginning of its successor's hold.
    */
   overlaps(what: "looked" | "acted"): readonly number[] {
     const beliefs = this.account.beliefs.toSorted((a, b) => (a.fence < b.fence ? -1 : 1));
@@ -110,7 +113,7 @@ export class PausedGroup {
     return true;
   }
 
-  /** The protected resource. */
+  /** The protected resource: refuses a write whose fence is smaller than the highest so far. */
   #write(child: Child, fence: bigint, blind: boolean): void {
     const owner = this.#owners.get(fence) ?? child;
     this.#owners.set(fence, owner);
@@ -121,7 +124,7 @@ export class PausedGroup {
       return;
     }
     this.account.accepted++;
-    // The purpose of the fence, checked from outside: no earlier holder writes after another has written.
+    // Checks from outside what the fence is for: no earlier holder writes after another contender has written.
     if (fence === this.#highest && this.#holder !== undefined && this.#holder !== child) this.account.staleAccepted++;
     this.#highest = fence;
     this.#holder = child;
@@ -132,7 +135,7 @@ export class PausedGroup {
     while (!condition()) {
       if (performance.now() > deadline) throw new Error(`${this.#options.path}: nothing happens any more`);
       const dead = this.#children.find(({ process }) => process.exitCode !== null);
-      if (dead) await dead.next("a reason"); // Throws with the process's complaints.
+      if (dead) await dead.next("a reason"); // throws with the process's stderr
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, 1_000);
         this.#wake = () => {

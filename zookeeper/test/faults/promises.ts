@@ -1,11 +1,11 @@
 import { isZooKeeperError, type ZooKeeperErrorCode } from "../../src/base/errors.ts";
 
-/** The outcome of a promise: a value, or the code of a ZooKeeperError. Any other error is a fault of the client. */
+/** How a promise settled: with a value, or with the code of a ZooKeeperError. Any other error is a fault of the client. */
 export type Outcome<T> = { readonly value: T } | { readonly code: ZooKeeperErrorCode };
 
 /**
- * The promises that a test got from the client while something failed. Whatever fails, each of them settles, and rejects only with typed
- * errors: `settled` checks that.
+ * Promises that a test gets from the client while something fails. `settled` checks that each of them settles, and rejects only with a
+ * ZooKeeperError.
  */
 export class Promises {
   readonly #hanging = new Map<number, string>();
@@ -13,12 +13,12 @@ export class Promises {
   #count = 0;
   #wake: () => void = () => undefined;
 
-  /** The number of promises begun. */
+  /** Number of promises passed to `of` so far. */
   get count(): number {
     return this.#count;
   }
 
-  /** @returns a promise that never rejects */
+  /** Records a promise. @returns a promise of its outcome, which never rejects */
   async of<T>(what: string, promise: Promise<T>): Promise<Outcome<T>> {
     const id = this.#count++;
     this.#hanging.set(id, what);
@@ -34,7 +34,7 @@ export class Promises {
     }
   }
 
-  /** @throws with the names of those that hang after this time, and errors without a type */
+  /** Waits until all promises have settled. @throws if some have not within `limitMs`, or rejected with another kind of error */
   async settled(limitMs = 60_000): Promise<void> {
     const deadline = performance.now() + limitMs;
     while (this.#hanging.size > 0 && performance.now() < deadline) {

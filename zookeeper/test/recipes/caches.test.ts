@@ -8,7 +8,7 @@ import { ZooKeeperProxy } from "../support/proxy.ts";
 import { ownPath, serverTitle, sharedServer } from "../support/servers.ts";
 import { Clients, endingSessionMs, until } from "./stage.ts";
 
-/** Events as short texts: type, path, data. */
+/** Formats an event as a short text: type, path, data. */
 function short(event: CacheEvent): string {
   if (event.type === "stale" || event.type === "fresh") return event.type;
   const node = event.type === "removed" ? event.before : event.node;
@@ -113,7 +113,7 @@ describe(`caches on ${serverTitle()}`, () => {
         else work.push(writer.set(at, `${round}`));
       }
     }
-    await Promise.allSettled(work); // Some find a node there or missing; the rest is checked below.
+    await Promise.allSettled(work); // some fail, because the node exists or is missing; the contents are checked below
     const wanted = new Map<string, string>([[path, ""]]);
     for (const name of (await writer.children(path)).names) {
       wanted.set(`${path}/${name}`, (await writer.get(`${path}/${name}`)).data.toString());
@@ -201,7 +201,7 @@ describe(`caches on ${serverTitle()}`, () => {
       await writer.create(path);
       const cache = new TreeCache(await clients.connect({}, proxy.address), path, { maxNodes: 10 });
       await cache.ready;
-      proxy.pause("toClient"); // So all of it is reported at once.
+      proxy.pause("toClient"); // delivers all events at once
       for (let name = 0; name < 300; name++) {
         await writer.create(`${path}/${name}`);
         if (name >= 9) await writer.delete(`${path}/${name - 9}`);

@@ -11,7 +11,7 @@ export interface ContenderOptions {
   readonly sessionTimeoutMs: number;
 }
 
-/** A process of its own that stands in line, so that it can be killed or stopped. */
+/** A contender in a child process, so that it can be killed or stopped. */
 export class Contender {
   readonly lines: string[] = [];
   readonly #child: ChildProcess;
@@ -35,14 +35,14 @@ export class Contender {
     });
   }
 
-  /** Resolves when it is in line. */
+  /** Starts the process; resolves when it is in the queue. */
   static async start(options: ContenderOptions): Promise<Contender> {
     const contender = new Contender(options);
     await contender.said("ready");
     return contender;
   }
 
-  /** @returns the first line that begins so */
+  /** Waits for output. @returns the first line that begins with `start` @throws if the process ends first */
   async said(start: string): Promise<string> {
     for (;;) {
       const line = this.lines.find((one) => one.startsWith(start));

@@ -1,4 +1,4 @@
-/** Service discovery together with Java's curator-x-discovery on the same paths, both ways. */
+/** Tests service discovery together with Java's curator-x-discovery on the same paths, in both directions. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { ServiceDiscovery } from "../../src/recipes/discovery/discovery.ts";
 import {

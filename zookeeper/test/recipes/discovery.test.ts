@@ -38,7 +38,7 @@ describe(`service discovery on ${serverTitle()}`, () => {
     await chat.close();
     expect(await other.instance("chat", chat.instance.id)).toBeUndefined();
     await discovery.close();
-    expect(await other.instances("mail")).toEqual([]); // the static one, too
+    expect(await other.instances("mail")).toEqual([]); // the static instance is deleted too
   });
 
   it("has its registration again in the next session, with its changes", async () => {
@@ -78,7 +78,7 @@ describe(`service discovery on ${serverTitle()}`, () => {
     await a.update({ enabled: true });
     await until("it is back", () => provider.get()?.id === "a");
     await discovery.close();
-    expect(stays.get()?.id).toBe("b"); // as it was last
+    expect(stays.get()?.id).toBe("b"); // the last contents before `close`
     expect(() => discovery.provider("mail", { downAfter: 0 })).toThrow(
       expect.objectContaining({ code: "OPTION_INVALID" }),
     );

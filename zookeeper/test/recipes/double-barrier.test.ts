@@ -32,7 +32,7 @@ describe(`double barrier on ${serverTitle()}`, () => {
         const place = await one.enter();
         inside++;
         expect(place.signal.aborted).toBe(false);
-        // No member has left this round before all had come.
+        // All members have entered this round before any left it.
         expect(Math.ceil(inside / members)).toBe(round);
         expect(await place.leave()).toBe(true);
         expect(inside).toBeGreaterThanOrEqual(round * members);

@@ -1,6 +1,6 @@
 /**
- * Many contenders in one process, so that at any moment all their beliefs can be compared, each behind a proxy that
- * fails at random: at no moment do two lead, fences only go up, and when the faults end, one leads and nothing is left.
+ * Many contenders in one process, so that a check can compare which of them believe that they lead, each behind a proxy that fails at
+ * random. Never do two lead at once, fences only increase, and after the faults one leads and no node is left over.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { LeaderLatch } from "../../src/recipes/leader/latch.ts";
@@ -15,7 +15,7 @@ const contenders = 5;
 const faults = 40;
 const sessionTimeoutMs = 3_000;
 
-/** Numbers from 0 to 1, the same for the same seed (mulberry32). */
+/** Returns a generator of numbers in [0, 1), the same for the same seed (mulberry32). */
 function chances(seed: number): () => number {
   let state = seed;
   return () => {
@@ -56,7 +56,7 @@ describe("elections under faults", () => {
       const wrong: string[] = [];
 
       const all: Contender[] = [];
-      /** Compares all beliefs; called whenever a participant begins to believe that it leads. */
+      /** Checks that no other contender leads and that the fence is larger. Called when a contender begins to lead. */
       const look = (id: string, fence: bigint) => {
         const leading = all.filter((one) => one.leads()).map((one) => one.id);
         if (leading.length > 1) wrong.push(`${leading.join(" and ")} lead at once`);
@@ -104,7 +104,7 @@ describe("elections under faults", () => {
         }
       }
 
-      /** The end of the longest fault of each proxy: a shorter one must not end it early. */
+      /** For each proxy, the time (monotonic ms) at which its longest fault ends, so that a shorter fault does not end it early. */
       const healAtMs = new Map<ZooKeeperProxy, number>();
       const healIn = (proxy: ZooKeeperProxy, ms: number) => {
         healAtMs.set(proxy, Math.max(healAtMs.get(proxy) ?? 0, performance.now() + ms));
@@ -127,7 +127,7 @@ describe("elections under faults", () => {
 
       try {
         for (let fault = 0; fault < faults; fault++) {
-          // Half of the faults hit the leader, wherever that is; every tenth certainly does, and lasts longer than its session.
+          // Half of the faults hit the leader's proxy. Every tenth fault always does, and lasts longer than the leader's session.
           const long = fault % 10 === 0;
           if (long) await until(`one leads before fault ${fault}, seed ${seed}`, compare);
           const leading = all.findIndex((one) => one.leads());
@@ -164,7 +164,7 @@ describe("elections under faults", () => {
         expect(wrong, `seed ${seed}`).toEqual([]);
         const zk = await clients.connect({}, ensemble.connectString());
         await until(`one leads again, seed ${seed}`, () => all.some((one) => one.leads()));
-        // A leader lost its session, so another one led after it: but perhaps only now that the faults have ended.
+        // At least one leader has lost its session, so another one led after it, perhaps only after the faults.
         expect(new Set(terms.map(({ id }) => id)).size, `seed ${seed}`).toBeGreaterThan(1);
         await until(`nobody stands in line twice, seed ${seed}`, async () => {
           const { names } = await zk.children(path);
@@ -174,7 +174,7 @@ describe("elections under faults", () => {
           return names.length <= contenders && new Set(ids).size === ids.length;
         });
         await Promise.all(all.map((one) => one.close()));
-        // A follower may lag behind, and a session that ended here alone is closed at the servers a little later.
+        // Waits, because a follower may lag behind, and a session that its client gave up is closed at the servers a little later.
         await until(`nothing is left, seed ${seed}`, async () => {
           await zk.sync(path);
           return (await nodesInLine(zk, path, ["latch-", "lock-"])).length === 0;

@@ -1,4 +1,4 @@
-/** Elections and shared values together with Java's Curator on the same paths, both ways. */
+/** Tests elections and shared values together with Java's Curator on the same paths, in both directions. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { AtomicLong } from "../../src/recipes/counters/atomic-long.ts";
 import { SharedCount } from "../../src/recipes/counters/shared-count.ts";
@@ -78,7 +78,7 @@ describe("with Java's Curator", () => {
       await until("we wait again", async () => (await theirs.do("participants")).includes("ours"));
       expect(await theirs.ask("relinquish")).toBe(true);
       await until("we lead again", () => led === round);
-      // Our next place in line must not be before theirs.
+      // Java must be in the queue before our next node.
       await until("they wait again", async () => (await ours.participants()).length === 2);
     }
     finish();

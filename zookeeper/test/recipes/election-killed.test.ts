@@ -1,4 +1,4 @@
-/** The leader is killed, or stopped for longer than its session: the next in line leads after it, and never beside it. */
+/** The leader is killed, or stopped for longer than its session: the next contender leads afterwards, never at the same time. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { LeaderLatch } from "../../src/recipes/leader/latch.ts";
 import { LeaderSelector } from "../../src/recipes/leader/selector.ts";
@@ -8,7 +8,7 @@ import { ownPath } from "../support/servers.ts";
 import { Contender } from "./contenders.ts";
 import { Clients, endingSessionMs, until } from "./stage.ts";
 
-/** The timeout of contenders that are killed or stopped; the others, which have to live on, have the longer default. */
+/** Session timeout of contenders that are killed or stopped, in ms. Other clients use the default, which is longer. */
 const sessionTimeoutMs = endingSessionMs;
 const limitMs = 60_000;
 
@@ -26,7 +26,7 @@ describe("a leader killed", () => {
   });
   afterEach(() => clients.closeAll());
 
-  /** Our contender, in this process, in line behind the leader to be killed. */
+  /** Starts a contender in this process, queued behind the leader that will be killed. */
   async function latchBehind(): Promise<LeaderLatch> {
     const latch = new LeaderLatch(await clients.connect(), path, { id: "next" });
     await latch.start();

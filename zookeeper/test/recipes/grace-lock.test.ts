@@ -1,4 +1,4 @@
-/** Cases of ZooKeeper's grace lock only. scheduler/test/conformance/grace-lock.test.ts has the tests of both drivers. */
+/** Tests that apply only to ZooKeeper's grace lock. scheduler/test/conformance/grace-lock.test.ts tests both drivers. */
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { creatorAcl } from "../../src/operations/acl.ts";
 import type { ZooKeeper } from "../../src/operations/session.ts";
@@ -26,7 +26,7 @@ describe(`grace lock on ${serverTitle()}`, () => {
       proxy.accept();
       proxy.resume();
     }
-    await Promise.all(locks.splice(0).map((lock) => lock.close().catch(() => undefined))); // some tests make the node unreadable
+    await Promise.all(locks.splice(0).map((lock) => lock.close().catch(() => undefined))); // `close` rejects where the node is unreadable
     await clients.closeAll();
     await Promise.all(proxies.splice(0).map((proxy) => proxy.close()));
   });
@@ -143,7 +143,7 @@ describe(`grace lock on ${serverTitle()}`, () => {
     const stop = new AbortController();
     const look = lock.lastUse({ signal: stop.signal });
     const waiting = lock.lock();
-    await new Promise((resolve) => setImmediate(resolve)); // All possible requests have been sent.
+    await new Promise((resolve) => setImmediate(resolve)); // now all requests have been sent
     stop.abort();
     await expect(look).rejects.toMatchObject({ code: "ABORTED" });
     await expect(lock.lastUse({ signal: stop.signal })).rejects.toMatchObject({ code: "ABORTED" });
@@ -187,7 +187,7 @@ describe(`grace lock on ${serverTitle()}`, () => {
     const use = await mine(contend(client, "b"));
     expect(use.held).toBe(true);
     await client.set(path, "{}");
-    expect(await use.end()).toBe(true); // the holder has the last word on the record
+    expect(await use.end()).toBe(true); // the holder overwrites the record that a person has edited
     await client.delete(`${path}/holder`);
   });
 

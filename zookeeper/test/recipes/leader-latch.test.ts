@@ -134,7 +134,7 @@ describe(`leader latch on ${serverTitle()}`, () => {
       const watched = watches();
       await second.latch.close();
       await until("the third looked again, and watches the first", () => lists() > 0 && watches() > watched);
-      await client.sync(path); // It is answered after both.
+      await client.sync(path); // answered after both requests
       await first.latch.close();
       await third.latch.awaitLeadership();
       expect(lists()).toBe(2);
@@ -164,7 +164,7 @@ describe(`leader latch on ${serverTitle()}`, () => {
     try {
       const { latch: one } = await latch("one", await clients.connect({}, proxy.address));
       const other = await latch("other");
-      await other.latch.start(); // makes the parent
+      await other.latch.start(); // creates the parent
       const swallowed = proxy.swallowReply(op.create2);
       await one.start();
       await swallowed;

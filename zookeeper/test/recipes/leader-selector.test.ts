@@ -6,7 +6,7 @@ import { ZooKeeperProxy } from "../support/proxy.ts";
 import { ownPath, serverTitle, sharedServer } from "../support/servers.ts";
 import { Clients, endingSessionMs, until } from "./stage.ts";
 
-/** A selector whose turns the test ends. */
+/** A selector whose turns end when the test says so. */
 class Stage {
   readonly turns: (Leadership & { finish: () => void; fail: (error: unknown) => void })[] = [];
   readonly selector: LeaderSelector;

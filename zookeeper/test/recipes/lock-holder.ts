@@ -11,7 +11,7 @@ export interface HolderOptions {
   readonly sessionTimeoutMs: number;
 }
 
-/** A process of its own that holds a lock until it is killed. */
+/** Holds a lock in a child process until that is killed. */
 export class LockHolder {
   readonly #child: ChildProcessByStdio<null, Readable, null>;
   readonly #lines: Interface;
@@ -26,14 +26,14 @@ export class LockHolder {
     this.#gone = new Promise((resolve) => this.#child.once("exit", () => resolve()));
   }
 
-  /** Resolves when it holds the lock. */
+  /** Starts the process; resolves when it holds the lock. */
   static async start(options: HolderOptions): Promise<LockHolder> {
     const holder = new LockHolder(options);
     holder.fence = BigInt(await holder.says("held"));
     return holder;
   }
 
-  /** The rest of the next line with this beginning. @throws when the process ends before */
+  /** Waits for the next line that begins with `word`. @returns the rest of the line @throws if the process ends first */
   async says(word: string): Promise<string> {
     const said = new Promise<string>((resolve) => {
       const hear = (line: string) => {
@@ -55,7 +55,7 @@ export class LockHolder {
     this.#child.kill(signal);
   }
 
-  /** Kills it with -9. */
+  /** Kills the process by SIGKILL. */
   async kill(): Promise<void> {
     this.#child.kill("SIGKILL");
     await this.#gone;

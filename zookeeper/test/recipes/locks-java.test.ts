@@ -1,4 +1,4 @@
-/** Locks, leases and barriers together with Java's Curator on the same paths, both ways. */
+/** Tests locks, leases and barriers together with Java's Curator on the same paths, in both directions. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { ZooKeeper } from "../../src/operations/session.ts";
 import { DoubleBarrier } from "../../src/recipes/barrier/double-barrier.ts";
@@ -47,7 +47,7 @@ describe("with Java's Curator", () => {
       await nodes(path, 2);
       expect(await ours.participants()).toEqual(await theirs.do("participants"));
       const [place] = await ours.participants();
-      // Curator's label is its address; but nothing while the mutex is revocable, and that ends with the first release.
+      // Curator stores its address as the data, but nothing while the mutex is revocable, which ends with the first release.
       if (round === 0) expect((await zk.get(place!)).data).toHaveLength(0);
       await theirs.do("release");
       const last = await next;
@@ -111,7 +111,7 @@ describe("with Java's Curator", () => {
     await writer.release();
     expect(await theirWrite).toBe(true);
     expect(await ours.read.tryAcquire()).toBeUndefined();
-    // Java's writer goes on as a reader, and our reader comes in beside it.
+    // Java's writer also takes the read lock and releases the write lock; then our reader gets the read lock too.
     expect(await theirs.ask("acquireRead", limitMs)).toBe(true);
     await theirs.do("releaseWrite");
     const reader = await ourRead;
@@ -164,7 +164,7 @@ describe("with Java's Curator", () => {
   });
 
   it("barriers begin and end together", async () => {
-    // Java's object serves one round only.
+    // A new Java object is created in each round, because it serves only one.
     for (let round = 0; round < 4; round++) {
       const ours = [new DoubleBarrier(zk, path, 3), new DoubleBarrier(await clients.connect(), path, 3)] as const;
       const theirs = await java.make("doubleBarrier", path, 3);

@@ -1,4 +1,4 @@
-/** The holder of a lock is killed, or stopped for longer than its session: the next one has it after that, never before. */
+/** The holder of a lock is killed, or stopped for longer than its session: the next one gets the lock afterwards, never before. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { ZooKeeper } from "../../src/operations/session.ts";
 import { Mutex } from "../../src/recipes/locks/mutex.ts";
@@ -10,7 +10,7 @@ import { ownPath } from "../support/servers.ts";
 import { LockHolder } from "./lock-holder.ts";
 import { Clients, endingSessionMs, until } from "./stage.ts";
 
-/** The timeout of those that are killed or stopped; this process, which has to live on, has the longer default. */
+/** Session timeout of processes that are killed or stopped, in ms. This process uses the default, which is longer. */
 const sessionTimeoutMs = endingSessionMs;
 const limitMs = 60_000;
 const recipes = ["mutex", "write", "semaphore"] as const;

@@ -9,7 +9,7 @@ import { op, ZooKeeperProxy } from "../support/proxy.ts";
 import { ownPath, serverTitle, sharedServer } from "../support/servers.ts";
 import { Clients, endingSessionMs, until } from "./stage.ts";
 
-/** In the random histories sessions may end at any time, and some do. */
+/** A session timeout in ms so short that some sessions end during the random histories. */
 const shortSessionMs = 1_500;
 
 describe(`mailboxes on ${serverTitle()}`, () => {
@@ -19,7 +19,7 @@ describe(`mailboxes on ${serverTitle()}`, () => {
   let bossClient: ZooKeeper;
   const proxies: ZooKeeperProxy[] = [];
   const boxes: Mailbox[] = [];
-  /** Each claim, in the order of claims: the claimer and the letter. */
+  /** All claims in order: the member and the letter. */
   let claimed: { by: string; id: string; text: string }[];
   beforeEach(async () => {
     clients = new Clients();
@@ -56,7 +56,7 @@ describe(`mailboxes on ${serverTitle()}`, () => {
     return box;
   }
 
-  /** A live member that claims nothing. */
+  /** Creates a live member that claims no letter. */
   async function idler(name: string): Promise<ZooKeeper> {
     const client = await clients.connect();
     await createContainers(client.session, `${path}/assign/${name}`);
@@ -162,7 +162,7 @@ describe(`mailboxes on ${serverTitle()}`, () => {
     const dying = new Mailboxes(client, path);
     let routed = 0;
     const half = dying.reclaim(() => {
-      if (++routed === 15) proxy.refuse(); // cut in the middle, for ever
+      if (++routed === 15) proxy.refuse(); // cuts the connection in the middle of the reclaiming, for ever
       return "heir";
     });
     await until("it is in the middle", () => routed === 15);
@@ -268,7 +268,7 @@ describe(`mailboxes on ${serverTitle()}`, () => {
   it("sweeps the marks of its former lives, but no young ones", async () => {
     const first = await member("a");
     await first.close();
-    // The server may remove an empty container at any moment.
+    // A retry, because the server may delete an empty container at any moment.
     const put = (id: string) =>
       until("the mark is there", async () => {
         await createContainers(bossClient.session, `${path}/claims/a`);
@@ -284,7 +284,7 @@ describe(`mailboxes on ${serverTitle()}`, () => {
     const third = boxOf(await clients.connect(), "a", { markKeptMs: 0 });
     await third.start();
     expect(await marks("a")).toEqual([]);
-    // A letter under an id that a mark still has is claimed all the same.
+    // A letter is claimed even if a mark with its id is left over.
     await put("again");
     await boss.deliver("a", "x", { id: "again" });
     await until("it is claimed", () => claimed.length > 0);

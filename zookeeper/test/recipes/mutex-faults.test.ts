@@ -1,4 +1,4 @@
-/** A mutex whose network and servers fail: no acquire hangs, nothing stays behind, and there is one holder at most. */
+/** A mutex while its network and servers fail: every acquire settles, no node is left over, and there is at most one holder. */
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { isZooKeeperError } from "../../src/base/errors.ts";
 import type { ZooKeeper } from "../../src/operations/session.ts";
@@ -51,7 +51,7 @@ describe("a mutex in trouble", () => {
     const { session } = zk;
     const reading = new ReadWriteLock(zk, `${path}/lock`).read.acquire();
     const waiting = [...kinds.map((kind) => kind(zk).acquire()), reading];
-    // The semaphore leaves two nodes: its node in the line of its mutex, and its lease, which is one too many.
+    // The semaphore has two nodes: one in the queue of its mutex, and one for its lease, which exceeds the limit.
     const nodes = waiting.length + 1;
     await until("they stand in line", async () => (await session.ephemerals(path)).length === nodes);
     proxy.pause();
@@ -130,7 +130,7 @@ describe("a mutex in trouble", () => {
     };
     const hurt = async () => {
       const replies = [op.create2, op.delete, op.getChildren2, op.getData];
-      // The faults must end, because a client backs off from short-lived connections and might never make progress.
+      // The number of faults is limited, because a client backs off after short-lived connections, and might otherwise never progress.
       for (let faults = 0; working && faults < 40; faults++) {
         await new Promise((resolve) => setTimeout(resolve, 20 + random() * 60));
         if (random() < 0.5) proxy.reset();
@@ -170,7 +170,7 @@ describe("a mutex in trouble", () => {
   });
 });
 
-/** mulberry32: the same numbers for the same seed. */
+/** Returns a generator of numbers in [0, 1), the same for the same seed (mulberry32). */
 function randomFrom(seed: number): () => number {
   let state = seed;
   return () => {

@@ -246,7 +246,7 @@ describe("a crowd at one mutex", () => {
         if (index > 0) expect(held.fence > turns[index - 1]!.fence).toBe(true);
       }
       const after = count(proxy);
-      // Requests at its turn: list the line, read its own node, read the fence's base. At its end: delete the node.
+      // Requests of each contender when its turn comes: list the queue, read its own node, read the fence's base; later delete its node.
       expect(after.lists - before.lists).toBe(crowd);
       expect(after.gets - before.gets).toBe(2 * crowd);
       expect(after.deletes - before.deletes).toBe(crowd + 1);

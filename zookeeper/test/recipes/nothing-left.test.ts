@@ -1,4 +1,4 @@
-/** A closed recipe leaves no node, and no watch, on a client that lives on. */
+/** A closed recipe leaves no node and no watch, even if its client stays open. */
 import { expect, it } from "vitest";
 import { NodeCache } from "../../src/recipes/cache/node-cache.ts";
 import { TreeCache } from "../../src/recipes/cache/tree-cache.ts";
@@ -25,7 +25,7 @@ it(`closed recipes leave nothing on ${serverTitle()}`, async () => {
       return [...all].filter(([, sessions]) => sessions.includes(session())).map(([at]) => at);
     };
 
-    // Other contenders are there, so that ours wait behind them and never get their turn.
+    // Another client holds everything first, so that the recipes under test wait for their turn without getting it.
     const latch = new LeaderLatch(holder, `${path}/latch`);
     await latch.start();
     const selector = new LeaderSelector(

@@ -138,7 +138,7 @@ describe(`numbers on ${serverTitle()}`, () => {
             try {
               after.push((await one.increment()).after);
             } catch (error) {
-              // Even under the lock, writers that do not need it may be faster, twice.
+              // `tries` is 2: even under the lock, other writers that do not need the lock may be faster both times.
               expect(error).toMatchObject({ code: "BAD_VERSION" });
               failed++;
             }

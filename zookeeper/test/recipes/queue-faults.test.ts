@@ -145,7 +145,7 @@ describe(`queues in trouble on ${serverTitle()}`, () => {
     );
     await until("it is gone", empty);
     await lost;
-    await proxied.exists(path); // A read is sent again, so from here on the next connection serves.
+    await proxied.exists(path); // reads are repeated, so after this the next connection serves
     await queue.put("b");
     await until("the next is consumed", () => texts.includes("b"));
     expect(texts).toEqual(["a", "b"]);
@@ -183,7 +183,7 @@ describe(`queues in trouble on ${serverTitle()}`, () => {
         void proxy.swallowReply();
         throw new Error("no");
       },
-      { backoffMs: () => 4_000 }, // Longer than a look at the line may be late.
+      { backoffMs: () => 4_000 }, // longer than the delay of the check below
     );
     await until("it has been sent back", async () => (await zk.children(path)).names.some((name) => name[6] === "r"));
     expect((await zk.children(path)).names).toEqual([expect.stringMatching(/^queue-r1,[0-9A-F]+-0000000000$/)]);

@@ -124,7 +124,7 @@ describe(`queues shared with Java Curator on ${serverTitle()}`, () => {
         expect(Date.now()).toBeGreaterThanOrEqual(item.dueMs ?? Number.POSITIVE_INFINITY);
         note(item);
       });
-      const at = Date.now() + 4_000; // more than all the puts take on a machine that stands still in between
+      const at = Date.now() + 4_000; // long enough for all puts, even if the machine pauses in between
       await producer.do("put", "late", at);
       await producer.do("put", "early", at - 300);
       await producer.do("putMany", "x,y", at + 100);
@@ -138,7 +138,7 @@ describe(`queues shared with Java Curator on ${serverTitle()}`, () => {
       const queue = new DelayQueue(zk, path, options());
       const consumer = await java.make("delayQueue", path, javaLocks(), "consumes");
       await consumer.do("start");
-      const at = Date.now() + 4_000; // as above
+      const at = Date.now() + 4_000; // long enough for all puts, as above
       await queue.put("late", { at });
       await queue.put("early", { at: at - 300 });
       expect(await consumer.next("item")).toBe("early");

@@ -11,7 +11,7 @@ import { Clients, endingSessionMs, until } from "./stage.ts";
 
 const soon = { backoffMs: () => 1 };
 
-/** Notes what was consumed, as `TEXT` by default. */
+/** Records consumed items and failures; the handler records each item as `TEXT` by default. */
 class Notes {
   readonly texts: string[] = [];
   readonly items: QueueItem[] = [];
@@ -118,7 +118,7 @@ describe(`queues on ${serverTitle()}`, () => {
       } else expect(bad.every(({ fence }) => fence === undefined)).toBe(true);
       await until("the queue is empty", empty);
 
-      // The path of items that were put aside is itself a queue.
+      // The poison path can be consumed as a queue.
       const aside = new DelayQueue(zk, `${path}-poison`, options().lockPath ? { lockPath: `${path}-more-locks` } : {});
       const mended = new Notes();
       await aside.consume(mended.handler, { attempts: 10 });
@@ -238,7 +238,7 @@ describe(`queues on ${serverTitle()}`, () => {
     it("locks ahead of the time, where Java looks for the lock", async () => {
       const queue = new DelayQueue(zk, path, options());
       await queue.consume(notes.handler, { claimAheadMs: 60_000 });
-      const at = Date.now() + 5_000; // the look below comes before it, also on a busy machine
+      const at = Date.now() + 5_000; // the check below comes earlier, even on a busy machine
       const name = await queue.put("a", { at });
       await until("it is locked", () => zk.exists(`${path}-locks/${name}`));
       expect(notes.texts).toEqual([]);
@@ -262,7 +262,7 @@ describe(`queues on ${serverTitle()}`, () => {
       await queue.put("a");
       await until("it runs", () => runs === 1);
       await queue.consume(notes.handler, notes.options);
-      // The other consumer takes the later item, so it has passed over the locked one.
+      // Once the second consumer has taken the later item, it has skipped the locked one.
       await queue.put("b");
       await until("the later one is consumed", () => notes.texts.length === 1);
       expect(notes.texts).toEqual(["b"]);
@@ -292,7 +292,7 @@ describe(`queues on ${serverTitle()}`, () => {
     it("finds out an item that no attempt survives", async () => {
       const queue = new Queue(zk, path, options());
       const name = await queue.put("deadly");
-      // The state left by a consumer that died during each of five attempts.
+      // The same state as after a consumer that died during each of five attempts.
       const { data } = await zk.get(`${path}/${name}`);
       for (let attempt = 0; attempt < 5; attempt++) await zk.set(`${path}/${name}`, data);
       await queue.consume(notes.handler, { ...notes.options, attempts: 5 });
@@ -313,8 +313,8 @@ describe(`queues on ${serverTitle()}`, () => {
       await other.consume(notes.handler, notes.options);
       await queue.put("b");
       await until("the other item is consumed", () => notes.texts.length === 1);
-      await sleep(100); // for requests that must not come
-      expect(proxy.requests(op.multi)).toBeLessThanOrEqual(3); // one lost race, then the other item's lock and end
+      await sleep(100); // time for requests that must not be sent
+      expect(proxy.requests(op.multi)).toBeLessThanOrEqual(3); // the claim that failed, and the lock and end of the other item
       await zk.delete(lock);
       await until("it is consumed", () => notes.texts.length === 2);
       expect(notes.texts).toEqual(["b", "a"]);

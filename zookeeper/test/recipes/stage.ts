@@ -5,12 +5,12 @@ import { sharedServer } from "../support/servers.ts";
 export { until } from "../support/until.ts";
 
 /**
- * The session timeout where a test waits until a session ends. The client ends it after 4.5 s without an answer, so a machine
- * that stands still for two seconds does not end it before the test does.
+ * The session timeout in ms for tests that wait for the end of a session. The client ends the session after 4.5 s without an answer, so
+ * a pause of the machine of two seconds does not end it too early.
  */
 export const endingSessionMs = 6_000;
 
-/** Clients of one test, closed with it. */
+/** Opens clients for one test, and closes all of them at its end. */
 export class Clients {
   readonly #open: ZooKeeper[] = [];
   readonly #hosts: string;

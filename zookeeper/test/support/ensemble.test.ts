@@ -40,7 +40,7 @@ it("cuts a server off from its clients, and stops it in an orderly way", async (
   const { session } = zk;
   server!.partition();
   await until("the session ends by the client's own clock", () => session.state === "ended");
-  expect(await server!.mode()).not.toBeUndefined(); // it serves, and reaches the others
+  expect(await server!.mode()).not.toBeUndefined(); // it serves clients, and reaches the other servers
   server!.heal();
   await zk.established();
   await zk.close();
@@ -143,6 +143,6 @@ function isAlive(pid: number): boolean {
     process.kill(pid, 0);
     return true;
   } catch {
-    return false; // This is how the system refuses.
+    return false; // the system refuses in this way
   }
 }

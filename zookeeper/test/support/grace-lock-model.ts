@@ -1,6 +1,6 @@
 import type { Holding, LockClock, LockPlace, LockRecord, Sight } from "../../src/recipes/grace-lock/place.ts";
 
-/** A clock that moves only when a test moves it. */
+/** A clock that advances only when a test calls `pass`. */
 export class ModelClock implements LockClock {
   #nowMs = 0;
   #timers: { atMs: number; fire: () => void }[] = [];
@@ -21,7 +21,7 @@ export class ModelClock implements LockClock {
     };
   }
 
-  /** Moves in steps of 1 ms; all effects of a step are done before the next. */
+  /** Advances in steps of 1 ms; after each step waits until all its effects have happened, then calls `each`. */
   async pass(ms: number, each: () => void = () => undefined): Promise<void> {
     for (let passed = 0; passed < ms; passed++) {
       this.#nowMs += 1;
@@ -34,17 +34,17 @@ export class ModelClock implements LockClock {
   }
 }
 
-/** Resolves when all work that needs no time has been done. */
+/** Resolves when all work that needs no timer has been done. */
 export async function settled(): Promise<void> {
   for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve));
 }
 
-/** The service of the model's lock, with the data that servers would keep. All checks use this data. */
+/** The model of the service that stores the lock. The tests' checks use its data. */
 export class ModelService {
   readonly clock: ModelClock;
   readonly timeoutMs: number;
   readonly places: ModelPlace[] = [];
-  /** Every take: its owner, its time, its fence, and since when the lock was vacant (undefined: it was free). */
+  /** Each time the lock was taken: by which owner, when, with which fence, and since when it was vacant (undefined: it was free). */
   readonly takes: {
     owner: string;
     life: string;
@@ -75,7 +75,7 @@ export class ModelService {
     return this.#fence;
   }
 
-  /** Removes the holder's node, for whatever reason. */
+  /** Deletes the holder's node, because it was replaced or its session ended. */
   vacate(holding: ModelHolding): void {
     if (this.holder !== holding) return;
     this.holder = undefined;
@@ -88,7 +88,7 @@ export class ModelService {
   }
 }
 
-/** One process's way to the service; it can be cut. Its session lives as long as it sends a heartbeat now and then. */
+/** The model of one process's connection to the service. `cut` interrupts it. While it is not cut, its session stays alive. */
 export class ModelPlace implements LockPlace {
   readonly name = "model";
   readonly lives = new Set<string>();
@@ -108,7 +108,7 @@ export class ModelPlace implements LockPlace {
     return this.#cut;
   }
 
-  /** The ms until this process gives its session up by its own clock; a quarter before the service does. */
+  /** Ms until this process ends its session by its own clock: after three quarters of the timeout that the service applies. */
   get remainingMs(): number {
     const { end, provedMs } = this.#session;
     if (end.signal.aborted) return 0;
@@ -126,7 +126,7 @@ export class ModelPlace implements LockPlace {
     const session = this.#session;
     session.provedMs = this.#service.clock.monotonic();
     const holding = this.#holding;
-    // The connection may have been healed and cut again meanwhile.
+    // The connection may have been restored and cut again meanwhile; then these timers have no effect.
     const { provedMs } = session;
     const lasts = () => this.#cut && session.provedMs === provedMs;
     this.#service.clock.after(this.#service.timeoutMs * 0.75, () => lasts() && session.end.abort());
@@ -141,7 +141,7 @@ export class ModelPlace implements LockPlace {
     if (!this.#cut) return;
     this.#cut = false;
     if (this.signal.aborted) {
-      // As in the client: the old session is closed before the new one opens.
+      // As the real client does, the old session is closed before the new one begins.
       if (this.#holding) this.#service.vacate(this.#holding);
       this.#open();
     }
@@ -149,7 +149,7 @@ export class ModelPlace implements LockPlace {
     this.tell();
   }
 
-  /** The service ends the session of a process that is connected. */
+  /** The service ends the session of this process although it is connected. */
   expire(): void {
     if (this.#cut) return;
     const [session, holding] = [this.#session, this.#holding];
@@ -204,7 +204,7 @@ export class ModelPlace implements LockPlace {
     }
   }
 
-  /** Settles like a write without an answer: when the connection is back or the session over. */
+  /** Resolves when the connection is restored or `signal` aborts, like a write that waits for its answer. */
   connected(signal: AbortSignal): Promise<void> {
     return this.#connected(signal);
   }

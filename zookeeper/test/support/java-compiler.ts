@@ -10,8 +10,8 @@ const sources = fileURLToPath(new URL("../java", import.meta.url));
 const cache = fileURLToPath(new URL("../../../node_modules/.cache", import.meta.url));
 
 /**
- * The folder with the classes of test/java. The first test process compiles them when a source has changed; they are kept beside the other
- * caches, since `javac` takes seconds.
+ * Returns the folder with the compiled classes of test/java. The first test process compiles them after a change of the sources. They are
+ * cached on disk, because `javac` takes seconds.
  */
 export async function javaClasses(): Promise<string> {
   const files = readdirSync(sources).filter((name) => name.endsWith(".java"));
@@ -28,7 +28,7 @@ export async function javaClasses(): Promise<string> {
     renameSync(fresh, classes);
   } catch (error) {
     rmSync(fresh, { recursive: true, force: true });
-    if (!existsSync(classes)) throw error; // otherwise another process was faster and compiled the same classes
+    if (!existsSync(classes)) throw error; // otherwise another process has compiled the same classes first
   }
   return classes;
 }

@@ -1,6 +1,6 @@
 /**
- * The functions of the Java program in test/java, recipe by recipe: the arguments that make one, its operations with their arguments and
- * the words of their replies, and the events that come by themselves. Limits and times are milliseconds.
+ * The protocol of the Java program in test/java, for each recipe: the arguments that create one, its operations with their arguments and
+ * the words of their replies, and the events that it sends. Limits and times are milliseconds.
  */
 export interface JavaRecipes {
   client: {
@@ -15,7 +15,7 @@ export interface JavaRecipes {
       delete: Operation<[path: string]>;
       close: Operation;
     };
-    /** `state` with CONNECTED, SUSPENDED, RECONNECTED, LOST or READ_ONLY. */
+    /** The event `state`; its detail is CONNECTED, SUSPENDED, RECONNECTED, LOST or READ_ONLY. */
     events: "state";
   };
   latch: {
@@ -35,7 +35,7 @@ export interface JavaRecipes {
     do: {
       start: Operation;
       hasLeadership: Operation<[], [leads: Truth]>;
-      /** True if it led and now ends its leadership; the operation waits up to ten seconds for the leadership. */
+      /** Ends the selector's leadership, for which it waits up to ten seconds; the reply is true if it led. */
       relinquish: Operation<[], [relinquished: Truth]>;
       requeue: Operation<[], [requeued: Truth]>;
       interrupt: Operation;
@@ -52,7 +52,7 @@ export interface JavaRecipes {
       release: Operation;
       isHeld: Operation<[], [held: Truth]>;
       participants: Operation<[], string[]>;
-      /** Requests that the holder of that node releases the lock. */
+      /** Requests that the holder whose node has this path releases the lock. */
       revoke: Operation<[node: string]>;
     };
     events: "revoke";
@@ -92,7 +92,7 @@ export interface JavaRecipes {
       trySet: Operation<[value: number], [set: Truth]>;
       close: Operation;
     };
-    /** The event of a changed value, with the value. */
+    /** The event of a changed value; its detail is the value. */
     events: "changed";
   };
   atomicLong: {
@@ -111,7 +111,7 @@ export interface JavaRecipes {
     make: [path: string, id: string, data: string];
     do: {
       start: Operation;
-      /** `ID=DATA` each. */
+      /** The members, each as `ID=DATA`. */
       members: Operation<[], string[]>;
       setData: Operation<[data: string]>;
       close: Operation;
@@ -121,19 +121,19 @@ export interface JavaRecipes {
   discovery: {
     make: [path: string];
     do: {
-      /** The instance as JSON. */
+      /** Registers an instance that is given as JSON. */
       register: Operation<[json: string]>;
       update: Operation<[json: string]>;
       unregister: Operation<[name: string, id: string]>;
       names: Operation<[], string[]>;
-      /** The instances as JSON, sorted as text. */
+      /** Returns the instances as JSON, sorted as text. */
       instances: Operation<[name: string], string[]>;
-      /** The JSON that Java writes for the instance that it has read. */
+      /** Reads an instance from JSON, and returns the JSON that Java writes for it. */
       again: Operation<[json: string, isEnabledWritten: boolean], [json: string]>;
       uri: Operation<[json: string], [uri: string]>;
-      /** Starts a provider that goes round; `changed` comes when its instances change. */
+      /** Starts a round-robin provider. The event `changed` is sent when its instances change. */
       provide: Operation<[name: string]>;
-      /** The id of the next instance of `provide`, or `-`. */
+      /** Returns the id of the provider's next instance, or `-`. */
       next: Operation<[], [id: string]>;
       close: Operation;
     };
@@ -141,9 +141,9 @@ export interface JavaRecipes {
   };
   queue: Queue<[]>;
   idQueue: Queue<[id: string]> & { do: { remove: Operation<[id: string], [removed: string]> } };
-  /** Due at epoch milliseconds. */
+  /** An item is put with its due time, epoch ms. */
   delayQueue: Queue<[due: number]>;
-  /** Puts an item; the lowest priority comes first. */
+  /** An item is put with its priority; the lowest one comes first. */
   priorityQueue: Queue<[priority: number]>;
 }
 
@@ -162,16 +162,16 @@ interface Queue<More extends Word[]> {
   do: {
     start: Operation;
     put: Operation<[text: string, ...More]>;
-    /** Several items in one node, as `a,b,c`. */
+    /** Puts several items into one node; their texts are joined by commas. */
     putMany: Operation<[texts: string, ...More]>;
-    /** True once all items that were put are stored. */
+    /** Waits until all put items are stored; the reply is false if `limit` passes first. */
     flush: Operation<[limit: number], [stored: Truth]>;
-    /** Makes the consumer throw on this number of the next items. */
+    /** The handler throws for this number of the next items. */
     fail: Operation<[items: number]>;
-    /** Makes the consumer never return from this number of the next items. */
+    /** The handler never returns for this number of the next items. */
     hold: Operation<[items: number]>;
     close: Operation;
   };
-  /** With the text; `failed` for items that `fail` made fail, `held` for those that `hold` keeps. */
+  /** Events with an item's text: `item` for a consumed item, `failed` for one that `fail` applies to, `held` for one of `hold`. */
   events: "item" | "failed" | "held";
 }

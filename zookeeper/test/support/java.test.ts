@@ -5,7 +5,7 @@ import { ownPath, sharedServer } from "./servers.ts";
 
 const limit = 60_000;
 
-/** Java against Java: code that agrees with this driver agrees with Curator. */
+/** Runs Curator's recipes in two Java processes, to show that this driver controls Curator and reports its events correctly. */
 describe("Curator's recipes in two processes", () => {
   let a: Java;
   let b: Java;
@@ -222,7 +222,7 @@ describe("a Java process", () => {
     await first.next("leader");
     await second.do("start");
     const nothing = first.next("notLeader");
-    nothing.catch(() => undefined); // It is checked below.
+    nothing.catch(() => undefined); // its rejection is checked below
     await victim.kill();
     await expect(nothing).rejects.toThrow(/the Java process is gone/);
     await expect(first.do("hasLeadership")).rejects.toThrow(/the Java process is gone/);

@@ -8,11 +8,11 @@ import { curatorClasspath, javaProgram } from "./servers.ts";
 import { until } from "./until.ts";
 
 export interface JavaOptions {
-  /** Milliseconds; default 10,000. */
+  /** The session timeout in ms; default 10,000. */
   readonly sessionTimeout?: number;
-  /** System properties, e.g. `ensemble.tls.javaProperties`. */
+  /** Java system properties, for example `ensemble.tls.javaProperties`. */
   readonly properties?: Readonly<Record<string, string | number>>;
-  /** `user:password` of the digest scheme. */
+  /** Credentials `user:password` for the digest scheme. */
   readonly digest?: string;
   /** The memory limit in the form of Java's -Xmx; default 128m. */
   readonly heap?: string;
@@ -23,10 +23,10 @@ type Operations<K extends Kind> = JavaRecipes[K]["do"];
 type Arguments<T> = T extends { readonly arguments: infer A extends Word[] } ? A : never;
 type Reply<T> = T extends { readonly reply: infer R extends string[] } ? R : never;
 
-/** The error for an exception in the Java process. */
+/** An exception that was thrown in the Java process. */
 export class JavaFailure extends Error {
   override readonly name = "JavaFailure";
-  /** The exception's class without its package, e.g. "NoNodeException". */
+  /** The exception's class without its package, for example "NoNodeException". */
   readonly exception: string;
 
   constructor(exception: string, message: string) {
@@ -35,11 +35,11 @@ export class JavaFailure extends Error {
   }
 }
 
-/** An awaited event comes in this time even on a busy machine, or not at all. */
+/** How long to wait for an event, in ms; long enough for a busy machine. */
 const patienceMs = 60_000;
 
 /**
- * Java Curator in a process of its own. Resolves once it is connected.
+ * Starts a child process with Java's Curator. Resolves once its client is connected.
  *
  *   await using java = await startJava(ensemble.connectString());
  *   const latch = await java.make("latch", "/election", "java-1");
@@ -71,14 +71,14 @@ export async function startJava(connectString: string, options: JavaOptions = {}
 }
 
 export class Java {
-  /** The events of the Java client's connection, and plain operations. */
+  /** The Java client's connection events, and its plain operations. */
   readonly client: JavaRecipe<"client">;
   readonly #child: ChildProcessByStdio<Writable, Readable, Readable>;
   readonly #gone: Promise<void>;
   readonly #recipes = new Map<string, JavaRecipe<Kind>>();
   readonly #asked = new Map<string, { resolve: (words: string[]) => void; reject: (error: Error) => void }>();
   #count = 0;
-  /** The end of its stderr: Curator's and ZooKeeper's log. */
+  /** The last 20,000 characters of the process's stderr, with the logs of Curator and ZooKeeper. */
   complaints = "";
 
   constructor(child: ChildProcessByStdio<Writable, Readable, Readable>) {
@@ -88,7 +88,7 @@ export class Java {
       child.once("close", () => resolve());
     });
     void this.#gone.then(() => this.#end());
-    child.stdin.on("error", () => undefined); // The process has ended, and `close` reports it.
+    child.stdin.on("error", () => undefined); // the process has ended; `close` reports that
     child.stderr.setEncoding("utf8").on("data", (text) => {
       this.complaints = (this.complaints + text).slice(-20_000);
     });
@@ -97,7 +97,7 @@ export class Java {
     this.#recipes.set("client", this.client as unknown as JavaRecipe<Kind>);
   }
 
-  /** Makes a recipe in this process. Two of the same path may live side by side; each has its own thread. */
+  /** Creates a recipe in the Java process. Several may have the same path; each has its own thread. */
   async make<K extends Exclude<Kind, "client">>(kind: K, ...args: JavaRecipes[K]["make"]): Promise<JavaRecipe<K>> {
     const name = `${kind}-${++this.#count}`;
     const recipe = new JavaRecipe<K>(name, (words) => this.#ask(words));
@@ -111,13 +111,13 @@ export class Java {
     return this.#child.pid;
   }
 
-  /** kill -9; resolves once the process is gone. Unanswered requests reject. */
+  /** Kills the process by SIGKILL; resolves once it has ended. Unanswered requests reject. */
   async kill(): Promise<void> {
     this.#child.kill("SIGKILL");
     await this.#gone;
   }
 
-  /** A long pause of the process (SIGSTOP), until `thaw`. */
+  /** Stops the process by SIGSTOP until `thaw`. */
   freeze(): void {
     this.#child.kill("SIGSTOP");
   }
@@ -126,7 +126,7 @@ export class Java {
     this.#child.kill("SIGCONT");
   }
 
-  /** Closes the client, which ends its session, and then the process. */
+  /** Closes the client, which ends its session; then ends the process. */
   async close(): Promise<void> {
     await this.client.do("close");
     this.#child.stdin.end();
@@ -175,7 +175,7 @@ interface Waiting {
   readonly reject: (error: Error) => void;
 }
 
-/** One recipe in a Java process. */
+/** One recipe in the Java process. */
 export class JavaRecipe<K extends Kind> {
   readonly name: string;
   readonly #ask: (words: readonly string[]) => Promise<string[]>;
@@ -188,7 +188,7 @@ export class JavaRecipe<K extends Kind> {
     this.#ask = ask;
   }
 
-  /** The words of the reply, see java-recipes.ts. @throws JavaFailure with Java's exception */
+  /** Executes an operation. @returns the words of the reply; see java-recipes.ts @throws JavaFailure with Java's exception */
   do<O extends keyof Operations<K> & string>(
     operation: O,
     ...args: Arguments<Operations<K>[O]>
@@ -197,7 +197,7 @@ export class JavaRecipe<K extends Kind> {
     return this.#ask([this.name, operation, ...words]) as Promise<Reply<Operations<K>[O]>>;
   }
 
-  /** The same for operations that answer yes or no. */
+  /** Executes an operation whose reply is true or false. */
   async ask<O extends keyof Operations<K> & string>(
     operation: O,
     ...args: Arguments<Operations<K>[O]>
@@ -205,7 +205,7 @@ export class JavaRecipe<K extends Kind> {
     return (await this.do(operation, ...args))[0] === "true";
   }
 
-  /** The oldest event of that name that has not been taken yet, or else the next to come: its detail, or "". */
+  /** Returns the detail of the oldest event with this name that has not been returned yet, or waits for one. "" without a detail. */
   next(event: JavaRecipes[K]["events"]): Promise<string> {
     const at = this.#events.findIndex((known) => known.event === event);
     if (at >= 0) return Promise.resolve(this.#events.splice(at, 1)[0]?.detail ?? "");
@@ -227,19 +227,19 @@ export class JavaRecipe<K extends Kind> {
     });
   }
 
-  /** Details of the events of that name that have not been taken yet; they stay. */
+  /** Returns the details of all events with this name that `next` has not returned yet, without removing them. */
   untaken(event: JavaRecipes[K]["events"]): readonly string[] {
     return this.#events.filter((known) => known.event === event).map(({ detail }) => detail);
   }
 
-  /** Called by the object of the Java process that contains this recipe. */
+  /** Called by `Java` for each event of this recipe. */
   hear(event: string, detail: string): void {
     const waiting = [...this.#waiting].find((one) => one.event === event);
     if (waiting) waiting.resolve(detail);
     else this.#events.push({ event, detail });
   }
 
-  /** Called by the object of the Java process that contains this recipe. */
+  /** Called by `Java` when the process has ended. */
   end(reason: Error): void {
     this.#ended = reason;
     for (const { reject } of [...this.#waiting]) reject(reason);
@@ -247,8 +247,9 @@ export class JavaRecipe<K extends Kind> {
 }
 
 /**
- * Does what Curator refuses to a member that has not received the answer to its creation: another may see the member's node before.
- * @param act is tried again for as long
+ * Repeats `act` while Curator refuses it because the member has not received the answer to its node's creation. Other clients may see the
+ * node earlier than the member.
+ * @param act the operation to repeat
  */
 export async function onceCreated(act: () => Promise<unknown>): Promise<void> {
   await until("its node to be its own", () =>

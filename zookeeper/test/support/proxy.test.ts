@@ -30,7 +30,7 @@ it.each(["both", "toServer", "toClient"] as const)("holds back what goes %s whil
   const reply = client.exists().then(() => {
     came = true;
   });
-  // When another connection has its answer from the server, this one could have had it too.
+  // Once another connection has got an answer from the server, this one could have got its own.
   if (direction === "toClient") await proxy.next(op.exists);
   await fourLetter(Number(sharedServer().split(":")[1]), "ruok");
   expect(came).toBe(false);
@@ -46,7 +46,7 @@ it("keeps a connection's end back while paused", async () => {
   expect(client.ended).toBe(false);
   proxy.resume("toClient");
   await client.end;
-  expect(client.received).toBe(1); // the reply came before the end
+  expect(client.received).toBe(1); // the reply was delivered before the end of the connection
 });
 
 it("delays and throttles", async () => {
@@ -57,7 +57,7 @@ it("delays and throttles", async () => {
   proxy.delay(0);
   proxy.throttle(1_000);
   const throttled = performance.now();
-  await Promise.all([client.exists(), client.exists()]); // 2 requests of 17 bytes, 2 replies of 88
+  await Promise.all([client.exists(), client.exists()]); // 2 requests of 18 bytes, 2 replies of 88 bytes
   expect(performance.now() - throttled).toBeGreaterThanOrEqual(100);
 });
 
@@ -65,7 +65,7 @@ it("swallows one reply and resets, or says nothing more about it", async () => {
   const silent = proxy.swallowReply(op.exists, "silence");
   client.send(op.exists);
   await silent;
-  await client.exists(); // the connection lives on
+  await client.exists(); // shows that the connection still works
   expect(client.received).toBe(1);
   const swallowed = proxy.swallowReply(op.exists);
   client.send(op.exists);
@@ -81,9 +81,9 @@ it("cuts a reply in its middle", async () => {
 });
 
 it("passes nothing behind a cut reply, also when the next reply came with it", async () => {
-  // Answers the handshake, and then two requests in one piece.
+  // The server answers the handshake, and then two requests in one write.
   const server = createServer((socket) => {
-    socket.on("error", () => undefined); // the proxy resets it
+    socket.on("error", () => undefined); // the proxy resets the connection
     socket.once("data", () => {
       socket.write(replyTo(0));
       let bytes = 0;
@@ -104,10 +104,10 @@ it("passes nothing behind a cut reply, also when the next reply came with it", a
   await new Promise((resolve) => server.close(resolve));
 });
 
-/** The size of `BareClient`'s exists request, including its length prefix. */
+/** The size in bytes of an exists request of `BareClient`, including its length prefix. */
 const requestBytes = 18;
 
-/** A reply without an answer in it. */
+/** Encodes a reply that has only a header. */
 function replyTo(xid: number): Buffer {
   const reply = Buffer.alloc(4 + 16);
   reply.writeInt32BE(16, 0);
@@ -125,12 +125,12 @@ it("resets and refuses, and accepts again", async () => {
   another.socket.destroy();
 });
 
-/** The parts of a client that send requests and receive replies. */
+/** A minimal client that only sends requests and counts replies. */
 class BareClient {
   readonly socket: Socket;
   readonly end: Promise<void>;
   ended = false;
-  /** Whole replies so far, without the handshake's. */
+  /** Number of complete replies so far, without the handshake's. */
   received = -1;
   #bytes: Buffer = Buffer.alloc(0);
   readonly #waiting: (() => void)[] = [];
@@ -165,11 +165,11 @@ class BareClient {
       client.socket.on("error", reject);
       client.socket.on("close", () => reject(new Error("closed")));
     });
-    broken.catch(() => undefined); // It is reported below while connecting; later by `end`.
+    broken.catch(() => undefined); // reported below while connecting, afterwards by `end`
     const hello = Buffer.alloc(4 + 45);
     hello.writeInt32BE(45, 0);
-    hello.writeInt32BE(10_000, 4 + 12); // session timeout
-    hello.writeInt32BE(16, 4 + 24); // a new session's password is 16 zeros
+    hello.writeInt32BE(10_000, 4 + 12); // the session timeout
+    hello.writeInt32BE(16, 4 + 24); // 16 is the length of the password; zeros mean a new session
     client.socket.write(hello);
     await Promise.race([client.#reply(), broken]);
     return client;

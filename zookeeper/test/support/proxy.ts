@@ -1,6 +1,6 @@
 import { type Pair, TcpProxy } from "../../src/testing/tcp-proxy.ts";
 
-/** Numbers of requests that tests name; any other number may be given too. */
+/** Opcodes that tests name. Any other opcode can be used too. */
 export const op = {
   notification: 0,
   create: 1,
@@ -29,8 +29,8 @@ export const op = {
 export type { Direction } from "../../src/testing/tcp-proxy.ts";
 
 /**
- * What happens to a connection whose reply was swallowed: reset at once; left open and silent about that one; or given this number of bytes
- * of the reply's frame, its length included, and then closed.
+ * What happens to a connection after its reply was swallowed. reset: it is reset at once. silence: it stays open, without that reply.
+ * bytes: this number of bytes of the reply's frame, including its length prefix, is forwarded, and then the connection is closed.
  */
 export type Aftermath = "reset" | "silence" | { readonly bytes: number };
 
@@ -38,13 +38,13 @@ interface Ambush {
   readonly opcode: number | undefined;
   readonly aftermath: Aftermath;
   readonly sprung: () => void;
-  /** Connection and xid of the request it waits for. */
+  /** The connection and xid of the request whose reply will be swallowed; undefined until it is sent. */
   prey: { readonly pair: Pair; readonly xid: number } | undefined;
 }
 
 /**
- * A TCP proxy in front of one ZooKeeper server with faults that are switched at run time. It reads the frames of both directions to count
- * requests and to match replies with their requests, and changes no byte. Not for TLS ports.
+ * A TCP proxy in front of one ZooKeeper server. Its faults can be switched on and off. It parses the frames of both directions, to count
+ * requests and to match replies with their requests, but never changes the bytes that it forwards. Not for TLS ports.
  */
 export class ZooKeeperProxy extends TcpProxy {
   readonly #counts = new Map<number, number>();
@@ -57,7 +57,7 @@ export class ZooKeeperProxy extends TcpProxy {
     this.onReply = (pair, frame) => this.#answered(pair, frame);
   }
 
-  /** @param target `host:port` of the server */
+  /** Starts a proxy. @param target `host:port` of the server */
   static override async before(target: string): Promise<ZooKeeperProxy> {
     const proxy = new ZooKeeperProxy(target);
     await proxy.listen();
@@ -65,8 +65,8 @@ export class ZooKeeperProxy extends TcpProxy {
   }
 
   /**
-   * The reply to the next request (of that kind) never arrives, or only in part, though the server carried it out. Resolves when that has
-   * happened. Without a kind, pings do not count.
+   * Swallows the reply to the next request with this opcode, or all but its first bytes; the server executes the request. Resolves when
+   * that has happened. Without an opcode, the next request that is not a ping is chosen.
    */
   swallowReply(opcode?: number, aftermath: Aftermath = "reset"): Promise<void> {
     return new Promise((sprung) => {
@@ -74,12 +74,12 @@ export class ZooKeeperProxy extends TcpProxy {
     });
   }
 
-  /** The number of requests of that kind so far. */
+  /** Number of requests with this opcode so far. */
   requests(opcode: number): number {
     return this.#counts.get(opcode) ?? 0;
   }
 
-  /** Resolves when the next request of that kind passes. */
+  /** Resolves when the next request with this opcode passes the proxy. */
   next(opcode: number): Promise<void> {
     return new Promise((resolve) => {
       const watcher = {
@@ -93,7 +93,7 @@ export class ZooKeeperProxy extends TcpProxy {
     });
   }
 
-  /** @param frame without its length; undefined for a connection's first */
+  /** @param frame the request without its length prefix; undefined for a connection's first one */
   #asked(pair: Pair, frame: Buffer | undefined): number {
     if (frame === undefined || frame.length < 8) return Number.POSITIVE_INFINITY;
     const [xid, opcode] = [frame.readInt32BE(0), frame.readInt32BE(4)];

@@ -1,6 +1,6 @@
 import { delimiter, join } from "node:path";
 
-/** The environment variables that `npm test` sets for tests of ZooKeeper: see scripts/servers/zookeeper.mjs. */
+/** Names of the environment variables that `npm test` sets for tests of ZooKeeper; see scripts/servers/zookeeper.mjs. */
 const variables = {
   url: "CARILLON_TEST_ZOOKEEPER_URL",
   java: "CARILLON_TEST_ZOOKEEPER_JAVA",
@@ -8,10 +8,10 @@ const variables = {
   curator: "CARILLON_TEST_ZOOKEEPER_CURATOR_CLASSPATH",
 } as const;
 
-/** Tests that need Curator check for it: Homebrew has none. */
+/** Variables without which no test can run. Curator's is not among them, because Homebrew has no Curator; its tests check for it. */
 export const required: readonly string[] = [variables.url, variables.java, variables.server];
 
-/** @throws when it is not set: a test never skips itself for want of a server. */
+/** Returns a variable's value. @throws if it is not set, because tests must not be skipped only because a server is missing */
 function read(variable: string): string {
   const value = process.env[variable];
   if (!value) throw new Error(missing([variable]));
@@ -25,19 +25,19 @@ export function missing(names: readonly string[]): string {
   );
 }
 
-/** `host:port` of one running standalone server that every test shares: each uses a path of its own. */
+/** `host:port` of a running standalone server that all tests share; each test uses its own path. */
 export function sharedServer(): string {
   return read(variables.url);
 }
 
-/** For test titles: "ZooKeeper 3.8.0". */
+/** The server's name and version for test titles, such as "ZooKeeper 3.8.0". */
 export function serverTitle(): string {
   return process.env.CARILLON_TEST_ZOOKEEPER_TITLE || "ZooKeeper";
 }
 
 let paths = 0;
 
-/** A path on the shared server that no other test has; it does not exist yet. */
+/** Returns a path on the shared server that no other test uses; its node does not exist yet. */
 export function ownPath(name = "test"): string {
   return `/${name}-${process.pid.toString(36)}-${Math.random().toString(36).slice(2, 10)}-${paths++}`;
 }
@@ -46,7 +46,7 @@ export function javaProgram(name: "java" | "javac"): string {
   return join(read(variables.java), name);
 }
 
-/** Curator's recipes and all they need, after these folders or jars. */
+/** Returns the class path with Curator's recipes and their dependencies, after the given folders or jars. */
 export function curatorClasspath(...before: readonly string[]): string {
   return [...before, read(variables.curator)].join(delimiter);
 }

@@ -1,15 +1,14 @@
-/** The part of one check that counts against the limit at most: on a machine at rest a check takes less. */
+/** At most this many ms of each check count against the limit. On an idle machine a check takes less. */
 const lookMs = 20;
 const pauseMs = { least: 5, most: 25 };
 
 /**
- * Waits until the condition holds, checking again and again: for states without a signal. The pause after a check is as long as the check
- * took, or a fiftieth of the wait so far, within 5 to 25 ms: a long wait leaves the processor to the processes that it waits for.
+ * Waits until the condition holds by checking it repeatedly; for states that no event reports. The pause after a check is as long as the
+ * check took, or a fiftieth of the wait so far, but 5 to 25 ms, so that a long wait leaves the processor to the awaited processes.
  *
- * The limit holds for a machine that gives this process its turns. On a busy machine a check takes longer, and only its first 20 ms count:
- * the limit grows with the load.
- * @returns the value of the last check
- * @throws when the limit has passed
+ * On a busy machine a check takes longer, but only its first 20 ms count, so that the limit grows with the load.
+ * @returns the result of the last check
+ * @throws if the limit has passed
  */
 export async function until<T>(
   what: string,

@@ -3,12 +3,12 @@ import { isEdited, pausesOf, type Rule } from "./rule.ts";
 import { nominalOf, slotsOf } from "./slots.ts";
 
 const dayMs = 86_400_000;
-/** More days than the distance to a working day in any scenario. */
+/** In every scenario the nearest working day is fewer than this number of days away. */
 const farthest = 40;
 
 /**
- * The instant of a nominal time's slot: the time itself, the same time on the nearest working day, or null. Scenarios begin at midnight in
- * UTC.
+ * Returns the instant at which the slot of a nominal time runs: the time itself on a working day, otherwise the same time on the nearest
+ * working day, or null if the slot is skipped. A scenario begins at midnight UTC.
  */
 function placeOf(
   nominalMs: number,
@@ -24,7 +24,7 @@ function placeOf(
   return null;
 }
 
-/** A slot on a day off is skipped, or moved to the next or the last working day; other slots keep their times. */
+/** A slot on a day off is skipped, or moved to the next or the previous working day; other slots keep their times. */
 export const calendars: Rule = {
   name: "a slot lies where its calendar puts it",
   page: "policies.md: calendar",
@@ -37,10 +37,10 @@ export const calendars: Rule = {
       const { otherwise } = plan.calendar;
       for (const nominalMs of slotsOf(seen, task)) {
         const row = slots.find((slot) => nominalOf(slot).includes(nominalMs));
-        if (!row) continue; // a range accounts for the slot; if nothing does, another rule reports it
+        if (!row) continue; // a range may cover the slot; if nothing covers it, the rule `slotsAccounted` reports it
         const placeMs = placeOf(nominalMs, otherwise, holidays);
         const is = `slot ${nominalMs} of task ${task}, otherwise ${otherwise}, is ${row.outcome} at ${row.slotMs}`;
-        // The end of the schedule accounts for slots that had been put off until after it.
+        // A slot that was moved to a time outside the schedule (before its definition or after its end) has no run.
         const isOver = placeMs !== null && (placeMs <= atMs || placeMs > seen.healedMs);
         if (placeMs === null || isOver) {
           if (row.outcome === "run" && row.slotMs !== placeMs) return `${is}: it has no place`;

@@ -3,7 +3,7 @@ import { givenUpMs, lossesOf, plansBetween, promptMsOf, type Rule, triesOf } fro
 
 const wasTold = (one: Try | undefined, code: string) => one?.abort?.code === code;
 
-/** A run's final state follows from its last try, by the table "retry" of policies.md. */
+/** A run's final state follows from its last attempt, as the table "retry" of policies.md states. */
 export const endsAsTried: Rule = {
   name: "a run ends as its last try says",
   page: "policies.md: retry",
@@ -23,7 +23,7 @@ function whyNot(seen: Seen, run: RunSeen, last: Try | undefined): string | undef
       if (!last) return "no try of it was made";
       if (last.lostMs !== undefined) return `the worker of try ${last.attempt} was taken for dead before it ended`;
       if (!returned) return `try ${last.attempt} did not return`;
-      // The handler may have returned before it was aborted.
+      // A handler that returned before the abort reached it is allowed here.
       return wasTold(last, "CANCELLED") ? `try ${last.attempt} had been told that it is cancelled` : undefined;
     case "failed": {
       const losses = lossesOf(seen, run.runId, run.endedMs ?? 0);
@@ -42,7 +42,7 @@ function whyNot(seen: Seen, run: RunSeen, last: Try | undefined): string | undef
   }
 }
 
-/** Checks that a run that lost workers may have failed: its retries were used up, or its task's policy failed it. */
+/** Checks that a run that lost workers was allowed to fail: its last attempt threw, or its task's policy made it fail. */
 function lostFor(seen: Seen, run: RunSeen, last: Try | undefined, losses: number): string | undefined {
   const plans = plansBetween(seen, run.of, 0, run.endedMs ?? 0);
   if (last && last.lostMs === undefined && last.end?.how === "threw") return undefined;
@@ -54,7 +54,7 @@ function lostFor(seen: Seen, run: RunSeen, last: Try | undefined, losses: number
   return byPolicy ? undefined : `it lost ${losses} workers, and its task tries again`;
 }
 
-/** The runs of a dead worker continue as their task defines. */
+/** Runs that a dead worker had claimed are retried, failed or held for a decision, as their task defines. */
 export const lostWorkers: Rule = {
   name: "what a dead worker had",
   page: "policies.md: onWorkerLost",
@@ -85,7 +85,8 @@ export const lostWorkers: Rule = {
 };
 
 /**
- * A run has no more tries than its task allows, and each begins after the policy's pause, counted from the end of the previous try.
+ * A run has at most as many attempts as its task allows. Each begins after the policy's pause, counted from the end of the previous
+ * attempt.
  */
 export const pausesBetweenTries: Rule = {
   name: "tries and the pauses between them",
@@ -94,7 +95,8 @@ export const pausesBetweenTries: Rule = {
     for (const run of seen.runs) {
       const tries = triesOf(seen, run.runId);
       for (const [i, one] of tries.entries()) {
-        // A try uses the policy in force when it was claimed: after the end of the try before, and maybe long before it began.
+        // An attempt uses the retry policy in force when it was claimed: after the end of the attempt before it, maybe long before its
+        // own start.
         const sinceMs = tries[i - 2]?.end?.atMs ?? run.createdMs;
         const what = i === 0 ? undefined : tooSoon(seen, run, tries[i - 1] as Try, one, sinceMs);
         if (what) return `run ${run.runId} of task ${run.of}: ${what}`;
@@ -123,7 +125,7 @@ function tooSoon(seen: Seen, run: RunSeen, before: Try, one: Try, sinceMs: numbe
   if (gapMs < Math.floor(least) - seen.pace.slackMs)
     return `${gapMs} ms between tries ${before.attempt} and ${one.attempt}, at least ${least}`;
   const longest = Math.max(...pauses.map(({ mostMs }) => mostMs));
-  // A run cancelled between two tries keeps the time of the next; a run whose claim was lost has the time of the loss.
+  // The due time belongs to this attempt only if the run succeeded or failed with it, and its claim was not lost.
   const isLast =
     one.attempt === run.attempt && (run.state === "succeeded" || run.state === "failed") && one.lostMs === undefined;
   const hasRate = plansBetween(seen, run.of, 0, seen.endMs).some(({ rate }) => rate);
@@ -139,8 +141,8 @@ function pauseOf(retry: Seen["scenario"]["tasks"][number]["retry"], attempt: num
 }
 
 /**
- * A cancelled run begins no further try; a waiting run has ended at once, a running one was aborted. No other run is cancelled, except by
- * the overlap policy `replace`.
+ * After a cancel, a run begins no further attempt: a waiting run ends at once, a running one is aborted. Otherwise runs are cancelled
+ * only by the overlap policy `replace`.
  */
 export const cancelled: Rule = {
   name: "what is cancelled stops, and nothing else does",
@@ -175,13 +177,13 @@ export const cancelled: Rule = {
   },
 };
 
-/** A try that takes longer than its task's timeout is aborted then, and no other try is. */
+/** An attempt that exceeds its task's timeout is aborted, and no attempt is aborted by the timeout earlier. */
 export const timeouts: Rule = {
   name: "a try is stopped at its timeout",
   page: "task-options.md: timeout",
   check(seen) {
     for (const one of seen.tries) {
-      // A run keeps the definition with which it was claimed, also while it waits inside its worker.
+      // A run keeps the definition that was in force when it was claimed, also while it waits inside the worker for its start.
       const run = seen.runs.find(({ runId }) => runId === one.runId);
       const sinceMs = one.attempt === run?.attempt ? (run.claimedMs ?? run.createdMs) : (run?.createdMs ?? 0);
       const plans = plansBetween(seen, one.task, Math.min(sinceMs, one.fromMs), one.fromMs + 1);
@@ -198,7 +200,7 @@ export const timeouts: Rule = {
   },
 };
 
-/** A run that ended as failed is a dead letter, and no other run is; a redriven letter is no longer open. */
+/** A failed run has a dead letter, and no other run has one; a dead letter that was redriven is no longer open. */
 export const letters: Rule = {
   name: "no failure without a letter",
   page: "operations.md: dead letters",
@@ -220,7 +222,7 @@ export const letters: Rule = {
   },
 };
 
-/** Counters are equal to the number of ended runs, including those that leave no row. */
+/** A task's counters are equal to the number of its ended runs, including runs of which the history keeps no row. */
 export const tallies: Rule = {
   name: "counters are equal to what ended",
   page: "history.md",
@@ -236,7 +238,7 @@ export const tallies: Rule = {
         ranges.filter((r) => r.outcome === outcome).reduce((sum, r) => sum + (r.slots ?? 0), 0);
       const rowless = (outcome: string) =>
         slots.filter((slot) => slot.outcome === outcome && slot.runId === null).length;
-      // Runs given up by a misfire policy: the runs ended as skipped, but their slots count as missed.
+      // A misfire policy skipped these runs: their state is "skipped", but the counters count their slots as missed.
       const givenUp = runs.filter(({ error }) => /"misfire: /.test(JSON.stringify(error))).length;
       const wanted = {
         succeeded: count("succeeded") + gone.size,
@@ -253,7 +255,7 @@ export const tallies: Rule = {
   },
 };
 
-/** With every task resumed and no group limited, every run ends. */
+/** Once every task is resumed and no group is limited, every run ends. */
 export const quiet: Rule = {
   name: "all that was asked for ends",
   page: "states.md",

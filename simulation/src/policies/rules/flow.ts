@@ -1,6 +1,6 @@
 import { isFirst, type Rule } from "./rule.ts";
 
-/** Each end of the kind that a task follows begins one run of it. */
+/** Each run of the followed task that ends with the wanted result (`after.on`) creates exactly one run of the following task. */
 export const follows: Rule = {
   name: "what comes after begins once for each end",
   page: "policies.md: after",
@@ -8,7 +8,7 @@ export const follows: Rule = {
     for (const [task, { after }] of seen.scenario.tasks.entries()) {
       if (!after) continue;
       const upstream = seen.runs.filter(({ of }) => of === after.task);
-      // A task that only counts its successes still keeps their rows if other tasks follow it.
+      // All rows of the followed task exist: even with a history of failures only, successes keep their rows if another task follows.
       const begins = (state: string) =>
         (state === "succeeded" && after.on !== "failure") || (state === "failed" && after.on !== "success");
       const wanted = upstream.filter(({ state }) => begins(state)).length;
@@ -20,7 +20,7 @@ export const follows: Rule = {
   },
 };
 
-/** A run that fans out has its children, and one run that joins them once all have ended. */
+/** A run that fans out has all its children, and exactly one run that joins them. */
 export const joins: Rule = {
   name: "children are joined once",
   page: "flow.md",
@@ -47,15 +47,15 @@ export const joins: Rule = {
   },
 };
 
-/** A run in parts has each part once: each number occurs as often as the first one. */
+/** A run in parts has each part exactly once. The check: each part number occurs as often as the first one. */
 export const parts: Rule = {
   name: "a run has all of its parts",
   page: "routing.md",
   check(seen) {
     for (const [task, { plans }] of seen.tasks.entries()) {
-      // With this history policy, successful parts may have no row.
+      // With a `history` option, successful parts may have no row, so they cannot be counted.
       if (plans.some(({ plan }) => plan.history)) continue;
-      /** How often each part occurs, by the number of parts. */
+      /** The number of runs of each part, by the total number of parts. */
       const counts = new Map<number, number[]>();
       for (const { of, shard, source } of seen.runs) {
         // A rerun repeats only one part, so it is not counted.

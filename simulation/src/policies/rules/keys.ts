@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { endOf, type Rule, runOf, triesOf } from "./rule.ts";
 
-/** At most one unfinished run of a task has a key: enqueueing the key again returns that run. */
+/** At most one unfinished run of a task has a key; an enqueue with the same key returns that run. */
 export const oneLiveRunOfAKey: Rule = {
   name: "one live run of a key",
   page: "enqueue options: key",
@@ -16,7 +16,7 @@ export const oneLiveRunOfAKey: Rule = {
         keyed.set(`${task} ${key}`, runId);
       }
     }
-    // Numbers are drawn ahead and in blocks: they do not show which of two runs was made first.
+    // All pairs are compared in both directions: run numbers are drawn ahead in blocks, so they do not show which run was created first.
     for (const [i, a] of seen.runs.entries())
       for (const b of seen.runs.slice(i + 1)) {
         if (a.key === null || a.of !== b.of || a.key !== b.key) continue;
@@ -26,7 +26,7 @@ export const oneLiveRunOfAKey: Rule = {
     for (const { act, fromMs, toMs, runId, created, refused } of seen.done) {
       if (act.op !== "enqueue" || act.key === undefined || refused || runId === undefined) continue;
       const run = runOf(seen, runId);
-      if (!run) continue; // it succeeded, and its task keeps failures only
+      if (!run) continue; // the run succeeded, and its task keeps only failures
       if (run.key !== act.key) return `an enqueue with key ${act.key} was given run ${runId} with key ${run.key}`;
       if (created === false && (run.createdMs > toMs + slackMs || endOf(run) < fromMs - slackMs))
         return `an enqueue with key ${act.key} at ${fromMs} was given run ${runId}, which did not live then`;
@@ -35,7 +35,7 @@ export const oneLiveRunOfAKey: Rule = {
   },
 };
 
-/** An enqueue with `again` leads to a run after the end of the run that has its key, unless a later enqueue replaced it. */
+/** An enqueue with `again` creates a run after the run that has the key has ended, unless a later enqueue with `again` replaces it. */
 export const followsItsKey: Rule = {
   name: "once more after the run of the key",
   page: "runs.md: one run of a key",
@@ -46,7 +46,7 @@ export const followsItsKey: Rule = {
       const keepsFailures = seen.tasks[act.task]?.plans.some(({ plan }) => plan.history === "failures");
       if (isLater || keepsFailures) continue;
       const holder = runOf(seen, runId);
-      // A run that continues as another run passes its key on, so each run of the chain has the same key.
+      // A run that continues as another run passes its key on, so any run with this key that was created after the end counts.
       const after = seen.runs.filter(
         (run) => run.of === act.task && run.key === act.key && holder && run.createdMs >= endOf(holder),
       );
@@ -57,7 +57,7 @@ export const followsItsKey: Rule = {
   },
 };
 
-/** A run is replaced only by an enqueue that asks for it, before its first try, and has the key of its successor. */
+/** A run is replaced only by an enqueue with `ifTaken` and the same key, and only before its first attempt. */
 export const replacedByItsKey: Rule = {
   name: "what an enqueue replaces",
   page: "runs.md: one run of a key",
@@ -73,7 +73,7 @@ export const replacedByItsKey: Rule = {
   },
 };
 
-/** A rerun has the old run's payload, key, limit key, priority and slot. */
+/** A rerun has the task, payload, key, limit key, priority and slot of the old run. */
 export const againAlike: Rule = {
   name: "a run made again is like the old one",
   page: "operations.md: dead letters",
@@ -83,7 +83,7 @@ export const againAlike: Rule = {
       const run = runOf(seen, runId);
       const old = seen.runs.find(({ runId: id }) => id === run?.redrives);
       if (!run || !old) continue;
-      // "": the task limits by key, and no key was given; the task may limit by key now and not have done so then.
+      // "" and null are equal here: "" is the limit key of a run without key if its task limits by key, which an edit may have changed.
       if ((run.limitKey || null) !== (old.limitKey || null))
         return `run ${runId} has limitKey ${run.limitKey}, and ${old.runId}, of which it was made, ${old.limitKey}`;
       for (const part of ["of", "key", "priority", "slotMs"] as const)

@@ -24,8 +24,8 @@ const isGivenUp = ({ pace }: Seen, { abort }: Try, ms: number) =>
   abort !== undefined && abort.atMs + givenUpMs <= ms + pace.slackMs;
 
 /**
- * The task's limit of concurrent runs at that time. A start follows its claim within `reactMs`. @param pick of the limits before and after
- * an edit within that time; default the larger one
+ * Returns the task's limit of concurrent runs at `atMs`. Because a start follows its claim within `reactMs`, an edit in that time counts
+ * with both its limits. @param pick chooses between the limits before and after the edit; default: the larger one
  */
 function limitOf(seen: Seen, task: number, atMs: number, pick = Math.max): number {
   const limits = plansBetween(seen, task, atMs - seen.pace.reactMs, atMs).map(({ overlap = "allow" }) =>
@@ -38,7 +38,7 @@ function limitOf(seen: Seen, task: number, atMs: number, pick = Math.max): numbe
   return pick(...limits);
 }
 
-/** The limit of a group's concurrent runs at that time; the largest of those that were in force within `reactMs` before it. */
+/** Returns the group's limit of concurrent runs at `ms`: the largest of the limits in force during the `reactMs` before. */
 function groupLimitAt({ done, pace }: Seen, group: number, ms: number): number {
   let limits = [Number.POSITIVE_INFINITY];
   for (const { act, fromMs, toMs } of done) {
@@ -53,8 +53,8 @@ const groupOf = (seen: Seen, task: number, ms: number) => plansBetween(seen, tas
 const limitKeyOf = ({ limitKey, key }: RunSeen) => limitKey ?? key ?? "";
 
 /**
- * Never more concurrent runs than a limit allows: of a task, a key, a group, the worker. Runs that were active when a limit was set
- * or lowered continue, so only starts are checked.
+ * The number of concurrent runs never exceeds the limit of a task, a key, a group or the worker. Runs that were active when a limit was
+ * set or lowered continue, so the rule checks only starts.
  */
 export const bounds: Rule = {
   name: "never more than n",
@@ -109,7 +109,7 @@ export const bounds: Rule = {
   },
 };
 
-/** No span of the rate's length has more than n admitted tries. An admitted try starts at once if the worker has capacity. */
+/** In any period of the rate, at most n attempts start. Tasks whose attempts may have waited after admission are not checked. */
 export const rates: Rule = {
   name: "a rate is held",
   page: "limits.md: rate",
@@ -118,7 +118,7 @@ export const rates: Rule = {
       const { rate } = plans[0]?.plan ?? {};
       if (!rate || plans.some(({ plan }) => JSON.stringify(plan.rate) !== JSON.stringify(rate))) continue;
       const starts = seen.tries.filter((one) => one.task === task && !isStale(one)).map(({ fromMs }) => fromMs);
-      // A try that was admitted and then waited for the worker, or for its group's limit, would be counted too late.
+      // An attempt may be admitted and then wait for the worker or for its group's limit. Its start would then be later than its admission.
       const inWorker = seen.tries.map((one) => ({ fromMs: one.fromMs, toMs: workerUntil(one) }));
       if (over(inWorker, seen.scenario.concurrency - 1)) continue;
       const isLimited = (group: number | undefined) =>
@@ -147,7 +147,7 @@ export const paused: Rule = {
   },
 };
 
-/** No try begins before its time. */
+/** No attempt begins before its due time. */
 export const notEarly: Rule = {
   name: "no try begins before its time",
   page: "schedules.md, enqueue options: in",
@@ -161,9 +161,9 @@ export const notEarly: Rule = {
     }
     for (const run of seen.runs) {
       const last = triesOf(seen, run.runId).at(-1);
-      // A run cancelled between two tries keeps the time of the next.
+      // A run that was cancelled between two attempts keeps the due time of the attempt that never began.
       const isOver = run.state === "succeeded" || run.state === "failed";
-      // A claim that was lost before its try began has changed the due time.
+      // The loss of a claim before the attempt began changes the due time.
       const isLost = lossesOf(seen, run.runId, seen.endMs) > 0;
       if (isOver && !isLost && last && last.fromMs < run.dueMs - seen.pace.slackMs)
         return `run ${run.runId} is due at ${run.dueMs} and starts at ${last.fromMs}`;
@@ -172,15 +172,18 @@ export const notEarly: Rule = {
   },
 };
 
-/** When a run became ready for its last try, apart from limits. */
+/** The earliest time at which the run's last attempt could start if there were no limits. */
 const readyMs = (run: RunSeen) => Math.max(run.dueMs, run.createdMs);
 
-/** Runs are addressed this long before they are due (routing.md). */
+/** How long before its due time a run is addressed to a worker, in ms (routing.md). */
 const addressedMs = 2_000;
-/** A test tower's heartbeat. */
+/** Heartbeat interval of a test tower, in ms. */
 const beatMs = 30_000;
 
-/** The end of a run that was claimed before its group had this limit is not signalled: the next heartbeat finds the waiting runs. */
+/**
+ * True within one heartbeat after the end of a run that was active when the group's limit was set. No signal reports that end to the
+ * waiting runs, so the worker finds them at its next heartbeat.
+ */
 function isUnheard(seen: Seen, group: number, ms: number): boolean {
   const limits = seen.done.filter(({ act }) => act.op === "limit" && act.group === group);
   return seen.tries.some((one) => {
@@ -190,14 +193,17 @@ function isUnheard(seen: Seen, group: number, ms: number): boolean {
   });
 }
 
-/** The task's runs without a row that are under way at that time. Such a run is known only by its tries, and holds its place between them too. */
+/**
+ * Returns the unfinished runs of the task at `ms` of which the history has no row. Only their attempts show them; between its attempts,
+ * such a run still counts against the limits.
+ */
 function rowlessAt(seen: Seen, task: number, ms: number): number[] {
   const tries = seen.tries.filter((one) => one.task === task && !runOf(seen, one.runId));
   const begun = new Set(tries.filter(({ fromMs }) => fromMs <= ms).map(({ runId }) => runId));
   return [...begun].filter((runId) => tries.some((one) => one.runId === runId && ms < placeUntil(one)));
 }
 
-/** True if the run may not start at that time, because its task is paused or capacity is lacking. */
+/** True if a pause, a limit, a full worker or the loss of the worker may keep the run from starting at `ms`. */
 function isHeldUp(seen: Seen, run: RunSeen, ms: number, pauses: readonly Span[]): boolean {
   if (pauses.some(({ fromMs, toMs }) => fromMs <= ms && ms <= toMs)) return true;
   // There is no worker until the lost one is replaced.
@@ -208,7 +214,7 @@ function isHeldUp(seen: Seen, run: RunSeen, ms: number, pauses: readonly Span[])
   const siblings = seen.runs.filter(
     (other) => other.of === run.of && other.runId !== run.runId && other.createdMs <= ms && ms < endOf(other),
   );
-  // Each run that was ready before, or has had a try, may count against the limit.
+  // Each run that was ready before, or has had an attempt, may count against the limit.
   const ahead = siblings.filter(
     (other) => readyMs(other) <= ms || triesOf(seen, other.runId).some(({ fromMs }) => fromMs <= ms),
   );
@@ -221,14 +227,14 @@ function isHeldUp(seen: Seen, run: RunSeen, ms: number, pauses: readonly Span[])
   )
     return true;
   const { rate, group, perWorker } = plan ?? {};
-  // A run that is due soon may have been addressed, and then takes up capacity.
+  // A run that is due soon may already be addressed to the worker, and then counts against `perWorker`.
   const addressed = siblings.filter(
     (other) => readyMs(other) <= ms + addressedMs || triesOf(seen, other.runId).some(({ fromMs }) => fromMs <= ms),
   );
   if (perWorker !== undefined && addressed.length + rowless >= perWorker) return true;
   if (rate) {
     const lately = seen.tries.filter(({ task, fromMs }) => task === run.of && fromMs <= ms && ms - rate.per < fromMs);
-    // A retry has already taken its token of the rate, whenever it is due.
+    // A run that waits for a retry has already taken its token of the rate, whenever the retry is due.
     const booked = siblings.filter((other) => triesOf(seen, other.runId).some(({ fromMs }) => fromMs <= ms)).length;
     if (lately.length + booked >= rate.limit) return true;
   }
@@ -237,7 +243,7 @@ function isHeldUp(seen: Seen, run: RunSeen, ms: number, pauses: readonly Span[])
   return running.filter((one) => groupOf(seen, one.task, ms) === group).length >= groupLimitAt(seen, group, ms);
 }
 
-/** A run starts at once when it is due and there is capacity for it. */
+/** A run that is due starts promptly once there is capacity for it. */
 export const prompt: Rule = {
   name: "what is due and has room starts",
   page: "limits.md: priority and turns",
@@ -252,13 +258,13 @@ export const prompt: Rule = {
       const last = triesOf(seen, run.runId).at(-1);
       const untilMs = last && last.fromMs >= run.dueMs ? last.fromMs : endOf(run);
       if (!Number.isFinite(untilMs)) continue; // the rule `quiet` reports it
-      // A run whose task asks an operator after a lost worker waits for the decision.
+      // After the loss of its worker, a run whose task has `onWorkerLost: "ask"` waits for an operator's decision.
       const asks = seen.tasks[run.of]?.plans.some(({ plan }) => plan.onWorkerLost === "ask");
       if (asks && lossesOf(seen, run.runId, seen.endMs) > 0) continue;
       const rated = seen.tasks[run.of]?.plans.some(({ plan }) => plan.rate);
       // A token stays spent if its run is paused, edited or cancelled before it starts.
       if (rated && seen.done.some(({ act }) => ["pause", "cancel", "edit", "lose"].includes(act.op))) continue;
-      // The same applies to the edit that ends the schedule at the end of the scenario.
+      // The edit that ends the schedule at the end of the scenario has the same effect on tokens.
       const isEditedMeanwhile = seen.tasks[run.of]?.plans.some(({ atMs }) => run.createdMs < atMs && atMs < untilMs);
       if (rated && isEditedMeanwhile) continue;
       const pauses = pausesOf(seen, run.of);
@@ -278,7 +284,7 @@ export const prompt: Rule = {
   },
 };
 
-/** Runs of a higher priority start first among those that wait for the worker. */
+/** When runs wait for the worker, the run with the highest priority starts first. */
 export const priorities: Rule = {
   name: "a higher priority comes first",
   page: "limits.md: priority and turns",
@@ -295,7 +301,7 @@ export const priorities: Rule = {
         const first = triesOf(seen, other.runId)[0];
         const waits = first && first.attempt === other.attempt && first.fromMs > one.fromMs;
         if (!waits || !isPlain(other.of) || other.priority <= run.priority) continue;
-        // A worker that chose a run before the other one existed may keep to its choice for a moment.
+        // The worker may have chosen its run shortly before the other run became ready.
         if (
           readyMs(other) > one.fromMs - promptMsOf(seen) ||
           pausesOf(seen, other.of).some(({ toMs }) => toMs > readyMs(other) - 1)
@@ -308,7 +314,10 @@ export const priorities: Rule = {
   },
 };
 
-/** The effect of `overlap` on a run that comes due while another of its task is active, for tasks that were never paused or edited. */
+/**
+ * Checks the effect of `overlap` on runs that fall due while another run of the task is active. Tasks whose `overlap` was edited are
+ * left out.
+ */
 export const overlaps: Rule = {
   name: "overlap",
   page: "policies.md: overlap",
@@ -326,7 +335,7 @@ export const overlaps: Rule = {
   },
 };
 
-/** A task with a bound never has more waiting runs that have not had a try. */
+/** Returns a violation if more runs wait for their first attempt than the task's `overlap.queue` allows. */
 function tooManyWait(seen: Seen): string | undefined {
   for (const [task, { plans }] of seen.tasks.entries()) {
     const most = waitingMost(plans[0]?.plan.overlap);
@@ -354,7 +363,7 @@ function overlapBroken(seen: Seen, run: RunSeen, overlap: NonNullable<TaskPlan["
         endOf(other) >= endedMs &&
         (readyMs(other) <= endedMs || triesOf(seen, other.runId).length > 0),
     );
-    // A run without a row is known by its tries, and it counts against the limit between them too.
+    // Attempts show the runs that have no row. Such a run counts from its first attempt to the end of its last.
     const underWay = seen.tries.some(
       (one) =>
         one.task === run.of &&
@@ -366,14 +375,14 @@ function overlapBroken(seen: Seen, run: RunSeen, overlap: NonNullable<TaskPlan["
   const most = waitingMost(overlap);
   const mayBeSkipped = overlap === "skip" || overlap === "replace" || most !== undefined;
   if (run.state === "skipped" && !mayBeSkipped && run.slotMs === null) return "it was skipped";
-  // It cannot be known whether a success without a row waited.
+  // If successes may have no row, the number of waiting runs is unknown, so this is not checked.
   const hasRows = seen.tasks[run.of]?.plans.every(({ plan }) => plan.history !== "failures");
   if (run.state === "skipped" && most !== undefined && run.slotMs === null && hasRows) {
     const endedMs = endOf(run);
     const waiting = others.filter(
       (other) =>
         other.createdMs <= endedMs &&
-        // The due time of a retried run is that of its last try.
+        // A retried run shows only the due time of its last attempt, so it counts as waiting.
         (readyMs(other) <= endedMs || other.attempt > 1) &&
         endOf(other) > endedMs &&
         !triesOf(seen, other.runId).some(({ fromMs }) => fromMs < endedMs),

@@ -1,48 +1,48 @@
 import type { Scenario, TaskPlan } from "../scenario.ts";
 import type { RunSeen, Seen, Try } from "../seen.ts";
 
-/** A statement of the documentation, and its check. */
+/** A statement of the documentation, with a check of it. */
 export interface Rule {
   readonly name: string;
-  /** The documentation page with the statement. */
+  /** The documentation page that makes the statement. */
   readonly page: string;
-  /** @returns the observation that contradicts the page */
+  /** @returns a description of the observation that contradicts the page; undefined if there is none */
   check(seen: Seen): string | undefined;
 }
 
 /**
- * Longest time of a prompt reaction. A worker polls every 250 ms for what no signal reports; a rule that says "at once" allows four of
- * these polls, and the time that consequences take in this world.
+ * The longest time, in ms, that counts as "at once": four of the worker's polls of 250 ms, which find changes that no signal reports,
+ * plus the time that a reaction may take in this world.
  */
 export const promptMsOf = ({ pace }: Seen) => 1_000 + pace.reactMs;
-/** The worker gives up a handler that ignores its signal after this time (flow.md). */
+/** Ms after the abort of its signal at which the worker gives up a handler that does not end (flow.md). */
 export const givenUpMs = 12_000;
 
-/** The time until which a try uses the worker's capacity: its end, or the time at which the worker gives it up. */
+/** Returns the time until which an attempt uses capacity of the worker: its end, or when the worker gives it up. */
 export function workerUntil({ end, abort }: Try): number {
   const endMs = end?.atMs ?? Number.POSITIVE_INFINITY;
   return abort ? Math.min(endMs, abort.atMs + givenUpMs) : endMs;
 }
 
-/** The time until which a try counts for the limits of its task, key and group; it stops counting when its worker is declared dead. */
+/** Returns the time until which an attempt counts for the limits of task, key and group: at the latest when its worker is declared dead. */
 export const placeUntil = (one: Try): number => Math.min(workerUntil(one), one.lostMs ?? Number.POSITIVE_INFINITY);
 
-/** Number of the run's claims that were lost with their worker before that time. A claim may be lost before its try begins. */
+/** Number of the run's claims that were lost with their worker until `beforeMs`. A claim may be lost before its attempt begins. */
 export const lossesOf = ({ done }: Seen, runId: number, beforeMs: number) =>
   done.filter(({ lost, fromMs }) => fromMs <= beforeMs && lost?.includes(runId)).length;
 
 /**
- * True if the claim was lost while the run waited inside its worker. The worker starts the run all the same, like a process that
- * stood still, but the try has no effect.
+ * True if the claim was lost while the run waited inside its worker. The worker still starts the run, like a suspended process that
+ * resumes, but the store rejects the attempt's result.
  */
 export const isStale = ({ afterLoss }: Try) => afterLoss === true;
 
 export const triesOf = (seen: Seen, runId: number) => seen.tries.filter((one) => one.runId === runId && !isStale(one));
-/** True for all runs but the later parts of a sharded one. */
+/** True for every run except the second and later parts of a sharded run. */
 export const isFirst = ({ shard }: Pick<RunSeen, "shard">) => !shard || shard[0] === 0;
 export const runOf = (seen: Seen, runId: number) => seen.runs.find((run) => run.runId === runId);
 
-/** The plans of a task that were in force at some time between the two. */
+/** Returns the plans of a task that were in force at some time from `fromMs` to `toMs`. */
 export function plansBetween({ tasks }: Seen, task: number, fromMs: number, toMs: number): TaskPlan[] {
   const { plans } = tasks[task] as Seen["tasks"][number];
   return plans
@@ -50,7 +50,7 @@ export function plansBetween({ tasks }: Seen, task: number, fromMs: number, toMs
     .map(({ plan }) => plan);
 }
 
-/** Whether an act edits the task's options. */
+/** True if an act of the scenario edits the task's options. */
 export const isEdited = ({ acts }: Scenario, task: number) =>
   acts.some((act) => act.op === "edit" && act.task === task);
 
@@ -63,7 +63,7 @@ export interface Span {
   readonly toMs: number;
 }
 
-/** The pauses of the task: from the pause's answer until the call of the resume. */
+/** Returns the periods in which the task was paused: from the answer to each pause until the next call of resume. */
 export function pausesOf({ done }: Seen, task: number): Span[] {
   const spans: Span[] = [];
   let fromMs: number | undefined;
@@ -81,12 +81,12 @@ export const within = (spans: readonly Span[], ms: number) =>
 
 export const endOf = ({ endedMs }: Pick<RunSeen, "endedMs">) => endedMs ?? Number.POSITIVE_INFINITY;
 
-/** Each moment at which something begins or ends. */
+/** Returns all beginnings and ends of the spans, sorted, each once. */
 export function moments(spans: readonly Span[]): number[] {
   return [...new Set(spans.flatMap(({ fromMs, toMs }) => [fromMs, toMs]))].sort((a, b) => a - b);
 }
 
-/** The first moment at which more than `most` of these overlap. */
+/** Returns the first moment at which more than `most` of the spans overlap; undefined if there is none. */
 export function over(spans: readonly Span[], most: number): { atMs: number; count: number } | undefined {
   for (const atMs of moments(spans)) {
     const count = spans.filter(({ fromMs, toMs }) => fromMs <= atMs && atMs < toMs).length;

@@ -39,7 +39,7 @@ export const rules: readonly Rule[] = [
   quiet,
 ];
 
-/** Returns the first broken rule. @param only the name of the rule to check; undefined: all */
+/** Returns the violation of the first broken rule; undefined if none is broken. @param only the only rule to check; undefined: all */
 export function firstBroken(seen: Seen, only?: string): Violation | undefined {
   for (const { name, check } of rules) {
     if (only !== undefined && name !== only) continue;

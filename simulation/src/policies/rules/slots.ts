@@ -15,7 +15,7 @@ import {
   workerUntil,
 } from "./rule.ts";
 
-/** The nominal times of a task's schedules, if they are predictable, without times that coincide with an edit. */
+/** Returns the nominal times of the task's periodic schedules. Fixed delays, and times during an edit, are left out. */
 export function slotsOf(seen: Seen, task: number): number[] {
   const { plans } = seen.tasks[task] as Seen["tasks"][number];
   const slots: number[] = [];
@@ -29,17 +29,17 @@ export function slotsOf(seen: Seen, task: number): number[] {
   return slots;
 }
 
-/** The times of the task's own schedule that a slot stands for, after a move by the calendar. */
+/** The nominal times of a ledger row: several if a calendar moved several slots to the same time. */
 export const nominalOf = ({ nominalMs, slotMs }: SlotRecord) => nominalMs ?? [slotMs];
 
-/** Whether a range covers this time: it covers only slots of the schedule of its own version. */
+/** True if the range accounts for `slotMs`. A range accounts only for slots of the schedule in force at its version. */
 function covers(seen: Seen, task: number, { fromMs, toMs, version }: SlotRange, slotMs: number): boolean {
   const { plans } = seen.tasks[task] as Seen["tasks"][number];
   const { every } = plans.findLast((one) => one.version <= version)?.plan ?? {};
   return every !== undefined && fromMs <= slotMs && slotMs <= toMs && (seen.beganMs + slotMs) % every.ms === 0;
 }
 
-/** Each slot is accounted for exactly once: by a run, or as skipped or missed. */
+/** Each slot is accounted for exactly once: by a ledger row (run, skipped or missed) or by a range of skipped or missed slots. */
 export const slotsAccounted: Rule = {
   name: "each slot is accounted for once",
   page: "operations.md: backfill; states.md",
@@ -69,17 +69,17 @@ export const slotsAccounted: Rule = {
   },
 };
 
-/** A slot that lies in a pause is skipped, unless its run had ended before. */
+/** A slot within a pause is skipped, unless its run ended before the slot's time. */
 export const slotsInPauses: Rule = {
   name: "a slot in a pause is skipped",
   page: "operations.md: backfill",
   check(seen) {
     for (const [task, { slots, ranges, plans }] of seen.tasks.entries()) {
-      // A slot that is moved need not lie in the pause.
+      // A calendar may move a slot to a time outside the pause.
       if (isEdited(seen.scenario, task) || plans[0]?.plan.calendar) continue;
       for (const slotMs of slotsOf(seen, task)) {
         if (!within(pausesOf(seen, task), slotMs)) continue;
-        // The slot's run was cancelled while it was planned ahead.
+        // The slot's run was planned ahead and ended before the slot's time, for example by a cancel.
         if (seen.runs.some((run) => run.of === task && run.slotMs === slotMs && endOf(run) < slotMs)) continue;
         const told = [
           ...slots.filter((slot) => slot.slotMs === slotMs),
@@ -101,12 +101,12 @@ export const slotsDue: Rule = {
     for (const run of seen.runs) {
       const { plans = [] } = seen.tasks[run.of] ?? {};
       if (run.source !== "slot" || run.slotMs === null || isEdited(seen.scenario, run.of)) continue;
-      // After a try the due time is that of the next try.
+      // After a further attempt, the due time is that of the attempt, not of the slot.
       if (run.attempt > 1 || (run.attempt === 1 && run.state === "cancelled")) continue;
-      // A lost claim changes the due time as well.
+      // The loss of a claim also changes the due time.
       if (lossesOf(seen, run.runId, seen.endMs) > 0) continue;
       const { every, blackout } = plans[0]?.plan ?? {};
-      // Judged by its due time: jitter may move a slot out of a blackout, or into one.
+      // Blackouts are checked against the due time, because jitter may move a slot out of a blackout or into one.
       const isBlack = (ms: number) => blackout !== undefined && blackout.fromMs <= ms && ms < blackout.toMs;
       if (isBlack(run.dueMs)) return `run ${run.runId} of slot ${run.slotMs} is due at ${run.dueMs}, in a blackout`;
       const isMoved = !every?.jitterMs && isBlack(run.slotMs);
@@ -123,14 +123,14 @@ export const slotsDue: Rule = {
   },
 };
 
-/** A fixed delay is counted from the end of the previous run. */
+/** With a fixed delay, each slot is one delay after the end of the previous run. */
 export const delays: Rule = {
   name: "a fixed delay counts from the end of the last run",
   page: "schedules.md",
   check(seen) {
     for (const [task, { plans }] of seen.tasks.entries()) {
       const { every, history } = plans[0]?.plan ?? {};
-      // With this history policy, the last run may have no row.
+      // With a `history` option, the previous run may have no row.
       if (history) continue;
       if (!every?.delay || isEdited(seen.scenario, task) || pausesOf(seen, task).length > 0) continue;
       const made = seen.runs
@@ -148,12 +148,12 @@ export const delays: Rule = {
   },
 };
 
-/** Whether the worker may have been full at some time while this run waited for its claim. */
+/** True if the worker may have been full between the run's due time and its claim. */
 const mayBeFull = (seen: Seen, { runId, dueMs, claimedMs }: RunSeen) =>
   seen.tries.filter((one) => one.runId !== runId && one.fromMs <= (claimedMs ?? 0) && workerUntil(one) >= dueMs)
     .length >= seen.scenario.concurrency;
 
-/** A run that is too late for its misfire policy does not run, and no other run is given up. */
+/** A run that exceeds its misfire policy's lateness does not start, and only such runs are skipped by the policy. */
 export const misfires: Rule = {
   name: "misfire",
   page: "policies.md: misfire",
@@ -167,7 +167,8 @@ export const misfires: Rule = {
       const [first] = triesOf(seen, run.runId);
       const lateMs = (first ? (run.attempt === 1 ? (run.claimedMs ?? 0) : run.dueMs) : endOf(run)) - run.dueMs;
       const wasPaused = pausesOf(seen, run.of).length > 0;
-      // A run with a limit is judged when it gets its slot of concurrency, and may be late after that if the worker or the group is full.
+      // The misfire policy applies to a limited run when it gets its slot of concurrency. Then it may still wait for the worker or for
+      // its group.
       const hasPlace = overlap !== "allow" || perKey !== undefined || rate !== undefined;
       const mayBeLate = hasPlace && (group !== undefined || mayBeFull(seen, run));
       if (
@@ -184,7 +185,7 @@ export const misfires: Rule = {
       if (policy === "all") return `run ${run.runId} of slot ${run.slotMs} was skipped, and its task runs all`;
       if (lateMs < after - seen.pace.slackMs)
         return `run ${run.runId} of slot ${run.slotMs} was given up ${lateMs} ms late: its task does so after ${after}`;
-      // Uses the ledger, because a successful run may have no row, and after a try a run's due time is that of its next try.
+      // Reads the ledger instead of the runs: a successful run may have no row, and a retried run shows the due time of its last attempt.
       const newer = seen.tasks[run.of]?.slots.some(
         ({ slotMs, outcome }) =>
           slotMs > (run.slotMs ?? 0) && slotMs <= endOf(run) + seen.pace.slackMs && outcome !== "skipped",

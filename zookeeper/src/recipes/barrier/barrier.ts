@@ -1,6 +1,6 @@
 /**
- * A barrier: processes wait while a node exists, and continue when it is removed. Compatible with Java Curator's DistributedBarrier
- * on the same path. The node is persistent: it stays when the process that raised it dies.
+ * A barrier: processes wait while a node exists, and continue when it is deleted. Compatible with Java Curator's DistributedBarrier on
+ * the same path. The node is persistent, so it remains when the process that created it dies.
  */
 
 import { isZooKeeperError } from "../../base/errors.ts";
@@ -22,7 +22,7 @@ export class Barrier {
   readonly #zk: ZooKeeper;
   readonly #acl: readonly Acl[] | undefined;
 
-  /** @param options.acl of the node; default: everyone may do anything @throws PATH_INVALID, OPTION_INVALID */
+  /** @param options.acl the node's ACL; default: every client has all permissions @throws PATH_INVALID, OPTION_INVALID */
   constructor(zk: ZooKeeper, path: string, options: { readonly acl?: readonly Acl[] } = {}) {
     checkLockPath(path);
     checkNames(`the barrier ${path}`, path, options, optionNames);
@@ -31,7 +31,7 @@ export class Barrier {
     this.#acl = options.acl;
   }
 
-  /** Creates the node, if it does not exist. (Curator: setBarrier.) @throws NO_AUTH */
+  /** Creates the node if it does not exist (Curator: setBarrier). @throws NO_AUTH */
   async raise(options: CallOptions = {}): Promise<void> {
     checkNames(`the barrier ${this.path}`, this.path, options, callNames);
     const { signal } = options;
@@ -49,7 +49,7 @@ export class Barrier {
     }
   }
 
-  /** Removes the node, so that all waiting processes go on. (Curator: removeBarrier.) @throws NO_AUTH */
+  /** Deletes the node, so that all waiting processes continue (Curator: removeBarrier). @throws NO_AUTH */
   async lower(options: CallOptions = {}): Promise<void> {
     checkNames(`the barrier ${this.path}`, this.path, options, callNames);
     const { signal } = options;
@@ -65,7 +65,7 @@ export class Barrier {
   }
 
   /**
-   * Waits while the node exists, across sessions. (Curator: waitOnBarrier.)
+   * Waits until the node does not exist, across sessions (Curator: waitOnBarrier).
    * @param options.limitMs default: no limit; 0: only checks whether the node exists
    * @returns false if the limit passes first @throws ABORTED, CLOSED
    */

@@ -1,14 +1,14 @@
 /**
- * A double barrier: all members begin together, once `members` of them have come, and all end together. Shares its paths with Java
- * Curator's DistributedDoubleBarrier: each member is `<path>/<uuid>`, ephemeral, and `<path>/ready` exists from the moment that all
- * are in. A member that arrives while others are still inside enters at once.
+ * A double barrier: all members begin together once `members` of them have entered, and all end together. It is compatible with Java
+ * Curator's DistributedDoubleBarrier on the same path. Each member is an ephemeral node `<path>/<uuid>`; `<path>/ready` exists from the
+ * moment at which all have entered. A member that arrives while other members are still inside enters at once.
  *
- * When leaving, the member with the smallest name waits for the one with the largest; all others delete their nodes and wait for
- * the smallest, so each departure wakes few members. A leaving member waits only for members that were inside when it began to
- * leave, so never for the next round.
+ * When members leave, the one with the smallest name waits for the one with the largest name. All others delete their nodes and wait for
+ * the smallest, so that each departure notifies few members. A member waits only for members that were inside when it began to leave, so
+ * never for members of the next round.
  *
- * If all members die inside, `ready` stays, and would let later members through one by one. So an entering member removes `ready`
- * if no member is inside. (Curator does not.)
+ * If all members die inside, `ready` remains, and would let later members enter one by one. Therefore an entering member deletes `ready`
+ * if no member is inside, which Curator does not do.
  */
 import { randomUUID } from "node:crypto";
 import { isZooKeeperError, ZooKeeperError } from "../../base/errors.ts";
@@ -26,13 +26,13 @@ import { leave, leaveBehind, type TurnOptions } from "../locks/line.ts";
 
 /** A member that is inside the barrier. */
 export interface Inside {
-  /** The path of its node. */
+  /** The path of the member's node. */
   readonly path: string;
-  /** Aborts when the member is no longer in: it began to leave, its session ended, or its node was deleted. */
+  /** Aborts when the member is no longer inside: it began to leave, its session ended, or its node was deleted. */
   readonly signal: AbortSignal;
   /**
-   * Waits until all members leave. The member's node is deleted in any case when it returns.
-   * @returns false when the limit is over before all have left
+   * Waits until all members leave. When the call returns or throws, the member's node has been deleted.
+   * @returns false if the limit passes before all have left
    * @throws NOT_HELD if the member is no longer inside; SESSION_EXPIRED, ABORTED
    */
   leave(options?: WaitOptions): Promise<boolean>;
@@ -44,7 +44,7 @@ export class DoubleBarrier {
   readonly #zk: ZooKeeper;
 
   /**
-   * @param members must be the same for all that use the path
+   * @param members the number of members; it must be the same for all users of the path
    * @throws PATH_INVALID, OPTION_INVALID
    */
   constructor(zk: ZooKeeper, path: string, members: number) {
@@ -59,7 +59,7 @@ export class DoubleBarrier {
   }
 
   /**
-   * Waits until all members have come. If the session ends before, it enters again in the next session.
+   * Enters the barrier and waits until all members have entered. If the session ends first, it enters again in the next session.
    * @throws ABORTED, CLOSED
    */
   async enter(options: CallOptions = {}): Promise<Inside> {
@@ -70,8 +70,9 @@ export class DoubleBarrier {
   }
 
   /**
-   * @param options.limitMs default 0: enters only if this is the last missing member, or all are already inside
-   * @returns undefined if the limit passes first; then this member's node is deleted
+   * Enters the barrier like `enter`, but with a time limit.
+   * @param options.limitMs default 0: enters only if this is the last missing member, or if all are already inside
+   * @returns undefined if the limit passes first; the member's node is then deleted
    * @throws as `enter`
    */
   async tryEnter(options: WaitOptions = {}): Promise<Inside | undefined> {
@@ -104,14 +105,14 @@ export class DoubleBarrier {
     return this.#enter(session, limits); // another client deleted this member's node meanwhile
   }
 
-  /** Removes the nodes left behind by members that died inside. */
+  /** Deletes the node `ready` if no member is inside: it is left over from members that all died inside. */
   async #clear(session: Session, signal: AbortSignal): Promise<void> {
     const { names } = await listed(session, this.path, signal);
-    // If the next round has begun since, its members have already seen `ready`; only latecomers will wait.
+    // If the next round has begun meanwhile, its members have already seen `ready`, and only members that enter later wait.
     if (names.length === 1 && names[0] === "ready") await deleteSurely(session, `${this.path}/ready`);
   }
 
-  /** Not cancellable, because an abandoned creation may leave an unknown node: see locks/line.ts. */
+  /** Ignores signals, because an aborted creation may leave a node that this client does not know of: see locks/line.ts. */
   async #create(session: Session, path: string): Promise<void> {
     for (;;) {
       try {
@@ -125,7 +126,7 @@ export class DoubleBarrier {
     }
   }
 
-  /** Waits until `ready` exists; a member that sees that all have come creates it. */
+  /** Waits until `ready` exists. A member that sees that all have entered creates it. @returns false if some have not, without `wait` */
   async #allIn(session: Session, { signal, wait }: Required<TurnOptions>): Promise<boolean> {
     const ready = `${this.path}/ready`;
     for (;;) {
@@ -147,7 +148,7 @@ export class DoubleBarrier {
       );
       if (type === "none") return false;
       if (type === "created") return true;
-      // The watch was removed, or ended with the session: the next read finds out which.
+      // The watch was removed, or ended with its session. The next read shows which: it rejects if the session has ended.
     }
   }
 
@@ -225,7 +226,7 @@ class Member implements Inside {
     }
   }
 
-  /** Deletes the last member's node and `ready` in one step, so that no member goes through in between. */
+  /** Deletes the last member's node and `ready` in one transaction, so that no member can enter between the two deletions. */
   async #last(session: Session, path: string): Promise<void> {
     try {
       await session.multi([
@@ -233,7 +234,7 @@ class Member implements Inside {
         { type: "delete", path },
       ]);
     } catch (error) {
-      // `ready` is gone already, or the answer was lost: the remaining deletions are repeated one by one until they succeed.
+      // `ready` was already deleted, or the answer was lost. The remaining nodes are deleted one by one, with retries.
       if (!isZooKeeperError(error, "NO_NODE", "CONNECTION_LOSS")) throw error;
       await leave(session, path);
       const { names } = await listed(session, this.#barrier);

@@ -1,4 +1,4 @@
-/** The 4 bytes of a shared count. Counters write them; semaphores read their number of leases from them. */
+/** Encodes and decodes a shared count of 4 bytes. Counters write it; semaphores read their number of leases from it. */
 import { ZooKeeperError } from "../../base/errors.ts";
 
 /** @throws OPTION_INVALID */

@@ -1,18 +1,19 @@
 /**
- * Fences that only increase. A node's czxid increases as long as the service keeps its data; a service that was wiped or restored
- * starts again with lower numbers. A client that was connected before the loss notices it (`session.rewoundFrom`) and raises a
- * base, kept beside the lock in `<path>-fence`; fence = base + czxid. Until that happens there is no such node and the base is 0.
+ * Fences that only increase. A node's czxid increases while the service keeps its data; a service whose data was wiped or restored starts
+ * again with lower numbers. A client that was connected before the loss notices it (`session.rewoundFrom`) and raises a base, which is
+ * stored beside the lock in `<path>-fence`: fence = base + czxid. Without this node the base is 0.
  *
- * The limit: if every client is new after a wipe, none knows how high the old fences were. A user who needs protection in this case
- * too must take numbers from a store that is not wiped, as the scheduler does for its terms.
+ * Limit: if all clients are new after the loss, no client knows how high the old fences were. Users who need protection in this case must
+ * take their numbers from a store that keeps its data, as the scheduler does for its terms.
  */
 import { isZooKeeperError, ZooKeeperError } from "../../base/errors.ts";
 import type { Session } from "../../operations/session.ts";
 import { createPersistent } from "./protect.ts";
 
 /**
- * @param path the lock's path; the base lies beside it, so that listings of the lock's nodes do not contain it
- * @param czxid of the node that holds the lock
+ * Returns base + czxid, after raising the base if needed.
+ * @param path the lock's path; the base's node is its sibling, so that listings of the lock's children do not contain it
+ * @param czxid that of the node that holds the lock
  */
 export async function fenceOf(session: Session, path: string, czxid: bigint): Promise<bigint> {
   const at = `${path}-fence`;
@@ -28,7 +29,7 @@ export async function fenceOf(session: Session, path: string, czxid: bigint): Pr
         await session.set(at, String(wanted), { version: held.version });
       }
     } catch (error) {
-      // Another client raised the base, or this one did and the answer was lost: read again.
+      // Another client has raised the base, or this client did and the answer was lost: the loop reads the base again.
       if (!isZooKeeperError(error, "NODE_EXISTS", "BAD_VERSION", "NO_NODE", "CONNECTION_LOSS")) throw error;
     }
   }

@@ -3,7 +3,7 @@ import { ZooKeeperError } from "../../base/errors.ts";
 import type { Session, ZooKeeper } from "../../operations/session.ts";
 import { backOffMs, follow, isPassing } from "./follow.ts";
 
-/** A client that has one session after the other, with only the parts that `follow` uses. */
+/** A fake client that has one session after another, with only the members that `follow` uses. */
 class Client {
   readonly closing = new AbortController();
   readonly signal = this.closing.signal;

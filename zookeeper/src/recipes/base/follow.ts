@@ -1,12 +1,12 @@
 /**
- * Keeps a recipe in place from session to session: `serve` is the recipe's work in one session. When that session ends, or an error
- * occurs that can pass by itself, `serve` is called again with the session of that moment.
+ * Runs a recipe across sessions: `serve` does the recipe's work in one session. When that session ends, or after a transient error,
+ * `serve` is called again with the client's current session.
  */
 import { isZooKeeperError, type ZooKeeperErrorCode } from "../../base/errors.ts";
 import type { Session, ZooKeeper } from "../../operations/session.ts";
 import { pause } from "./waiting.ts";
 
-/** Errors that pass by themselves; all others need a person to fix their cause. */
+/** Transient errors, after which a retry may succeed. The causes of all other errors have to be fixed by people. */
 const passing: readonly ZooKeeperErrorCode[] = [
   "CONNECTION_LOSS",
   "SESSION_EXPIRED",
@@ -28,7 +28,8 @@ const shortestPauseMs = 20;
 const longestPauseMs = 2_000;
 
 /**
- * The wait in ms after this number of consecutive failures: it doubles, and is jittered so that clients do not act in step.
+ * Returns the wait in ms after this number of consecutive failures. It doubles each time, and has jitter so that clients do not retry at
+ * the same time.
  * @param chance a random number from 0 to 1
  */
 export function backOffMs(failures: number, chance: number): number {
@@ -37,8 +38,8 @@ export function backOffMs(failures: number, chance: number): number {
 }
 
 /**
- * Runs `take` in the client's session, and again in the next session if the session ends meanwhile.
- * @throws errors that `take` throws while its session lives; CLOSED, ABORTED
+ * Runs `take` with the client's session; if the session ends before `take` has succeeded, runs it again with the next session.
+ * @throws errors that `take` throws while its session is live; CLOSED, ABORTED
  */
 export async function acrossSessions<T>(
   zk: ZooKeeper,
@@ -57,8 +58,8 @@ export async function acrossSessions<T>(
 }
 
 /**
- * Calls `serve` with the client's session until it returns "done" or the signal aborts; pauses after an error.
- * @param trouble receives all errors, transient or not, except those of an ended session; an error that it throws ends the loop
+ * Calls `serve` with the client's session until it returns "done" or the signal aborts. Pauses after an error with a back-off.
+ * @param trouble receives all errors, transient or not, except those of an ended session; if it throws, the loop ends
  * @throws CLOSED when the client is closed; errors that `trouble` throws
  */
 export async function follow(
@@ -78,8 +79,8 @@ export async function follow(
       if (zk.signal.aborted) throw error;
       if (signal.aborted) return;
       if (session && !session.live) {
-        // The session ended meanwhile: the next one is on its way, and `established` waits for it. The pause lets timers run, in
-        // case a stopped process has noticed the end by the clock before its client did.
+        // The session has ended, and `established` waits for the next one. The pause lets timers run: after a stop of the process,
+        // `session.live` may be false before the client's timer has ended the session.
         failures = 0;
         await pause(0, signal);
         continue;

@@ -1,6 +1,6 @@
 /**
- * A set of listeners. A listener that throws must not keep a latch from deleting its node, or another listener from being called:
- * its error surfaces as an uncaught exception, and the caller continues.
+ * A set of listeners. If a listener throws, its error becomes an uncaught exception, and the caller continues: the error must not keep a
+ * latch from deleting its node, or other listeners from being called.
  */
 export class Listeners<Listener> {
   readonly #all = new Set<{ readonly listener: Listener }>();
@@ -16,7 +16,7 @@ export class Listeners<Listener> {
     this.#all.clear();
   }
 
-  /** Calls the current listeners; a listener that is removed meanwhile is not called. */
+  /** Calls the current listeners. A listener that is removed during this call, before its turn, is not called. */
   tell(call: (listener: Listener) => void): void {
     for (const entry of [...this.#all]) {
       if (!this.#all.has(entry)) continue;

@@ -1,7 +1,7 @@
 /**
- * Waits for one node to change, by a watch that fires once and is shared by all listeners of this process for the same node in the
- * same session. A listener that gives up removes the watch unless another listener needs it: a lock that is tried every second
- * while another process holds it for days must not accumulate watches.
+ * Waits for one node to change, by a watch that fires once. All listeners of this process for the same node and session share the watch.
+ * The last listener that gives up removes the watch: a lock that is tried every second, while another process holds it for days, must
+ * not accumulate watches.
  */
 import { isZooKeeperError } from "../../base/errors.ts";
 import type { OnceEvent } from "../../operations/operations.ts";
@@ -14,14 +14,14 @@ type Listener = (event: OnceEvent) => void;
 /** The watch of one path until it fires. */
 interface Entry {
   readonly listeners: Set<Listener>;
-  /** One function for all listeners: the client stores it once, however often the watch is set. */
+  /** The same function for all listeners, because the client stores each function only once, however often the watch is set. */
   readonly fire: Listener;
 }
 
 const watched = new WeakMap<Session, Map<string, Entry>>();
 
 /**
- * Reads the node and calls the listener once, at its next change. It uses get, not exists, because get leaves no watch on a missing
+ * Reads the node, and calls the listener once at its next change. Reads with `get`, because `exists` would leave a watch on a missing
  * node.
  * @returns undefined if there is no node; then the listener is not called
  */
@@ -43,8 +43,8 @@ export function watchNode(
 }
 
 /**
- * Like `watchNode`, for a node that may be missing: the listener is also called when the node is created. Not for a path that
- * `watchNode` watches.
+ * Like `watchNode`, for a node that may be missing: the listener is also called when the node is created. A path must not be watched by
+ * both functions.
  */
 export function watchExistence(
   session: Session,
@@ -91,15 +91,15 @@ function newEntry(entries: Map<string, Entry>, path: string): Entry {
   return entry;
 }
 
-/** Removes the listener; no effect if it was already called. */
+/** Removes the listener; no effect if it has already been called. */
 export function unwatch(session: Session, path: string, listener: Listener): void {
   if (!drop(session, path, listener) || !session.live) return;
-  // Sent before any later request of this session, so a watch that is set after this stays. If the server no longer has the watch
-  // (it fired, or was lost with its connection), or the request is lost, at most one watch is left.
+  // This request is sent before later ones of the session, so it does not remove a watch that is set afterwards. If the server has no
+  // such watch (it fired, or was lost with its connection), or the request is lost, at most one watch remains.
   session.removeWatches(path).catch(() => undefined);
 }
 
-/** @returns true if the last listener of the path was removed */
+/** Removes the listener without a request. @returns true if it was the last listener of the path */
 function drop(session: Session, path: string, listener: Listener): boolean {
   const entries = watched.get(session);
   const entry = entries?.get(path);
@@ -120,7 +120,7 @@ export async function departure(session: Session, path: string, signal?: AbortSi
       return () => unwatch(session, path, listener);
     });
     if (change === "deleted") return;
-    // The node's data changed (a request for the lock writes it), or the watch was removed: read again; the read rejects if the
-    // session has ended.
+    // The node's data changed (a request for the lock writes it), or the watch was removed. The loop reads again, and the read rejects
+    // if the session has ended.
   }
 }

@@ -1,6 +1,6 @@
 /**
- * A node that is kept in place: created at the start, again after its deletion, and again in each new session, with the last data.
- * The semantics are those of Java Curator's PersistentNode; docs/zookeeper.md lists the states and events.
+ * A node that this object keeps in existence: it creates the node at the start, after each deletion, and in each new session, with the
+ * last data. The semantics are those of Java Curator's PersistentNode; docs/zookeeper.md lists the states and events.
  */
 import { isZooKeeperError, ZooKeeperError } from "../../base/errors.ts";
 import { checkNames } from "../../base/options.ts";
@@ -15,20 +15,20 @@ import { unwatch, watchExistence } from "./node-watch.ts";
 import { createContainers, deleteSurely, protectedCreate } from "./protect.ts";
 
 export interface PersistentNodeOptions {
-  /** Default: ephemeral. A container is removed by the server once it has been empty; then it is created again. */
+  /** Default: `ephemeral`. The server deletes a container some time after its last child was deleted; then it is created again. */
   readonly mode?: "ephemeral" | "persistent" | "container";
   /**
-   * The server appends a number. The name also carries a random token, as with Curator's `useProtection`, so that a lost
-   * answer makes no second node. The node keeps its name from session to session.
+   * If true, the server appends a number. The name also contains a random token, as with Curator's `useProtection`, so that a lost answer
+   * does not lead to a second node. The node keeps its name in later sessions.
    */
   readonly sequential?: boolean;
-  /** Only with mode `persistent`: the server removes the node after this time without a change; then it is created again. */
+  /** Only with mode `persistent`: the server deletes the node after this many ms without a change; then it is created again. */
   readonly ttlMs?: number;
-  /** The ACL of the node and of created parents. Default: everyone may do anything. */
+  /** The ACL of the node and of created parents. Default: every client has all permissions. */
   readonly acl?: readonly Acl[];
   /**
-   * The behaviour if the node exists and this session did not create it. `write` (the default, as in Curator) sets this node's data
-   * on it. `wait` leaves the existing node alone until it is deleted, and then creates its own; only for ephemeral nodes.
+   * What to do if the node exists and this session did not create it. `write` (the default, as in Curator) writes the data to the existing
+   * node. `wait` leaves the existing node alone until it is deleted, and then creates the node; only for ephemeral nodes.
    */
   readonly existing?: "write" | "wait";
 }
@@ -43,13 +43,13 @@ const names: ReadonlySet<string> = new Set<keyof PersistentNodeOptions>([
 
 /** Listeners must not throw: an error that a listener throws becomes an uncaught exception. */
 export interface PersistentNodeListener {
-  /** The node is in place with the data: for the first time, or again. */
+  /** Called when the node exists with the current data: for the first time, or again. */
   created?(path: string): void;
-  /** An operation failed and will be retried. Meant for a log. */
+  /** Called when an operation failed and will be retried. Meant for a log. */
   trouble?(error: unknown): void;
 }
 
-/** The last data that this client wrote, and the node it wrote to. */
+/** The data that this client wrote last, and the czxid of the node that got them. */
 interface Written {
   readonly data: Data;
   readonly czxid: bigint;
@@ -62,21 +62,21 @@ export class PersistentNode {
   readonly #ephemeral: boolean;
   readonly #listeners = new Listeners<PersistentNodeListener>();
   readonly #closing = new AbortController();
-  /** The node's path; undefined while a sequential node has no number yet. */
+  /** The node's path; undefined until a sequential node has been created. */
   #at: string | undefined;
   #data: Data;
   #written: Written | undefined;
   #session: Session | undefined;
   /** The last session in which this client may have created or written the node. */
   #touched: Session | undefined;
-  /** Set while the node is in place: its session and its czxid. */
+  /** Set while the node exists with the current data: its session and its czxid. */
   #placed: { readonly session: Session; readonly czxid: bigint } | undefined;
   #wake: () => void = () => undefined;
   #running: Promise<void> | undefined;
   #started: Promise<void> | undefined;
   #failure: unknown;
 
-  /** @param path of the node; with `sequential` the part before the number @throws PATH_INVALID, OPTION_INVALID */
+  /** @param path the node's path; with `sequential`, the part before the number @throws PATH_INVALID, OPTION_INVALID */
   constructor(zk: ZooKeeper, path: string, data: Data = "", options: PersistentNodeOptions = {}) {
     checkPath(path === "/" ? "//" : path);
     checkNames(`the persistent node ${path}`, path, options, names);
@@ -107,9 +107,8 @@ export class PersistentNode {
   }
 
   /**
-   * Creates the node, and keeps it in place from then on.
-   * @returns when the node is in place for the first time
-   * @throws CLOSED; and the error that prevents the first creation, such as NO_AUTH: then it is closed
+   * Creates the node, and creates it again whenever it is missing, until `close`. Resolves when the node exists for the first time.
+   * @throws CLOSED; the error that prevents the first creation, such as NO_AUTH, after which this object is closed
    */
   start(): Promise<void> {
     if (this.#closing.signal.aborted) return Promise.reject(this.#endedError());
@@ -125,7 +124,7 @@ export class PersistentNode {
   }
 
   /**
-   * Changes the data: writes it now if the node is in place, and uses it each time the node is created again.
+   * Changes the data. Writes it now if the node exists, and again each time the node is created again.
    * @throws CONNECTION_LOSS or SESSION_EXPIRED if it is unknown whether the data was written; it is written again later. NO_AUTH
    */
   async setData(data: Data): Promise<void> {
@@ -139,7 +138,10 @@ export class PersistentNode {
     }
   }
 
-  /** Deletes the node. @returns when it is gone, at the latest with its session (ephemeral) or the client. Never rejects. */
+  /**
+   * Deletes the node; with `wait`, only if it belongs to this client's session. If this fails, an ephemeral node is deleted with its
+   * session. Never rejects.
+   */
   async close(): Promise<void> {
     this.#closing.abort();
     this.#started?.catch(() => undefined); // the caller of `start` receives the error
@@ -187,14 +189,14 @@ export class PersistentNode {
     this.#listeners.tell((one) => one.trouble?.(error));
   }
 
-  /** Keeps the node in place for one session; returns when the session has ended or this object is closed. */
+  /** Keeps the node in existence during one session; returns when the session has ended or this object is closed. */
   async #keep(session: Session, placed: () => void): Promise<void> {
     const onChange = () => this.#wake();
     const { signal } = this.#closing;
     if (this.#session !== session) {
       this.#session = session;
       this.#written = undefined;
-      if (this.#ephemeral) this.#touched = undefined; // the server deletes the former session's ephemeral nodes
+      if (this.#ephemeral) this.#touched = undefined; // the server deletes the ephemeral nodes of the former session
     }
     signal.addEventListener("abort", onChange);
     try {
@@ -222,9 +224,9 @@ export class PersistentNode {
     }
   }
 
-  /** Writes the data unless this client wrote it to this node already. @returns false if the node has to be read again */
+  /** Writes the data, unless this client already wrote them to this node. @returns false if the node must be read again */
   async #refresh(session: Session, at: string, stat: Stat): Promise<boolean> {
-    if (this.#written?.czxid !== stat.czxid) this.#written = undefined; // the node was deleted and created again since the last write
+    if (this.#written?.czxid !== stat.czxid) this.#written = undefined; // another node with the same path replaced the written one
     try {
       if (this.#written?.data !== this.#data) await this.#write(session, at);
     } catch (error) {
@@ -243,7 +245,7 @@ export class PersistentNode {
     return true;
   }
 
-  /** Writes the data. A deleted node is no error: the loop creates it again with this data. */
+  /** Writes the data. A missing node is no error, because `#keep` creates it again with this data. */
   async #write(session: Session, at: string): Promise<void> {
     const data = this.#data;
     try {
@@ -282,7 +284,7 @@ export class PersistentNode {
     const [at, session] = [this.#at, this.#touched];
     if (at === undefined || !session || this.#zk.signal.aborted) return;
     const remove = async (one: Session) => {
-      // With `wait`, another session may own the node by now.
+      // With `wait`, the node may belong to another session by now, and must then not be deleted.
       const stat = this.#options.existing === "wait" ? await one.exists(at) : undefined;
       if (!stat || stat.ephemeralOwner === one.id) await deleteSurely(one, at);
     };
@@ -290,7 +292,7 @@ export class PersistentNode {
       if (this.#ephemeral) await remove(session);
       else await acrossSessions(this.#zk, this.#zk.signal, remove);
     } catch (error) {
-      // The server deletes an ephemeral node with its session, so a failed deletion is reported only in other cases.
+      // A failed deletion of an ephemeral node is not reported if its session has ended, because the server deletes the node then.
       if (!this.#zk.signal.aborted && (session.live || !this.#ephemeral)) this.#trouble(error);
     }
   }

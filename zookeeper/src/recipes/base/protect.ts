@@ -1,7 +1,7 @@
 /**
- * Creates a sequential node exactly once. When the connection is lost before the answer, the node may exist under an unknown
- * number. So its name carries a random token (`_c_<uuid>-`, the form that Curator uses and looks for), by which it is found again.
- * A node with this token that another session owns belongs to a dying session, not to this one.
+ * Creates a sequential node exactly once. If the connection is lost before the answer, the node may exist with an unknown number. So its
+ * name contains a random token (`_c_<uuid>-`, the form that Curator uses), by which it is found again. An ephemeral node with this token
+ * that belongs to another session is not used, because it will be deleted with that session.
  */
 import { randomUUID } from "node:crypto";
 import { isZooKeeperError, ZooKeeperError } from "../../base/errors.ts";
@@ -12,7 +12,7 @@ import type { Session } from "../../operations/session.ts";
 import { backOffMs, isPassing } from "./follow.ts";
 import { pause } from "./waiting.ts";
 
-/** Creates the path and missing parents as containers: the server removes them once they have been empty. */
+/** Creates the path and missing parents as containers, which the server deletes some time after their last child was deleted. */
 export async function createContainers(
   session: Session,
   path: string,
@@ -33,7 +33,7 @@ export async function createContainers(
   }
 }
 
-/** Creates the path and missing parents as persistent nodes, which are never removed. */
+/** Creates the path and missing parents as persistent nodes, which the server never deletes. */
 export async function createPersistent(
   session: Session,
   path: string,
@@ -53,10 +53,10 @@ export async function createPersistent(
 }
 
 /**
- * Creates `<parent>/_c_<uuid>-<suffix><number>`, exactly once, even if the connection is lost; creates the parent if it is missing
- * (a container under the same ACL, because otherwise any client could add nodes to the line).
- * @param suffix as in `latch-` or `lock-`
- * @throws SESSION_EXPIRED if the session ends meanwhile: a node that was created is then deleted with the session
+ * Creates `<parent>/_c_<uuid>-<suffix><number>` exactly once, even if the connection is lost. Creates a missing parent as a container with
+ * the same ACL, because otherwise any client could add nodes to the queue.
+ * @param suffix such as `latch-` or `lock-`
+ * @throws SESSION_EXPIRED if the session ends first: an ephemeral node that was created is then deleted with the session
  */
 export async function protectedCreate(
   session: Session,
@@ -85,7 +85,7 @@ interface ProtectedNode {
   readonly data: Data | undefined;
 }
 
-/** @returns undefined if the creation has to be tried again */
+/** Tries once to create the node. @returns undefined if the caller must try again */
 async function createOnce(
   session: Session,
   { parent, token, suffix, data }: ProtectedNode,
@@ -104,7 +104,7 @@ async function createOnce(
   }
 }
 
-/** Finds the node with this token that this session owns. */
+/** Returns the node with this token; an ephemeral one must belong to this session. Undefined if there is none. */
 async function findProtected(
   session: Session,
   parent: string,
@@ -112,7 +112,7 @@ async function findProtected(
   { ephemeral, signal }: CreateOptions,
 ): Promise<Created | undefined> {
   try {
-    // The write may still be on its way to the server that this client is now connected to: the server catches up first.
+    // `sync`: this server may not have received the write yet, since it was sent to another one.
     await session.sync(parent, { signal });
     const { names } = await session.children(parent, { signal });
     const name = names.find((one) => one.startsWith(token));
@@ -126,17 +126,17 @@ async function findProtected(
   }
 }
 
-/** A failed create may have made the node. No caller waits for this node, so it must not stay and block the nodes behind it. */
+/** Deletes the node that a failed create may have made. No caller knows of it, and it would block the nodes behind it in the queue. */
 function removeLater(session: Session, parent: string, token: string): void {
   const remove = async () => {
     const found = await findProtected(session, parent, token, {});
     if (found) await deleteSurely(session, found.path);
   };
-  // This fails permanently only if the session ends, which removes the node as well, or if a permission was withdrawn.
+  // Fails for good only if the session ends, which deletes an ephemeral node, or if a permission was withdrawn.
   surely(session, remove).catch(() => undefined);
 }
 
-/** Repeats an idempotent action until it is done, despite passing errors, while the session lives. */
+/** Repeats an idempotent action after transient errors until it succeeds. @throws other errors; the last one if the session has ended */
 export async function surely<T>(session: Session, run: () => Promise<T>): Promise<T> {
   for (let failures = 0; ; failures++) {
     try {
@@ -149,9 +149,9 @@ export async function surely<T>(session: Session, run: () => Promise<T>): Promis
 }
 
 /**
- * Deletes this client's own node and retries after lost connections and other passing errors: a node that stayed would block all
- * nodes behind it for as long as the session lives.
- * @throws SESSION_EXPIRED and the like: an ephemeral node is then deleted with the session; never NO_NODE
+ * Deletes this client's own node, with retries after lost connections and other transient errors, because a remaining node would block
+ * all nodes behind it until the session ends. A missing node is no error.
+ * @throws SESSION_EXPIRED and the like: an ephemeral node is then deleted with the session
  */
 export async function deleteSurely(session: Session, path: string): Promise<void> {
   try {
@@ -162,23 +162,22 @@ export async function deleteSurely(session: Session, path: string): Promise<void
 }
 
 /**
- * A name's place in the queue: the text after the last `marker`, as Curator compares it; the whole name if the marker is not found.
- * Places are compared as text, which is right for ten digits; like Curator, this does not support a counter that has overflowed
- * 2^31 − 1.
+ * Returns the text after the last `marker` of a name, which is its position in the queue, as in Curator; the whole name without a marker.
+ * Positions are compared as text, which is correct for ten digits. Like Curator, this does not support a counter above 2^31 − 1.
  */
 export function placeOf(name: string, marker: string): string {
   const at = name.lastIndexOf(marker);
   return at < 0 ? name : name.slice(at + marker.length);
 }
 
-/** Names that contain the marker, in the order of creation. */
+/** Returns the names that contain the marker, in the order of their creation. */
 export function inOrder(names: readonly string[], marker: string): string[] {
   return names
     .filter((name) => name.includes(marker))
     .sort((a, b) => (placeOf(a, marker) < placeOf(b, marker) ? -1 : 1));
 }
 
-/** @throws ZooKeeperError SESSION_EXPIRED unless the session is live by the clock at the moment of the call */
+/** @throws ZooKeeperError SESSION_EXPIRED unless the session is live by the clock at the time of the call */
 export function requireLive(session: Session, what: string): void {
   if (session.live) return;
   throw new ZooKeeperError("SESSION_EXPIRED", `${what}: the session has ended`, { hint: "take it anew" });

@@ -1,10 +1,10 @@
-/** Waiting that always ends: by its time limit, its signal, or the awaited event. */
+/** Functions that wait until an event, a time limit or a signal. */
 import { ZooKeeperError } from "../../base/errors.ts";
 import { heardByMany } from "../../base/signals.ts";
 
 const longestTimerMs = 2 ** 31 - 1;
 
-/** Resolves after `ms`, or at once when the signal aborts: the caller checks the signal. */
+/** Resolves after `ms`, or at once when the signal aborts; the caller must check the signal. */
 export function pause(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal?.aborted) return resolve();
@@ -21,13 +21,13 @@ export function pause(ms: number, signal?: AbortSignal): Promise<void> {
 export interface WaitOptions {
   /** The longest wait in ms; default: no limit. */
   readonly limitMs?: number;
-  /** Ends the wait, which then rejects with ABORTED. */
+  /** Aborts the wait, which then rejects with ABORTED. */
   readonly signal?: AbortSignal;
 }
 
 /**
- * Waits for one call of `resolve` or `reject`.
- * @param begin arranges for that call, and returns a function that cancels the arrangement
+ * Waits until `begin`'s `resolve` or `reject` is called.
+ * @param begin starts the work that will call one of them, and returns a function that cancels this work
  * @returns undefined if the limit passes first
  * @throws ABORTED by the signal
  */

@@ -1,7 +1,7 @@
 /**
- * A children cache: the children of one node with their data, kept current by a recursive watch (3.6 and later). The parent need
- * not exist. Changes of deeper nodes cost events, but these nodes are neither read nor reported. So a child's `stat` has the
- * current version of the child's data, but its number of children may be out of date.
+ * A local copy of the children of one node with their data, kept up to date by a recursive watch (3.6 and later). The parent need not
+ * exist. Events of deeper nodes arrive but are ignored. So a child's `stat` has the current version of the child's data, but the number
+ * of its own children may be out of date.
  */
 import type { ZooKeeper } from "../../operations/session.ts";
 import { type CachedNode, type CacheEvent, type CacheListener, type CacheOptions, Mirror } from "./mirror.ts";
@@ -20,21 +20,21 @@ export class ChildrenCache {
 
   /**
    * Resolves once all children have been read.
-   * @throws CLOSED when closed before; the error that makes reading impossible, such as NO_AUTH or CACHE_FULL
+   * @throws CLOSED if closed first; the error that makes reading impossible, such as NO_AUTH or CACHE_FULL
    */
   get ready(): Promise<void> {
     return this.#mirror.ready;
   }
 
   /**
-   * True while the contents are up to date: no event can be missing. False before `ready`, while the connection is in doubt, and
-   * once closed.
+   * True while the contents are up to date, because no event can be missing. False before `ready`, while the connection is lost or silent,
+   * and after `close`.
    */
   get fresh(): boolean {
     return this.#mirror.fresh;
   }
 
-  /** Names, sorted as text. */
+  /** The children's names, sorted as text. */
   get names(): string[] {
     const paths = [...this.#mirror.nodes.keys()].filter((path) => path !== this.path);
     return paths.map((path) => path.slice(this.#prefix.length)).sort();
@@ -44,7 +44,7 @@ export class ChildrenCache {
     return name === "" ? undefined : this.#mirror.nodes.get(this.#prefix + name);
   }
 
-  /** Reports events of the children, not of the parent itself. @returns a function that removes the listener */
+  /** Calls the listener for events of the children, not of the parent. @returns a function that removes the listener */
   listen(listener: CacheListener): () => void {
     return this.#mirror.listen({
       ...listener,
@@ -55,7 +55,7 @@ export class ChildrenCache {
     });
   }
 
-  /** Stops following changes. The contents stay readable in their last state. Never rejects. */
+  /** Stops the updates; the last contents can still be read. Never rejects. */
   close(): Promise<void> {
     return this.#mirror.close();
   }

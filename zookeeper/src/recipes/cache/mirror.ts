@@ -1,9 +1,9 @@
 /**
- * A copy of nodes that is kept up to date: the engine of the node, children and tree caches. A persistent watch reports which paths
- * changed, and each of these is read again; events carry no data, so only a deletion is applied directly. A path is read by one
- * request at a time, and read again if it changed meanwhile, so an older answer never replaces a newer one. A node that this client
- * is not permitted to read counts as missing, except the cache's own path. After a gap in the events, or in a new session,
- * everything is read again, and the differences are reported.
+ * A local copy of nodes that is kept up to date; the node, children and tree caches use it. A persistent watch reports which paths have
+ * changed, and each of these paths is read again; events contain no data, so only a deletion is applied directly. A path is read by one
+ * request at a time, and again if it changed meanwhile, so an older answer never replaces a newer one. A node that this client may not
+ * read counts as missing, except the cache's own path. After a gap in the events, or in a new session, everything is read again, and
+ * the differences are reported.
  */
 
 import { isZooKeeperError, ZooKeeperError } from "../../base/errors.ts";
@@ -23,8 +23,8 @@ export interface CachedNode {
 }
 
 /**
- * added, changed (its data), removed: events of one node. stale: the connection is in doubt, so the contents may be old. fresh:
- * all contents have been read again since.
+ * added, changed, removed: a node was created, its data changed, or it was deleted. stale: the connection is lost or silent, so the
+ * contents may be out of date. fresh: all contents have been read again.
  */
 export type CacheEvent =
   | { readonly type: "added"; readonly node: CachedNode }
@@ -36,33 +36,30 @@ export type CacheEvent =
 /** Listeners must not throw: an error that a listener throws becomes an uncaught exception. */
 export interface CacheListener {
   event?(event: CacheEvent): void;
-  /**
-   * An operation failed and will be retried, or this client is not permitted to read a node below the cache's path. Meant for a
-   * log.
-   */
+  /** Called when an operation failed and will be retried, or this client may not read a node below the cache's path. Meant for a log. */
   trouble?(error: unknown): void;
 }
 
 export interface CacheOptions {
-  /** The most nodes that the cache may hold; with more it closes with CACHE_FULL. Default 100,000. */
+  /** The most nodes in the cache; with more, it closes with CACHE_FULL. Default 100,000. */
   readonly maxNodes?: number;
-  /** The most bytes of data that the cache may hold; with more it closes with CACHE_FULL. Default 256 MB. */
+  /** The most bytes of data in the cache; with more, it closes with CACHE_FULL. Default 256 MiB. */
   readonly maxBytes?: number;
 }
 
 const optionNames: ReadonlySet<string> = new Set<keyof CacheOptions>(["maxNodes", "maxBytes"]);
 
-/** The most concurrent read requests of one cache. */
+/** The largest number of concurrent read requests of one cache. */
 const maxReads = 64;
 /**
- * Margin above the node limit: nodes that are being read, or wait to be read again, may have been deleted meanwhile. Only a count
- * above limit plus margin surely exceeds the limit.
+ * Margin above the node limit. Paths that are being read, or wait to be read again, may belong to nodes that were deleted meanwhile, so
+ * only a count above limit plus margin surely exceeds the limit.
  */
 const inDoubt = 2 * maxReads;
 
 /**
- * The events that explain the difference between two readings of one path. A node that was deleted and created again in between
- * counts as another node.
+ * Returns the events for the difference between two readings of one path. A node that was deleted and created again in between counts as
+ * another node.
  */
 export function changesBetween(before: CachedNode | undefined, node: CachedNode | undefined): CacheEvent[] {
   if (!before) return node ? [{ type: "added", node }] : [];
@@ -76,7 +73,7 @@ export function changesBetween(before: CachedNode | undefined, node: CachedNode 
   return before.stat.mzxid === node.stat.mzxid ? [] : [{ type: "changed", node, before }];
 }
 
-/** How many levels `path` is below `root`; negative when it is not below. */
+/** Returns how many levels `path` is below `root`: 0 for `root` itself, -1 if it is not below. */
 export function depthBelow(root: string, path: string): number {
   if (path === root) return 0;
   const prefix = root === "/" ? "/" : `${root}/`;
@@ -87,14 +84,14 @@ export class Mirror {
   readonly path: string;
   /**
    * Resolves once everything has been read.
-   * @throws CLOSED when the cache is closed before; the error that makes reading impossible, such as NO_AUTH or CACHE_FULL
+   * @throws CLOSED if the cache is closed first; the error that makes reading impossible, such as NO_AUTH or CACHE_FULL
    */
   readonly ready: Promise<void>;
   readonly #depth: number;
   readonly #maxNodes: number;
   readonly #maxBytes: number;
   readonly #nodes = new Map<string, CachedNode>();
-  /** Paths below its own that the client may not read. Each is reported once. */
+  /** Paths below the cache's own path that the client may not read. Each is reported once. */
   readonly #hidden = new Set<string>();
   readonly #listeners = new Listeners<CacheListener>();
   readonly #closing = new AbortController();
@@ -104,7 +101,7 @@ export class Mirror {
   #wasReady = false;
   #failure: unknown;
 
-  /** @param depth 0: the node; 1: its children too; Infinity: all below */
+  /** @param depth 0: only the node; 1: also its children; Infinity: all its descendants */
   constructor(zk: ZooKeeper, path: string, depth: number, options: CacheOptions = {}) {
     checkPath(path);
     checkNames(`the cache of ${path}`, path, options, optionNames);
@@ -122,11 +119,11 @@ export class Mirror {
       };
       giveUp = reject;
     });
-    this.ready.catch(() => undefined); // no unhandled rejection if no caller awaits it: `failure` has the error
+    this.ready.catch(() => undefined); // avoids an unhandled rejection; `failure` also has the error
     this.#running = this.#run(zk, becomeReady).finally(() => giveUp(this.#endedError()));
   }
 
-  /** True once everything has been read and no event can be missing. */
+  /** True if everything has been read and no event can be missing. */
   get fresh(): boolean {
     return this.#fresh;
   }
@@ -145,7 +142,7 @@ export class Mirror {
     return this.#listeners.add(listener);
   }
 
-  /** Stops following changes. The contents stay readable in their last state. Never rejects. */
+  /** Stops the updates; the last contents can still be read. Never rejects. */
   async close(): Promise<void> {
     this.#closing.abort();
     this.#listeners.clear();
@@ -167,7 +164,7 @@ export class Mirror {
           return "again";
         },
         (error) => {
-          // A retry does not help a cache that is full, or one that never worked, for example because its path is wrong.
+          // A retry is useless if the cache is full, or if the first reading failed for a lasting reason, such as a wrong path.
           if (isZooKeeperError(error, "CACHE_FULL") || (!this.#wasReady && !isPassing(error))) throw error;
           this.#listeners.tell((one) => one.trouble?.(error));
         },
@@ -182,7 +179,7 @@ export class Mirror {
     }
   }
 
-  /** Follows the nodes for one session. Returns normally only when the cache is closed; otherwise throws. */
+  /** Keeps the nodes up to date during one session. Returns when the cache is closed or the watch is removed; otherwise throws. */
   async #serve(session: Session, ready: () => void): Promise<void> {
     const work = new Readings(maxReads);
     const stop = () => work.end();
@@ -203,7 +200,7 @@ export class Mirror {
       const heard = (async () => {
         for await (const event of watch) this.#hear(event, work);
       })();
-      // The end of the watch also ends the reading.
+      // When the watch ends, the reading ends too, with the same error.
       heard.then(
         () => work.end(),
         (error: unknown) => work.end(error),
@@ -255,22 +252,22 @@ export class Mirror {
     }
     work.meet(path, round);
     this.#keep(path, node);
-    // A newer round reads this list of children again. A child that is created later is reported by an event.
+    // If a newer round has begun, it reads this list of children itself. Children that are created later are reported by events.
     if (round !== work.round || !deep || !node || node.stat.childCount === 0) return;
     if (depthBelow(this.path, path) >= this.#depth) return;
-    // Names are processed one by one, so that a list longer than the limit is never kept whole.
+    // Names are processed one by one, so that a list that is longer than the limit is never held in memory.
     const prefix = path === "/" ? "/" : `${path}/`;
     try {
       await session.eachChild(path, (name) => {
         if (work.size <= this.#maxNodes + inDoubt) work.add(prefix + name, true);
       });
     } catch (error) {
-      if (!isZooKeeperError(error, "NO_NODE")) this.#hide(path, error); // deleted: an event reports that as well
+      if (!isZooKeeperError(error, "NO_NODE")) this.#hide(path, error); // an event reports the deletion as well
     }
     if (work.size > this.#maxNodes + inDoubt) throw this.#full();
   }
 
-  /** @throws the error, unless it denies reading a path below the cache's own */
+  /** Records that a path below the cache's own may not be read. @throws all errors except NO_AUTH for such a path */
   #hide(path: string, error: unknown): void {
     if (path === this.path || !isZooKeeperError(error, "NO_AUTH")) throw error;
     if (this.#hidden.has(path)) return;

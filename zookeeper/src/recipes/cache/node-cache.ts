@@ -14,15 +14,15 @@ export class NodeCache {
 
   /**
    * Resolves once the node has been read or is known to be missing.
-   * @throws CLOSED when closed before; the error that makes reading impossible, such as NO_AUTH: then the cache is closed
+   * @throws CLOSED if closed first; the error that makes reading impossible, such as NO_AUTH, after which the cache is closed
    */
   get ready(): Promise<void> {
     return this.#mirror.ready;
   }
 
   /**
-   * True while the contents are up to date: no event can be missing. False before `ready`, while the connection is in doubt, and
-   * once closed.
+   * True while the contents are up to date, because no event can be missing. False before `ready`, while the connection is lost or silent,
+   * and after `close`.
    */
   get fresh(): boolean {
     return this.#mirror.fresh;
@@ -38,7 +38,7 @@ export class NodeCache {
     return this.#mirror.listen(listener);
   }
 
-  /** Stops following changes. The contents stay readable in their last state. Never rejects. */
+  /** Stops the updates; the last contents can still be read. Never rejects. */
   close(): Promise<void> {
     return this.#mirror.close();
   }

@@ -1,6 +1,6 @@
 /**
- * A persistent watch that continues across sessions (3.6 and later). Each session after the first begins with a `gap`: the changes
- * in between are unknown, so the listener reads again.
+ * A persistent watch that is set again in each session (3.6 and later). Each session after the first begins with a `gap` event: changes
+ * in between are unknown, so the listener must read again.
  */
 
 import { ZooKeeperError } from "../../base/errors.ts";
@@ -12,7 +12,7 @@ import { follow, isPassing } from "../base/follow.ts";
 import { Listeners } from "../base/listeners.ts";
 
 export interface WatcherOptions {
-  /** If true, also watches everything below the path. */
+  /** If true, also watches all descendants of the path. */
   readonly recursive?: boolean;
 }
 
@@ -29,7 +29,7 @@ export class PersistentWatcher {
   readonly path: string;
   /**
    * Resolves once the watch is set for the first time.
-   * @throws CLOSED when closed before; the error that makes watching impossible, such as UNIMPLEMENTED: then the watcher is closed
+   * @throws CLOSED if closed first; the error that makes watching impossible, such as UNIMPLEMENTED, after which the watcher is closed
    */
   readonly ready: Promise<void>;
   readonly #listeners = new Listeners<WatcherListener>();
@@ -48,7 +48,7 @@ export class PersistentWatcher {
       become = resolve;
       giveUp = reject;
     });
-    this.ready.catch(() => undefined); // without an awaiting caller, `trouble` reports the error
+    this.ready.catch(() => undefined); // avoids an unhandled rejection; `trouble` also reports the error
     this.#running = this.#run(zk, recursive, become).then(
       () => giveUp(new ZooKeeperError("CLOSED", `the watcher of ${path} has been closed`, { path })),
       giveUp,
@@ -60,7 +60,7 @@ export class PersistentWatcher {
     return this.#listeners.add(listener);
   }
 
-  /** Never rejects. */
+  /** Stops watching. Never rejects. */
   async close(): Promise<void> {
     this.#closing.abort();
     this.#listeners.clear();
@@ -85,7 +85,7 @@ export class PersistentWatcher {
           wasSet = true;
           ready();
           for await (const event of watch) this.#tell(event);
-          return "again"; // `removeWatches` ended the watch: set it again
+          return "again"; // `removeWatches` has ended the watch, so it is set again
         },
         (error) => {
           if (!wasSet && !isPassing(error)) throw error;

@@ -2,10 +2,10 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { Readings } from "./readings.ts";
 
-/** Runs all work that needs no timer. */
+/** Resolves after all pending work that needs no timer. */
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 
-/** Readings whose answers come from the test. */
+/** Readings whose read operations the test resolves or rejects. */
 function stage(most = 2) {
   const readings = new Readings(most);
   const open: { path: string; deep: boolean; round: number; answer: (error?: unknown) => void }[] = [];
@@ -80,7 +80,7 @@ describe("readings", () => {
     const watched = done.finally(() => {
       ended = true;
     });
-    watched.catch(() => undefined); // It is checked below.
+    watched.catch(() => undefined); // its rejection is checked below
     readings.add("/a", false);
     readings.add("/b", false);
     readings.add("/c", false);

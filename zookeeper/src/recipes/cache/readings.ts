@@ -1,18 +1,15 @@
 /**
- * The paths that have to be read again. Many paths are read concurrently, but each path by one reading at a time: a path that
- * changes during its reading is read once more afterwards, however often it changed.
+ * The queue of the paths that have to be read again. Many paths are read concurrently, but each path by one reading at a time: a path
+ * that changes while it is being read is read once more afterwards, however often it changed.
  *
- * A round begins with `renew`, when everything has to be read because events may be missing. At the round's end, a path that no
- * reading of this round has found no longer exists.
+ * `renew` begins a round, in which everything is read because events may be missing. At the end of the round, a path that no reading of
+ * this round has found does not exist any more.
  */
 export type Read = (path: string, deep: boolean, round: number) => Promise<void>;
 
 export class Readings {
   readonly #waiting = new Map<string, boolean>();
-  /**
-   * One iterator that continues where it stopped, because a new iterator would step over all deleted entries, which is slow if
-   * there are many.
-   */
+  /** One iterator that continues where it stopped, because a new iterator would skip all deleted entries first, which is slow. */
   #next = this.#waiting.entries();
   readonly #reading = new Set<string>();
   readonly #most: number;
@@ -22,12 +19,12 @@ export class Readings {
   #error: unknown;
   #wake: () => void = () => undefined;
 
-  /** @param most the most concurrent readings */
+  /** @param most the largest number of concurrent readings */
   constructor(most: number) {
     this.#most = most;
   }
 
-  /** Paths that wait or are being read. */
+  /** The number of paths that wait or are being read. */
   get size(): number {
     return this.#waiting.size + this.#reading.size;
   }
@@ -36,13 +33,13 @@ export class Readings {
     return this.#round;
   }
 
-  /** @param deep also reads the nodes below it */
+  /** Adds a path to the queue. @param deep also reads the nodes below the path */
   add(path: string, deep: boolean): void {
     this.#waiting.set(path, deep || this.#waiting.get(path) === true);
     this.#wake();
   }
 
-  /** Removes a path that need not be read. @returns false if it is being read: that result may be older than what the caller knows */
+  /** Removes a path from the queue. @returns false if it is being read, with a result that may be older than the caller's knowledge */
   drop(path: string): boolean {
     if (this.#reading.has(path)) return false;
     this.#waiting.delete(path);
@@ -50,7 +47,7 @@ export class Readings {
     return true;
   }
 
-  /** Begins a new round; readings that are under way belong to the old round. */
+  /** Begins a new round. Readings in progress belong to the old round. */
   renew(): void {
     this.#round += 1;
     this.#met = new Set();
@@ -61,7 +58,7 @@ export class Readings {
     if (round === this.#round) this.#met?.add(path);
   }
 
-  /** Closes the round. @returns those of `paths` that no reading of the round has found; none if no round is open */
+  /** Ends the round. @returns those of `paths` that no reading of the round has found; an empty array if no round is open */
   missed(paths: Iterable<string>): string[] {
     const met = this.#met;
     this.#met = undefined;
@@ -77,8 +74,8 @@ export class Readings {
   }
 
   /**
-   * Reads the waiting paths until `end` is called or a reading fails. It settles only when no reading is under way any more.
-   * @param idle is called whenever nothing waits and nothing is being read
+   * Reads the waiting paths until `end` is called or a reading fails. It settles only when no reading is in progress any more.
+   * @param idle called whenever no path waits or is being read
    */
   async run(read: Read, idle: () => void): Promise<void> {
     const one = async (path: string, deep: boolean) => {
@@ -108,7 +105,7 @@ export class Readings {
     while (this.#reading.size < this.#most && this.#waiting.size > 0) {
       const { done, value } = this.#next.next();
       if (done) {
-        if (again) return; // every waiting path is being read already
+        if (again) return; // all waiting paths are already being read
         again = true;
         this.#next = this.#waiting.entries();
         continue;

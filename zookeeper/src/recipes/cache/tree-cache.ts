@@ -1,5 +1,5 @@
 /**
- * A tree cache: a node and all nodes below it with their data, kept current by a recursive watch (3.6 and later). The node need not
+ * A local copy of a node and all its descendants with their data, kept up to date by a recursive watch (3.6 and later). The node need not
  * exist. A node's `stat` was read at the last change of the node's own data.
  */
 import { parentOf } from "../../base/paths.ts";
@@ -18,15 +18,15 @@ export class TreeCache {
 
   /**
    * Resolves once the whole tree has been read.
-   * @throws CLOSED when closed before; the error that makes reading impossible, such as NO_AUTH or CACHE_FULL
+   * @throws CLOSED if closed first; the error that makes reading impossible, such as NO_AUTH or CACHE_FULL
    */
   get ready(): Promise<void> {
     return this.#mirror.ready;
   }
 
   /**
-   * True while the contents are up to date: no event can be missing. False before `ready`, while the connection is in doubt, and
-   * once closed.
+   * True while the contents are up to date, because no event can be missing. False before `ready`, while the connection is lost or silent,
+   * and after `close`.
    */
   get fresh(): boolean {
     return this.#mirror.fresh;
@@ -41,7 +41,7 @@ export class TreeCache {
     return this.#mirror.nodes.get(path);
   }
 
-  /** Names of the path's children, sorted as text. Scans the whole cache. */
+  /** Returns the names of the path's children, sorted as text. Each call scans the whole cache. */
   children(path: string): string[] {
     const start = path === "/" ? 1 : path.length + 1;
     const below = [...this.#mirror.nodes.keys()].filter((one) => one !== "/" && parentOf(one) === path);
@@ -53,7 +53,7 @@ export class TreeCache {
     return this.#mirror.listen(listener);
   }
 
-  /** Stops following changes. The contents stay readable in their last state. Never rejects. */
+  /** Stops the updates; the last contents can still be read. Never rejects. */
   close(): Promise<void> {
     return this.#mirror.close();
   }

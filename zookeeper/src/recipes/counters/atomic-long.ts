@@ -1,8 +1,7 @@
 /**
- * An atomic long: a 64-bit number that many clients change, stored like Java Curator's DistributedAtomicLong: 8 bytes, big-endian;
- * a missing or empty node counts as 0. A change reads, computes and writes on condition that no other client wrote in between, and
- * retries a few times. If every try collides with another client and a lock path is given, the change continues under that lock,
- * where the colliding clients queue up.
+ * A 64-bit number that many clients change, stored like Java Curator's DistributedAtomicLong: 8 bytes, big-endian; a missing or empty
+ * node counts as 0. A change reads the number and writes the new one only if no other client has written in between; otherwise it retries
+ * a few times. If all tries fail and a lock path is given, the change takes that lock and tries again, so that colliding clients queue.
  */
 
 import { isZooKeeperError, ZooKeeperError } from "../../base/errors.ts";
@@ -16,11 +15,11 @@ import { pause } from "../base/waiting.ts";
 import { Mutex } from "../locks/mutex.ts";
 
 export interface AtomicLongOptions {
-  /** The number of tries without the lock, and again the number of tries under the lock. Default 10. */
+  /** How often a change is tried without the lock, and again under the lock. Default 10. */
   readonly tries?: number;
-  /** Path of a mutex that all clients of this number share; without one, a change that fails too often rejects. */
+  /** Path of a mutex that all clients of this number share. Without it, a change whose tries all fail rejects. */
   readonly lockPath?: string;
-  /** How long to wait for that mutex. Default 10,000. */
+  /** How long to wait for the mutex at `lockPath`, in ms. Default 10,000. */
   readonly lockLimitMs?: number;
 }
 
@@ -80,7 +79,7 @@ export class AtomicLong {
     return (await this.#read(await this.#zk.established(options.signal), options)).value;
   }
 
-  /** Sets the number unconditionally. @throws OPTION_INVALID; CONNECTION_LOSS: the number may be set or not */
+  /** Sets the number unconditionally. @throws OPTION_INVALID; CONNECTION_LOSS if it is unknown whether the number was set */
   async set(value: bigint, options: CallOptions = {}): Promise<void> {
     const data = encodeLong(value, this.path);
     const session = await this.#zk.established(options.signal);
@@ -104,8 +103,8 @@ export class AtomicLong {
   /**
    * Sets the number to `value` if it is `expected`.
    * @returns false if the number is not `expected`
-   * @throws DATA_INVALID, OPTION_INVALID; BAD_VERSION if every try collided with another client; CONNECTION_LOSS: the number may be
-   * set or not
+   * @throws DATA_INVALID, OPTION_INVALID; BAD_VERSION if other clients changed the number in every try; CONNECTION_LOSS if it is unknown
+   * whether the number was set
    */
   async compareAndSet(expected: bigint, value: bigint, options: CallOptions = {}): Promise<boolean> {
     encodeLong(value, this.path);
@@ -114,9 +113,9 @@ export class AtomicLong {
   }
 
   /**
-   * Adds `amount`; overflow wraps around at 64 bits.
-   * @throws DATA_INVALID, OPTION_INVALID; BAD_VERSION if every try collided with another client; CONNECTION_LOSS: the amount may be
-   * added or not
+   * Adds `amount`; an overflow wraps around at 64 bits.
+   * @throws DATA_INVALID, OPTION_INVALID; BAD_VERSION if other clients changed the number in every try; CONNECTION_LOSS if it is unknown
+   * whether the amount was added
    */
   async add(amount: bigint, options: CallOptions = {}): Promise<LongChange> {
     encodeLong(amount, this.path);
@@ -139,7 +138,7 @@ export class AtomicLong {
     return this.subtract(1n, options);
   }
 
-  /** @param make computes the new number; undefined leaves the number as it is */
+  /** @param make computes the new number from the present one; undefined: the number stays as it is */
   async #change(make: (now: bigint) => bigint | undefined, options: CallOptions): Promise<LongChange> {
     const session = await this.#zk.established(options.signal);
     const change = await this.#tryOften(session, make, options);

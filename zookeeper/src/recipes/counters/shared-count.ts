@@ -11,20 +11,17 @@ import { NodeCache } from "../cache/node-cache.ts";
 
 export interface VersionedCount {
   readonly count: number;
-  /** The node's version: each write increments it. */
+  /** The node's version, which each write increments. */
   readonly version: number;
 }
 
 /** Listeners must not throw: an error that a listener throws becomes an uncaught exception. */
 export interface CountListener {
-  /**
-   * The count was set, by this or another client, perhaps to the same number. Of several changes in quick succession only the last
-   * is reported.
-   */
+  /** Called when this or another client has set the count, perhaps to the same number. Quick changes may be reported as one. */
   changed?(count: VersionedCount): void;
-  /** The connection is in doubt: the count may have changed. */
+  /** Called when the connection is lost or silent, so that the count may be out of date. */
   stale?(): void;
-  /** For a log: an error that is retried, or data from another client that is not a count. */
+  /** Called with an error that will be retried, or if another client has written data that is not a count. Meant for a log. */
   trouble?(error: unknown): void;
 }
 
@@ -51,8 +48,8 @@ export class SharedCount {
 
   /**
    * Creates the count if it is missing, reads it, and keeps it up to date.
-   * @throws DATA_INVALID, CLOSED; the error that makes it impossible, such as NO_AUTH, or NO_NODE if the client's chroot does not
-   * exist: then the count is closed
+   * @throws DATA_INVALID, CLOSED; a permanent error, such as NO_AUTH, or NO_NODE if the client's chroot does not exist. After an error
+   * the count is closed.
    */
   start(): Promise<void> {
     if (this.#closed) return Promise.reject(new ZooKeeperError("CLOSED", `the count ${this.path} has been closed`));
@@ -64,7 +61,7 @@ export class SharedCount {
   }
 
   /**
-   * The count and its version, as last read or set by this client.
+   * The count and its version, as this client last read or set them.
    * @throws NOT_HELD before `start` has resolved
    */
   get versioned(): VersionedCount {
@@ -74,12 +71,12 @@ export class SharedCount {
     throw new ZooKeeperError("NOT_HELD", `the count ${this.path} has not been read yet`, options);
   }
 
-  /** The count, as last read or set by this client. @throws NOT_HELD before `start` has resolved */
+  /** The count, as this client last read or set it. @throws NOT_HELD before `start` has resolved */
   get count(): number {
     return this.versioned.count;
   }
 
-  /** True while the count is up to date: no event can be missing. False while the connection is in doubt. */
+  /** True while the count is up to date, because no event can be missing. False while the connection is lost or silent. */
   get fresh(): boolean {
     return this.#cache?.fresh ?? false;
   }
@@ -91,7 +88,7 @@ export class SharedCount {
 
   /**
    * Sets the count unconditionally; creates the node again if it was deleted.
-   * @throws OPTION_INVALID; NO_NODE when the client's chroot does not exist; CONNECTION_LOSS: the count may be set or not
+   * @throws OPTION_INVALID; NO_NODE if the client's chroot does not exist; CONNECTION_LOSS if it is unknown whether the count was set
    */
   async set(count: number, options: CallOptions = {}): Promise<void> {
     const data = encodeCount(count, this.path);
@@ -107,10 +104,10 @@ export class SharedCount {
   }
 
   /**
-   * Sets the count unless any client has set it since `before`.
+   * Sets the count unless a client has set it since `before` was read.
    * @param before a value of `versioned`
-   * @returns false if it has been set since: `versioned` has the new count
-   * @throws OPTION_INVALID; NO_NODE when the node was deleted; CONNECTION_LOSS: the count may be set or not
+   * @returns false if it has been set since; `versioned` then has the new count
+   * @throws OPTION_INVALID; NO_NODE if the node was deleted; CONNECTION_LOSS if it is unknown whether the count was set
    */
   async trySet(before: VersionedCount, count: number, options: CallOptions = {}): Promise<boolean> {
     const data = encodeCount(count, this.path);
@@ -124,7 +121,7 @@ export class SharedCount {
     }
   }
 
-  /** Stops following changes; the last count read stays readable. Never rejects. */
+  /** Stops the updates; the last count can still be read. Never rejects. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#listeners.clear();
@@ -153,11 +150,11 @@ export class SharedCount {
       trouble: (error) => this.#listeners.tell((one) => one.trouble?.(error)),
     });
     await cache.ready;
-    // Reads once more directly, so that data which is not a count throws its error.
+    // The cache only reports data that is not a count. This direct read throws the error, so that `start` rejects.
     if (!this.#last) await this.#read({});
   }
 
-  /** @returns undefined if the node exists already */
+  /** Creates the node. @returns its stat; undefined if the node exists already */
   async #create(data: Buffer, options: CallOptions): Promise<Stat | undefined> {
     for (;;) {
       try {
@@ -167,10 +164,9 @@ export class SharedCount {
         return (await session.create(this.path, data, options)).stat;
       } catch (error) {
         if (isZooKeeperError(error, "NODE_EXISTS")) return undefined;
-        // The only possible missing parent of a node directly below the root is the root itself: the client's chroot does not
-        // exist.
+        // If the parent of a node directly below the root is missing, the root itself is missing: the client's chroot does not exist.
         if (isZooKeeperError(error, "NO_NODE") && parentOf(error.path) === "/") throw error;
-        // The parent was deleted meanwhile, or it is unknown whether the node was created: the next try finds or creates the node.
+        // The parent was deleted meanwhile, or it is unknown whether the node was created. The next try finds or creates the node.
         if (!isZooKeeperError(error, "NO_NODE", "CONNECTION_LOSS", "SESSION_EXPIRED")) throw error;
       }
     }
@@ -182,8 +178,8 @@ export class SharedCount {
   }
 
   /**
-   * Takes over a newer count. Answers and events may arrive out of order, so an older one is ignored, unless the server's data was
-   * wiped and the transaction numbers began again.
+   * Stores a newer count. An older one is ignored, because answers and events may arrive out of order, unless the server's data was wiped
+   * and its transaction numbers began again.
    */
   #take(count: number, { version, mzxid, czxid }: Stat): void {
     const last = this.#last;

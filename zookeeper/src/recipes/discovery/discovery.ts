@@ -1,6 +1,6 @@
 /**
- * Service discovery on the layout of Java's curator-x-discovery: `<path>/<service>/<id>` holds an instance as JSON. Parents are
- * containers. A registration is kept across sessions.
+ * Service discovery with the layout of Java's curator-x-discovery: the node `<path>/<service>/<id>` contains an instance as JSON; its
+ * parents are containers. A registered instance is registered again in each new session.
  */
 import { isZooKeeperError } from "../../base/errors.ts";
 import { checkNames } from "../../base/options.ts";
@@ -22,13 +22,13 @@ import { type ProviderOptions, ServiceProvider } from "./provider.ts";
 import { ServiceCache } from "./service-cache.ts";
 
 export interface DiscoveryOptions {
-  /** The ACL of the nodes of instances and of their parents. Default: everyone may do anything. */
+  /** The ACL of the instances' nodes and of their parents. Default: every client has all permissions. */
   readonly acl?: readonly Acl[];
 }
 
 /** Listeners must not throw: an error that a listener throws becomes an uncaught exception. */
 export interface DiscoveryListener {
-  /** An operation of a registration failed and will be retried. Meant for a log. */
+  /** Called when an operation of a registration failed and will be retried. Meant for a log. */
   trouble?(error: unknown): void;
 }
 
@@ -56,7 +56,7 @@ export class ServiceDiscovery<Payload = unknown> {
   readonly #zk: ZooKeeper;
   readonly #acl: readonly Acl[] | undefined;
   readonly #listeners = new Listeners<DiscoveryListener>();
-  /** Open nodes of registrations, and open caches, including the caches of providers. */
+  /** Registrations' nodes and caches that `close` must close, including the caches of providers. */
   readonly #open = new Set<{ close(): Promise<void> }>();
 
   /** @throws PATH_INVALID, OPTION_INVALID */
@@ -74,7 +74,7 @@ export class ServiceDiscovery<Payload = unknown> {
   }
 
   /**
-   * Registers an instance until the registration is closed. An existing instance of the same id is replaced.
+   * Registers an instance until the registration is closed. Replaces an existing instance with the same id.
    * @throws PATH_INVALID, OPTION_INVALID; CLOSED; the error that makes registration impossible, such as NO_AUTH
    */
   async register(given: NewInstance<Payload>): Promise<Registration<Payload>> {
@@ -113,22 +113,22 @@ export class ServiceDiscovery<Payload = unknown> {
     };
   }
 
-  /** Names of the services, sorted as text. */
+  /** Reads the names of the services, sorted as text. */
   async names(options: CallOptions = {}): Promise<string[]> {
     return this.#children(this.path, options);
   }
 
   /**
-   * Reads the current instances of a service, in the order of their ids; an empty list if there is no such service.
-   * @throws DATA_INVALID for a node that is no instance
+   * Reads the current instances of a service, in the order of their ids. The list is empty if there is no such service.
+   * @throws DATA_INVALID if a node's data is not an instance
    */
   async instances(name: string, options: CallOptions = {}): Promise<ServiceInstance<Payload>[]> {
     const ids = await this.#children(this.#pathOf(name), options);
     const found = await Promise.all(ids.map((id) => this.instance(name, id, options)));
-    return found.filter((one) => one !== undefined); // an instance may have been deleted meanwhile
+    return found.filter((one) => one !== undefined); // undefined: the instance was deleted meanwhile
   }
 
-  /** @returns undefined if there is no such instance @throws DATA_INVALID */
+  /** Reads one instance. @returns undefined if there is no such instance @throws DATA_INVALID */
   async instance(name: string, id: string, options: CallOptions = {}): Promise<ServiceInstance<Payload> | undefined> {
     const path = this.#pathOf(name, id);
     try {

@@ -8,7 +8,7 @@ const invalid = (code: string) => expect.objectContaining({ code });
 describe("a service instance", () => {
   const plain = { name: "svc", id: "id-1", address: "10.0.0.7", registrationTimeUTC: 1_700_000_000_000 };
 
-  /** Each in the form that Curator 5.4's JsonInstanceSerializer wrote. */
+  /** The expected texts were written by Curator 5.4's JsonInstanceSerializer. */
   it.each([
     [
       { ...plain, port: 8080 },
@@ -86,7 +86,7 @@ describe("a strategy", () => {
     expect(ids(next)).toBe("c");
     const stays = sticky(roundRobin());
     expect([ids(stays), ids(stays)]).toEqual(["a", "a"]);
-    expect(ids(stays, all.slice(1))).toBe("c"); // the second of the two remaining instances
+    expect(ids(stays, all.slice(1))).toBe("c"); // c is the second of the two remaining instances
     expect(ids(stays)).toBe("c");
   });
 });

@@ -1,6 +1,6 @@
 /**
- * One instance of a service, and its JSON as Java Curator's JsonInstanceSerializer writes it: the same fields in the same
- * order, so the bytes are equal. `enabled` is written only when it is false, as Curator leaves it out by default.
+ * One instance of a service, and its JSON as Java Curator's JsonInstanceSerializer writes it: the same fields in the same order, so that
+ * the bytes are equal. `enabled` is written only if it is false, as by Curator.
  */
 import { randomUUID } from "node:crypto";
 import { ZooKeeperError } from "../../base/errors.ts";
@@ -8,7 +8,7 @@ import { checkPath } from "../../base/paths.ts";
 import { localAddress } from "../locks/mutex.ts";
 import { parseUriSpec, type UriSpec } from "./uri-spec.ts";
 
-/** DYNAMIC: an ephemeral node. STATIC and PERMANENT: a node that stays when its process dies. */
+/** DYNAMIC: an ephemeral node, deleted with its session. STATIC and PERMANENT: a node that remains when its process dies. */
 export type ServiceType = "DYNAMIC" | "STATIC" | "PERMANENT";
 
 export interface ServiceInstance<Payload = unknown> {
@@ -18,17 +18,17 @@ export interface ServiceInstance<Payload = unknown> {
   readonly address: string | null;
   readonly port: number | null;
   readonly sslPort: number | null;
-  /** Any JSON value. Java reads an object as the class that the field `@class` names; without this field as a map. */
+  /** Any JSON value. Java reads an object with the field `@class` as that class, and any other object as a map. */
   readonly payload: Payload | null;
   /** Epoch milliseconds. */
   readonly registrationTimeUTC: number;
   readonly serviceType: ServiceType | "DYNAMIC_SEQUENTIAL";
   readonly uriSpec: UriSpec | null;
-  /** Providers pass over instances that are not enabled. */
+  /** Providers do not choose instances with `enabled` false. */
   readonly enabled: boolean;
 }
 
-/** The input of a registration; the defaults are Curator's. */
+/** The input of a registration. The defaults are those of Curator. */
 export interface NewInstance<Payload = unknown> {
   readonly name: string;
   /** Default: a random UUID. */
@@ -38,11 +38,11 @@ export interface NewInstance<Payload = unknown> {
   readonly port?: number;
   readonly sslPort?: number;
   readonly payload?: Payload;
-  /** Default: now. */
+  /** Epoch ms; default: the present time. */
   readonly registrationTimeUTC?: number;
   /** Default: DYNAMIC. */
   readonly serviceType?: ServiceType;
-  /** As in `{scheme}://{address}:{port}/reports`. */
+  /** A URI template, such as `{scheme}://{address}:{port}/reports`. */
   readonly uriSpec?: string | UriSpec;
   /** Default: true. */
   readonly enabled?: boolean;
@@ -50,7 +50,7 @@ export interface NewInstance<Payload = unknown> {
 
 const types: readonly string[] = ["DYNAMIC", "STATIC", "PERMANENT"];
 
-/** @throws PATH_INVALID for a name or id that cannot be a node's, OPTION_INVALID */
+/** Fills in the defaults. @throws PATH_INVALID if the name or id is not a valid node name, OPTION_INVALID */
 export function instanceOf<Payload>(given: NewInstance<Payload>): ServiceInstance<Payload> {
   const { name, id = randomUUID(), serviceType = "DYNAMIC", uriSpec = null } = given;
   checkServiceName(name);
@@ -76,7 +76,7 @@ export function instanceOf<Payload>(given: NewInstance<Payload>): ServiceInstanc
   };
 }
 
-/** A service's name and an instance's id are names of nodes. @throws PATH_INVALID */
+/** Checks a service name or instance id, which must be a valid name of a node. @throws PATH_INVALID */
 export function checkServiceName(name: string): void {
   checkPath(name === "" ? "//" : `/${name}`);
   if (!name.includes("/")) return;
@@ -84,7 +84,7 @@ export function checkServiceName(name: string): void {
   throw new ZooKeeperError("PATH_INVALID", `${JSON.stringify(name)} has a slash in it`, { hint });
 }
 
-/** JSON as Jackson writes it: like JSON.stringify, except that control characters are escaped with upper-case hexadecimal digits. */
+/** Encodes JSON as Jackson does: like JSON.stringify, but control characters are escaped with upper-case hexadecimal digits. */
 export function encodeInstance(instance: ServiceInstance): string {
   const { name, id, address, port, sslPort, payload, registrationTimeUTC, serviceType, uriSpec, enabled } = instance;
   const parts = uriSpec && { parts: uriSpec.parts.map(({ value, variable }) => ({ value, variable })) };
@@ -93,7 +93,7 @@ export function encodeInstance(instance: ServiceInstance): string {
   return text.replace(/\\(\\|u00..)/g, (found) => (found === "\\\\" ? found : `\\u${found.slice(2).toUpperCase()}`));
 }
 
-/** Missing fields get Curator's defaults. @throws DATA_INVALID */
+/** Decodes an instance; missing fields get Curator's defaults. @throws DATA_INVALID */
 export function decodeInstance<Payload>(data: Buffer, path: string): ServiceInstance<Payload> {
   let read: Partial<ServiceInstance<Payload>> | null;
   try {
@@ -124,9 +124,9 @@ function invalidInstance(path: string, cause?: unknown): ZooKeeperError {
 }
 
 /**
- * The instance's URI by its `uriSpec`. Known variables: scheme (https with an `sslPort`, else http), name, id, address, port,
+ * Returns the instance's URI by its `uriSpec`. Known variables: scheme (https with an `sslPort`, otherwise http), name, id, address, port,
  * ssl-port, registration-time-utc, service-type.
- * @param variables additional variables; they override the known ones
+ * @param variables additional variables, which override the known ones
  * @throws OPTION_INVALID for an unknown variable, DATA_INVALID for an instance without a `uriSpec`
  */
 export function uriOf(instance: ServiceInstance, variables: Readonly<Record<string, string>> = {}): string {

@@ -8,17 +8,17 @@ import { type ProviderStrategy, roundRobin } from "./strategies.ts";
 export interface ProviderOptions<Payload = unknown> {
   /** Default: `roundRobin()`. */
   readonly strategy?: ProviderStrategy<Payload>;
-  /** Only instances for which the filter returns true are chosen. */
+  /** Only instances for which this function returns true are chosen. */
   readonly filter?: (instance: ServiceInstance<Payload>) => boolean;
-  /** An instance is skipped after this number of errors (`noteError`). Default 2. */
+  /** An instance with this number of errors (`noteError`) within `downMs` is not chosen. Default 2. */
   readonly downAfter?: number;
-  /** The number of ms for which errors count, from the first error on. Default 30,000. */
+  /** Errors are forgotten this many ms after the first of them. Default 30,000. */
   readonly downMs?: number;
 }
 
 const names: ReadonlySet<string> = new Set<keyof ProviderOptions>(["strategy", "filter", "downAfter", "downMs"]);
 
-/** Errors of one instance. */
+/** Number of errors of one instance. */
 interface Errors {
   count: number;
   /** Monotonic ms of the first error. */
@@ -49,23 +49,23 @@ export class ServiceProvider<Payload = unknown> {
     this.#downMs = downMs;
   }
 
-  /** The same as the `ready` of a `ServiceCache`. */
+  /** Resolves once all instances have been read, like `ServiceCache.ready`. */
   get ready(): Promise<void> {
     return this.#cache.ready;
   }
 
-  /** The enabled instances that pass the filter and are not down, in the order of their ids. */
+  /** The enabled instances that pass the filter and have too few errors to be skipped, in the order of their ids. */
   get instances(): readonly ServiceInstance<Payload>[] {
     return this.#cache.instances.filter((one) => one.enabled && !this.#isDown(one) && this.#filter(one));
   }
 
-  /** The instance to be used next; undefined when there is none. */
+  /** Chooses an instance; undefined if there is none. */
   get(): ServiceInstance<Payload> | undefined {
     const { instances } = this;
     return instances.length === 0 ? undefined : this.#strategy(instances);
   }
 
-  /** Counts an error of the instance. */
+  /** Records an error of the instance; after `downAfter` errors the instance is not chosen for some time. */
   noteError({ id }: ServiceInstance<Payload>): void {
     const now = performance.now();
     for (const [one, { since }] of this.#errors) {
@@ -76,7 +76,7 @@ export class ServiceProvider<Payload = unknown> {
     else this.#errors.set(id, { count: 1, since: now });
   }
 
-  /** Never rejects. */
+  /** Closes the cache of instances. Never rejects. */
   close(): Promise<void> {
     return this.#cache.close();
   }

@@ -1,4 +1,4 @@
-/** A local copy of one service's instances, kept up to date by a children cache (servers from 3.6). Curator: ServiceCache. */
+/** A local copy of one service's instances, kept up to date by a children cache (3.6 and later). Curator: ServiceCache. */
 import type { ZooKeeper } from "../../operations/session.ts";
 import { Listeners } from "../base/listeners.ts";
 import { ChildrenCache } from "../cache/children-cache.ts";
@@ -7,9 +7,9 @@ import { decodeInstance, type ServiceInstance } from "./instance.ts";
 
 /** Listeners must not throw: an error that a listener throws becomes an uncaught exception. */
 export interface ServiceCacheListener {
-  /** An instance was added, removed or changed: `instances` has changed. */
+  /** Called when `instances` has changed: an instance was added, removed or changed. */
   changed?(): void;
-  /** A node does not hold an instance and is left out, or an operation failed and will be retried. Meant for a log. */
+  /** Called when a node's data is not an instance and is left out, or an operation failed and will be retried. Meant for a log. */
   trouble?(error: unknown): void;
 }
 
@@ -20,7 +20,7 @@ export class ServiceCache<Payload = unknown> {
   readonly #byPath = new Map<string, ServiceInstance<Payload>>();
   #instances: readonly ServiceInstance<Payload>[] | undefined;
 
-  /** @param path of the service @param closed called when the cache closes */
+  /** @param path the service's path @param closed called when the cache is closed */
   constructor(zk: ZooKeeper, path: string, closed: () => void) {
     this.#closed = closed;
     this.#cache = new ChildrenCache(zk, path);
@@ -35,15 +35,15 @@ export class ServiceCache<Payload = unknown> {
 
   /**
    * Resolves once all instances have been read.
-   * @throws CLOSED when closed before; the error that makes reading impossible, such as NO_AUTH: then the cache is closed
+   * @throws CLOSED if closed first; the error that makes reading impossible, such as NO_AUTH, after which the cache is closed
    */
   get ready(): Promise<void> {
     return this.#cache.ready;
   }
 
   /**
-   * True while the contents are up to date: no event can be missing. False before `ready`, while the connection is in doubt, and
-   * once closed.
+   * True while the contents are up to date, because no event can be missing. False before `ready`, while the connection is lost or silent,
+   * and after `close`.
    */
   get fresh(): boolean {
     return this.#cache.fresh;
@@ -60,7 +60,7 @@ export class ServiceCache<Payload = unknown> {
     return this.#listeners.add(listener);
   }
 
-  /** Stops following changes. The contents stay readable in their last state. Never rejects. */
+  /** Stops the updates; the last contents can still be read. Never rejects. */
   close(): Promise<void> {
     this.#listeners.clear();
     this.#closed();

@@ -1,12 +1,12 @@
-/** Chooses which of several instances is used next. Curator: ProviderStrategy. */
+/** Functions that choose one of several instances for the next call. Curator: ProviderStrategy. */
 import type { ServiceInstance } from "./instance.ts";
 
-/** @param instances the usable instances, in the order of their ids; never empty */
+/** @param instances the instances to choose from, in the order of their ids; never empty */
 export type ProviderStrategy<Payload = unknown> = (
   instances: readonly ServiceInstance<Payload>[],
 ) => ServiceInstance<Payload> | undefined;
 
-/** Uses the instances one after another, in turn. */
+/** Chooses the instances in turn. */
 export function roundRobin<Payload = unknown>(): ProviderStrategy<Payload> {
   let next = 0;
   return (instances) => instances[next++ % instances.length];
@@ -17,7 +17,7 @@ export function random<Payload = unknown>(chance: () => number = Math.random): P
   return (instances) => instances[Math.floor(chance() * instances.length)];
 }
 
-/** Keeps the same instance as long as it is usable; then `strategy` chooses the next. */
+/** Chooses the same instance while it is usable; then `strategy` chooses another one. */
 export function sticky<Payload = unknown>(strategy: ProviderStrategy<Payload> = random()): ProviderStrategy<Payload> {
   let id: string | undefined;
   return (instances) => {

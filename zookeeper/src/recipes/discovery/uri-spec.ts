@@ -1,14 +1,11 @@
-/**
- * A template for an instance's URI, in the form of Java Curator's UriSpec: text with variables, as in
- * `{scheme}://{address}:{port}`.
- */
+/** A template for an instance's URI in the form of Java Curator's UriSpec: text with variables, such as `{scheme}://{address}:{port}`. */
 import { ZooKeeperError } from "../../base/errors.ts";
 
 export interface UriSpec {
   readonly parts: readonly { readonly value: string; readonly variable: boolean }[];
 }
 
-/** @param spec `{[}` and `{]}` stand for braces @throws OPTION_INVALID for braces that do not match */
+/** @param spec the template, in which `{[}` and `{]}` mean braces @throws OPTION_INVALID for braces that do not match */
 export function parseUriSpec(spec: string): UriSpec {
   const parts = spec
     .split(/(\{[^{}]*\})/)

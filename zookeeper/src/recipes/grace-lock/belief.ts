@@ -1,12 +1,12 @@
 /**
- * How long this process may rely on being the only holder of a grace lock: while it holds the lock, and for most of the grace
- * period after that.
+ * The time during which this process may rely on being the only holder of a grace lock: while it holds the lock, and for most of the
+ * grace period afterwards. In this file that certainty is called the belief.
  */
 import type { Holding, LockClock } from "./place.ts";
 
-/** The share of the grace that a cut-off owner leaves unused as a margin: the rates of two monotonic clocks differ by far less. */
+/** This share of the grace is left unused as a safety margin, because two monotonic clocks may run at slightly different speeds. */
 const driftShare = 0.05;
-/** The holding's remaining time is sampled at intervals of a quarter of that time, but no shorter than `shortestSampleMs`. */
+/** While the lock is held, its remaining time is read again after a quarter of that time, at the earliest after `shortestSampleMs`. */
 const samplesPerLapse = 4;
 const shortestSampleMs = 20;
 
@@ -18,7 +18,7 @@ export class Belief {
   #untilMono = Number.NEGATIVE_INFINITY;
   #cancel: () => void = () => undefined;
 
-  /** @param holding returns the current holding @param over called once the belief has ended, see `watch` */
+  /** @param holding returns the current holding @param over called once the belief has ended; see `watch` */
   constructor(clock: LockClock, graceMs: number, holding: () => Holding | undefined, over: () => void) {
     this.#clock = clock;
     this.#graceMs = graceMs;
@@ -26,13 +26,13 @@ export class Belief {
     this.#over = over;
   }
 
-  /** Judged by the monotonic clock at the moment of the call. */
+  /** True while the belief lasts, by the monotonic clock at the time of the call. */
   get stands(): boolean {
     this.#renew();
     return this.#leftMs > 0;
   }
 
-  /** Follows the holding, and the grace after it, until the belief ends or `stop` is called. */
+  /** Reads the holding's remaining time at intervals until the belief ends, which calls `over`, or until `stop` is called. */
   watch(): void {
     this.stop();
     const holdingMs = this.#renew();
@@ -41,7 +41,7 @@ export class Belief {
     else this.#over();
   }
 
-  /** Records that the holding ended, perhaps early: the other contenders' grace runs from now at the latest. */
+  /** Records that the holding has ended, perhaps early. Other contenders may begin their grace now, so the belief is shortened. */
   lapse(): void {
     this.#untilMono = Math.min(this.#untilMono, this.#clock.monotonic() + this.#ownGraceMs);
   }
@@ -58,7 +58,7 @@ export class Belief {
     return Math.max(0, this.#untilMono - this.#clock.monotonic());
   }
 
-  /** Extends the belief by the current holding. @returns ms left of the holding */
+  /** Extends the belief if the lock is held. @returns the remaining ms of the holding; 0 if it is not held */
   #renew(): number {
     const holdingMs = this.#holding()?.remainingMs ?? 0;
     if (holdingMs > 0) this.#untilMono = this.#clock.monotonic() + holdingMs + this.#ownGraceMs;

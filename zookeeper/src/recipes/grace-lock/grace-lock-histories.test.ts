@@ -7,9 +7,9 @@ const graceMs = 100;
 const timeoutMs = 40;
 
 const reached = { reclaims: 0, takeOvers: 0, losses: 0, clean: 0 };
-/** Always the same, so that the suite is steady; CARILLON_TEST_SEEDS=3000 plays more. */
+/** Number of seeds. The seeds are the same in each test run; CARILLON_TEST_SEEDS=3000 runs more of them. */
 const count = Number(process.env.CARILLON_TEST_SEEDS ?? 40);
-// The first found a use that believed for too long.
+// The first seed once found a use that relied on the lock for too long.
 const seeds = [1_840_269_242, ...Array.from({ length: count }, (_, n) => n)];
 
 it.each(seeds)(
@@ -35,7 +35,7 @@ it.each(seeds)(
       const running = uses.findLast(({ owner, use }) => owner === which && !use.signal.aborted);
       const dice = below(10);
       if (dice < 4) {
-        // No contender waits for it here: it may be given only after a grace.
+        // The test does not await `tryLock`, because it may resolve only after a grace.
         lock.tryLock().then(
           (use) => use && uses.push({ owner: which, use }),
           (error: unknown) => expect(error).toMatchObject({ code: "CLOSED" }),
@@ -62,7 +62,7 @@ it.each(seeds)(
       if (take.vacantMs === undefined || take.previous?.owner === take.owner) continue;
       expect(take.atMs - take.vacantMs, `take ${at} in the grace`).toBeGreaterThanOrEqual(graceMs);
     }
-    // All are connected: the holder is the contender whose use still believes, and no other one's use does.
+    // All contenders are connected again, so only the present holder's use may still be held.
     for (const { use } of uses) if (use.held) expect(use.fence).toBe(service.holder?.fence);
     reached.losses += lost.length;
     for (const { lock } of all) await lock.close();

@@ -31,7 +31,7 @@ function contender(owner: string, options: Partial<GraceLockOptions> = {}) {
   return { place, lock, takenOver, lost, states };
 }
 
-/** The state of a promise, without waiting for it. */
+/** Records how a promise settles, without waiting for it. */
 function outcome<T>(promise: Promise<T>): { value?: T; error?: unknown; settled: boolean } {
   const seen: { value?: T; error?: unknown; settled: boolean } = { settled: false };
   promise.then(
@@ -41,7 +41,7 @@ function outcome<T>(promise: Promise<T>): { value?: T; error?: unknown; settled:
   return seen;
 }
 
-/** From now on the test releases the answers to writes under the lock. @returns answers all that waits */
+/** Delays the answers to all writes under the lock. @returns a function that delivers the delayed answers */
 function slowAnswers(place: ModelPlace): () => Promise<void> {
   const answers: (() => void)[] = [];
   const answered = (answer: boolean) => new Promise<boolean>((resolve) => answers.push(() => resolve(answer)));
@@ -355,7 +355,7 @@ describe("grace lock", () => {
   });
 
   it("stops a use that another overtook, although that one vanished in turn", async () => {
-    // Within the grace only another process of the same owner can do so: two processes under one name, against the rules.
+    // Within the grace only a process with the same owner name can take the lock. Two processes with one name violate the rules.
     const [one, two] = [contender("a"), contender("a")];
     const use = await mine(one.lock);
     one.place.cut();

@@ -1,16 +1,16 @@
 /**
- * A lock for long, recurring work that one of several processes does, such as a nightly run of two hours. The holder keeps it
- * between uses. When the holder vanishes, all other contenders wait for a grace period, because the holder is often cut off only
- * for a moment and is best placed to continue; it can take the lock back before them.
+ * A lock for long, recurring work that only one of several processes may do, such as a nightly run of two hours. The holder keeps the lock
+ * between uses. When the holder vanishes, all other contenders wait for a grace period, because a holder is often disconnected only for a
+ * moment and can best continue its work; during the grace only the old holder can take the lock back.
  *
- * A new contender cannot know when the grace began. It sees that the last holder did not release the lock, and waits a whole grace
- * from the moment when it first saw that. No two machines' clocks are compared: each contender measures on its own, from a moment
- * that cannot lie before the vacancy, and the take is a compare-and-set on the vacancy that the contender watched. So no contender
- * takes the lock early, and only one of the contenders that try succeeds.
+ * A new contender cannot know when the grace began. It reads that the last holder did not release the lock, and waits a whole grace from
+ * that moment on. Clocks of different machines are never compared: each contender measures with its own clock from a moment that is not
+ * before the vacancy, and takes the lock by compare-and-set on the vacancy that it saw. So no contender takes the lock too early, and
+ * only one of several contenders succeeds.
  *
- * The same bound serves the holder: a session that ended by this process's clock cannot have ended earlier at the place, so no
- * other contender gets the lock before the grace has passed since then. Until then the running use may continue while the lock is
- * taken back, with a new fence; after the grace the use must stop, and its signal aborts.
+ * The old holder relies on the same bound. A session that has ended by this process's clock cannot have ended earlier in ZooKeeper, so no
+ * other contender gets the lock before a grace has passed since then. During that time the running use may continue while the lock is
+ * taken back with a new fence. After the grace the use must stop, and its signal aborts.
  */
 import { randomUUID } from "node:crypto";
 import { isZooKeeperError, ZooKeeperError } from "../../base/errors.ts";
@@ -26,21 +26,21 @@ import { Turns } from "./turns.ts";
 import { RunningUse, type TakenOver, type Use } from "./use.ts";
 
 const defaultGraceMs = 10_000;
-/** Pause before a failed read of the place is repeated while a use waits to get the lock back. */
+/** Pause in ms before reading the lock's state again after an error, if a running use or a refused contender needs the state. */
 const retryMs = 250;
 
 export interface GraceLockOptions {
-  /** The contender's name: the same after a restart, and used by no other process. It identifies a previous owner. */
+  /** The contender's name. It must stay the same after a restart, and no other process may use it: it identifies the previous owner. */
   readonly owner: string;
   /** The grace period in ms, default 10,000. A contender waits for the longer of its own grace and the vanished holder's. */
   readonly graceMs?: number;
   /**
-   * Called if the lock was taken over from a holder that vanished, or released the lock in the middle of a use; the holder may be a
-   * former process of this owner. Called before `tryLock` resolves. With this option, a contender whose `tryLock` was refused takes
-   * the lock over by itself at the end of the grace; a later `tryLock` then uses it.
+   * Called if the lock was taken over from a holder that vanished, or that released the lock during a use. That holder may be a former
+   * process of this owner. Called before `tryLock` resolves. If this option is given, a contender whose `tryLock` was refused takes the
+   * lock over automatically at the end of the grace; a later `tryLock` then uses it.
    */
   readonly onTakenOver?: (from: TakenOver) => void;
-  /** The running use has lost the lock and must stop; its signal aborts with the same error (NOT_HELD). */
+  /** Called when the running use has lost the lock and must stop; its signal aborts with the same error (NOT_HELD). */
   readonly onLost?: (why: ZooKeeperError) => void;
   readonly onState?: (state: GraceLockState) => void;
   readonly clock?: LockClock;
@@ -66,14 +66,14 @@ export class GraceLock {
   readonly #turns: Turns;
   #situation: Situation = "CREATED";
   #holding: Holding | undefined;
-  /** The record at the place while this process holds the lock; otherwise the last record seen. */
+  /** The stored record while this process holds the lock; otherwise the record that it read last. */
   #record: LockRecord | undefined;
   #vacancy: { version: string; sinceMono: number } | undefined;
   #takenOver: TakenOver | undefined;
   #use: RunningUse | undefined;
   #asking = false;
   #closing = false;
-  /** True if another process had the lock when this process last tried to take it, and this process has not had it since. */
+  /** True if another process held the lock at the last call of `tryLock`, and this process has not taken it since. */
   #refused = false;
   readonly #belief: Belief;
   #attending = false;
@@ -103,7 +103,7 @@ export class GraceLock {
     return stateOf(this.#situation);
   }
 
-  /** The fence of the current holding; defined while this process holds the lock, by the clock at the moment of the call. */
+  /** The fence of the current holding; undefined if this process does not hold the lock, by the clock at the time of the call. */
   get fence(): bigint | undefined {
     return this.#holding && this.#holding.remainingMs > 0 ? this.#holding.fence : undefined;
   }
@@ -114,10 +114,10 @@ export class GraceLock {
   }
 
   /**
-   * Takes the lock, or uses it again if this process already holds it; both send a request to the place. Waits for a connection; if
-   * another owner's holder vanished, also waits for the end of the grace.
-   * @returns undefined when another process holds it, or another caller of this process uses it
-   * @throws CLOSED, ABORTED, or an error of the place (NO_AUTH, …)
+   * Takes the lock, or uses it again if this process already holds it; in both cases sends a request. Waits for a connection, and for the
+   * end of the grace if another owner's process vanished.
+   * @returns undefined if another process holds the lock, or another caller in this process uses it
+   * @throws CLOSED, ABORTED, or a permanent error of the lock's service (NO_AUTH, …)
    */
   async tryLock(options: CallOptions = {}): Promise<Use | undefined> {
     checkNames(`the grace lock ${this.#place.name}`, this.#place.name, options, callNames);
@@ -138,14 +138,14 @@ export class GraceLock {
         await this.#turns.change(seen, signal, outcome);
       }
     } catch (error) {
-      this.#turns.wake(); // another caller of this process may wait behind this one
+      this.#turns.wake(); // another caller in this process may be waiting for this one to finish
       throw error;
     } finally {
       this.#asking = false;
     }
   }
 
-  /** Like `tryLock`, but waits while another contender holds the lock. */
+  /** Like `tryLock`, but waits while another contender holds the lock or another caller uses it. */
   async lock(options: CallOptions = {}): Promise<Use> {
     for (;;) {
       const seen = this.#turns.changes;
@@ -156,23 +156,23 @@ export class GraceLock {
   }
 
   /**
-   * Releases the lock, so that the next contender need not wait for the grace. A use that still runs ends with it.
-   * @returns false, and changes nothing, if this process did not hold the lock
+   * Releases the lock, so that the next contender need not wait for the grace. Stops a running use.
+   * @returns false, without any change, if this process does not hold the lock
    */
   async release(): Promise<boolean> {
     this.#requireOpen();
     return this.#release();
   }
 
-  /** Reads the record of the last use, by any owner. */
+  /** Reads the record of the last use by any owner; undefined if the lock was never used. */
   async lastUse({ signal }: CallOptions = {}): Promise<LastUse | undefined> {
     this.#requireOpen();
-    // Queued like all other work, because an abandoned look removes its watch, and a concurrent look must not rely on that watch.
+    // Queued behind other requests, because an aborted read removes its watch, and a concurrent read must not rely on that watch.
     const { record } = await this.#turns.inLine(() => this.#place.look(this.#turns.withClose(signal)), signal);
     return record?.use ?? undefined;
   }
 
-  /** Releases the lock if it is held, and stops contending. */
+  /** Releases the lock if this process holds it, and stops contending. */
   async close(): Promise<void> {
     if (this.#closing) return;
     this.#closing = true;
@@ -212,12 +212,12 @@ export class GraceLock {
     return (await this.#begin(holding, signal)) ?? 0;
   }
 
-  /** True if no caller waits for the lock any more: then this process must not keep it. */
+  /** True if the caller has given up or the lock object is closing, so that this process must not keep the lock. */
   #isUnwanted(signal?: AbortSignal): boolean {
     return signal?.aborted || this.#closing;
   }
 
-  /** Evaluates a look: updates this contender's knowledge and the state. */
+  /** Updates the state and the record from what was read. @returns the lock's condition for this contender */
   #find(sight: Sight): "free" | "held" | "vacant" | "ours" {
     const holding = this.#holding;
     if (holding && holding.remainingMs > 0 && holding.seenIn(sight)) {
@@ -228,10 +228,10 @@ export class GraceLock {
     if (sight.record && sight.record.life !== this.#life) this.#step("overtaken");
     this.#record = sight.record ?? (sight.forgetful ? this.#record : undefined);
     const lingers = sight.record ? !sight.record.released : sight.forgetful === true;
-    // A holder with this owner's name, while this object has no holding, was left by an earlier session or process.
+    // If this object has no holding, a holder with this owner's name is left over from an earlier session or process.
     const found = sight.held && !this.#isOurs(sight.record) ? "held" : lingers ? "vacant" : "free";
     if (found !== "vacant") this.#vacancy = undefined;
-    // The place answered after the holder had vanished, so the vacancy began before this moment.
+    // The holder had vanished before the answer, so the vacancy began before this moment.
     else if (this.#vacancy?.version !== sight.version) {
       this.#vacancy = { version: sight.version, sinceMono: this.#clock.monotonic() };
     }
@@ -239,13 +239,13 @@ export class GraceLock {
     return found;
   }
 
-  /** True if the record was written by this process, or by a former process of this owner. */
+  /** True if the record was written by this lock object, or by a former process of this owner. */
   #isOurs(record: LockRecord | undefined): boolean {
     if (record?.owner !== this.owner) return false;
     return record.life === this.#life || !this.#place.lives.has(record.life);
   }
 
-  /** The remaining ms for which this contender must not take the vacant or free lock. */
+  /** Returns the ms for which this contender must still wait before it may take the lock; 0 if it may take it now. */
   #graceLeftMs(sight: Sight): number {
     if (!this.#vacancy || this.#isOurs(this.#record)) return 0;
     const graceMs = Math.max(this.#graceMs, sight.record?.graceMs ?? 0);
@@ -272,14 +272,14 @@ export class GraceLock {
     return holding;
   }
 
-  /** @returns undefined if the lock is no longer held; 0 if the caller gave up and the lock was released */
+  /** Begins a use and records it. @returns undefined if the lock is no longer held; 0 if the caller gave up and the lock was released */
   async #begin(holding: Holding, signal?: AbortSignal): Promise<Use | 0 | undefined> {
     const before = this.#record;
     const beganMs = this.#clock.wall();
     const lastUse = { owner: this.owner, fence: String(holding.fence), beganMs, endedMs: null, note: null };
     if (!(await this.#write(holding, lastUse))) return undefined;
     if (this.#isUnwanted(signal)) {
-      this.#record = before; // no caller received this use, so the record must not show it
+      this.#record = before; // no caller gets this use, so the record must not contain it
       await this.#release(true);
       return 0;
     }
@@ -294,7 +294,7 @@ export class GraceLock {
     return use;
   }
 
-  /** @returns true if the record was written and the holding is still current */
+  /** Writes the record with this use. @returns true if it was written and the holding is still current */
   async #write(holding: Holding, use: LastUse): Promise<boolean> {
     const record = { ...(this.#record as LockRecord), use };
     try {
@@ -320,8 +320,8 @@ export class GraceLock {
   }
 
   /**
-   * Records a change of the use. If the use was cut off, the lock is taken back first, because finished work must not be recorded
-   * as cut off.
+   * Writes a change of the use to the record. If the lock was lost meanwhile, it is taken back first, so that finished work is not recorded
+   * as unfinished. @returns false if the use was stopped first
    */
   async #recordUse(use: RunningUse, change: () => Partial<LastUse>): Promise<boolean> {
     const work = async () => {
@@ -348,10 +348,10 @@ export class GraceLock {
     this.#stopUse();
     if (!this.#holding) return false;
     const work = async () => {
-      this.#stopUse(); // a use whose start was queued before this release
+      this.#stopUse(); // stops a use that was begun while this release waited in the queue
       const [holding, record] = [this.#holding, this.#record];
       if (!holding || !record) return false;
-      // A use that was stopped stays recorded without an end: the next holder of the lock sees it.
+      // The record of a stopped use gets no end time, so that the next holder sees that the work may be unfinished.
       const released = await this.#giveUp(holding, { ...record, released: true });
       this.#hold(undefined);
       this.#belief.stop();
@@ -373,13 +373,13 @@ export class GraceLock {
     use.stop(this.#notHeld("has been released"));
   }
 
-  /** @returns false when the holding ended before */
+  /** Releases the holding and writes the record. @returns false if the holding had ended before */
   async #giveUp(holding: Holding, record: LockRecord): Promise<boolean> {
-    this.#unhear(); // the place may abort the holding on release, which must not count as a lost session
+    this.#unhear(); // a release may abort the holding's signal, which must not count as the loss of a session
     try {
       return await holding.release(record);
     } catch (error) {
-      // The session ended before the release: the only effect is that other contenders wait for the grace.
+      // The session ended before the release. The only consequence is that other contenders wait for the grace.
       if (holding.signal.aborted) return false;
       this.#hold(holding);
       throw error;
@@ -431,7 +431,7 @@ export class GraceLock {
     });
   }
 
-  /** Called when something may have changed: waiting callers look again; without waiting callers the lock itself looks. */
+  /** Called when the lock's state may have changed: wakes waiting callers, and reads the state again. */
   #onChange(): void {
     this.#turns.wake();
     if (this.#attending || this.#turns.closed.aborted) return;
@@ -443,16 +443,16 @@ export class GraceLock {
       })
       .catch((error: unknown) => {
         this.#attending = false;
-        // A caller in `tryLock` gets the same error by itself. A running use needs the next look; if no look succeeds, the grace
-        // ends the use. A contender that would take the lock over also needs the next look, if the error can pass by itself.
+        // A caller in `tryLock` gets the same error itself. The state is read again for a running use, which otherwise ends with the
+        // grace, and after a transient error for a contender that waits to take the lock over.
         if (isZooKeeperError(error, "CLOSED") || !(this.#use || (this.#refused && isPassing(error)))) return;
         this.#clock.after(retryMs, () => this.#onChange());
       });
   }
 
   /**
-   * Updates the state, takes back the lock for a running use that lost it, and takes over the vanished holder's unfinished work
-   * for a contender that was refused.
+   * Reads the lock's state. Takes the lock back for a running use that lost it, and takes over a vanished holder's unfinished work for a
+   * contender that was refused.
    */
   async #attend(): Promise<void> {
     for (;;) {
@@ -482,7 +482,7 @@ export class GraceLock {
   }
 }
 
-/** The unfinished use in the record, if the lock was released or lost in the middle of a use. */
+/** Returns the record's unfinished use, if the lock was released or lost during a use; otherwise undefined. */
 function cutOff(record: LockRecord | undefined): TakenOver | undefined {
   const use = record?.use;
   return use && use.endedMs === null ? { owner: use.owner, use } : undefined;

@@ -1,7 +1,7 @@
 /**
- * A grace lock in ZooKeeper: at `path` a persistent node with the record (JSON), below it the ephemeral node `holder`. A take
- * creates `holder` and writes the record in one transaction, on condition of the record's version. So the server decides between
- * two contenders for the same vacancy, and the record never names a contender that did not get the lock.
+ * A grace lock in ZooKeeper. A persistent node at `path` contains the record (JSON), and the ephemeral node `<path>/holder` exists while
+ * the lock is held. Taking the lock creates `holder` and writes the record in one transaction that requires the record's known version.
+ * So the server decides between two contenders, and the record never names a contender that did not get the lock.
  */
 import { randomUUID } from "node:crypto";
 import { isZooKeeperError, ZooKeeperError } from "../../base/errors.ts";
@@ -19,30 +19,30 @@ import { GraceLock, type GraceLockOptions, graceLockNames } from "./grace-lock.t
 import type { Holding, LockPlace, LockRecord, Sight } from "./place.ts";
 
 export interface GraceLockNodesOptions extends GraceLockOptions {
-  /** The ACL of all its nodes; default: everyone may do anything. */
+  /** The ACL of all nodes of the lock. Default: every client has all permissions. */
   readonly acl?: readonly Acl[];
 }
 
 const optionNames: ReadonlySet<string> = new Set([...graceLockNames, "acl"]);
 
-/** Creates a grace lock at this path. @throws PATH_INVALID, OPTION_INVALID */
+/** Creates the grace lock at this path. @throws PATH_INVALID, OPTION_INVALID */
 export function graceLock(client: ZooKeeper, path: string, given: GraceLockNodesOptions): GraceLock {
   checkNames(`the grace lock ${path}`, path, given, optionNames);
   const { acl, ...options } = given;
   return new GraceLock(new LockNodes(client, path, acl), options);
 }
 
-/** The lives (one for each lock object) that contend through each client. */
+/** For each client, the random ids (lives) of the lock objects that contend through it. */
 const livesOf = new WeakMap<ZooKeeper, Set<string>>();
 
-/** A sight together with the session that read it and the record node's numbers. */
+/** The lock's state together with the session that read it and the metadata of its nodes. */
 interface NodeSight extends Sight {
   readonly session: Session;
   readonly recordStat: Stat | undefined;
   readonly holderStat: Stat | undefined;
 }
 
-/** The holder node's number, and the record's version. */
+/** Result of taking the lock: the holder node's czxid, and the version of the record's node. */
 interface Taken {
   readonly czxid: bigint;
   readonly version: number;
@@ -53,7 +53,7 @@ class LockNodes implements LockPlace {
   readonly lives: Set<string>;
   readonly #client: ZooKeeper;
   readonly #listeners = new Set<() => void>();
-  /** The session in which a watch on the holder node is set; there is at most one watch. */
+  /** The session in which a watch on the holder node is set; undefined if there is no watch. */
   #watching: Session | undefined;
 
   readonly #acl: readonly Acl[] | undefined;
@@ -82,7 +82,7 @@ class LockNodes implements LockPlace {
       } catch (error) {
         if (signal?.aborted || this.#client.signal.aborted) throw error;
         if (!isZooKeeperError(error, "CONNECTION_LOSS") && session.live) throw error;
-        // Lets timers run, in case a stopped process has noticed the session's end by the clock before its client did.
+        // Lets timers run: after a stop of the process, `session.live` may be false before the client's timer has ended the session.
         await pause(0, signal);
       }
     }
@@ -94,7 +94,7 @@ class LockNodes implements LockPlace {
     const data = JSON.stringify(record);
     const put: Operation[] = recordStat ? [] : [{ type: "create", path: this.name, acl: this.#acl }];
     put.push({ type: "set", path: this.name, data, version: recordStat?.version ?? 0 });
-    // The holder node may be another one than was seen: the record's version proves that the lock is in the state that was seen.
+    // The holder node may be another one than was read. The record's version proves that the lock has not changed since.
     if (holderStat) put.push({ type: "delete", path: this.#holder });
     try {
       for (;;) {
@@ -104,7 +104,7 @@ class LockNodes implements LockPlace {
         return new HeldNodes(session, this.name, taken, await this.#fence(session, taken, record));
       }
     } catch (error) {
-      // The holder node, if it was created, disappears with its session.
+      // If the holder node was created, the server deletes it with its session.
       if (!session.live) return undefined;
       throw error;
     }
@@ -121,9 +121,9 @@ class LockNodes implements LockPlace {
   }
 
   async #lookIn(session: Session, signal?: AbortSignal): Promise<NodeSight> {
-    // The record is read before the holder. If the holder is missing afterwards, either the lock was vacant under this version, or
-    // the version is outdated and a take with it fails. In the opposite order, a later holder's version could be mistaken for the
-    // version of a vacancy.
+    // The record is read before the holder. If the holder is then missing, either the lock was vacant with this version, or the version
+    // is outdated and taking the lock with it fails. In the opposite order, the version of a later holder's record could be mistaken
+    // for that of a vacancy.
     const reading = readRecord(session, this.name, signal);
     const isWatched = this.#watching === session;
     this.#watching = session;
@@ -148,7 +148,7 @@ class LockNodes implements LockPlace {
     };
   }
 
-  /** The watch's listener; also called when the session ends. */
+  /** Listener of the watch on the holder node; also called when the session ends. */
   readonly #fired = (): void => {
     this.#watching = undefined;
     for (const changed of [...this.#listeners]) changed();
@@ -159,12 +159,12 @@ class LockNodes implements LockPlace {
       const holder: Operation = { type: "create", path: this.#holder, data: token, ephemeral: true, acl: this.#acl };
       const set = (await session.multi([...put, holder])).find(({ type }) => type === "set");
       if (set?.type !== "set") throw new ZooKeeperError("PROTOCOL", `multi at ${this.name}: no node's numbers`);
-      // All operations of a multi have the same transaction number, so the holder node's czxid equals the record's mzxid.
+      // All operations of a multi have the same transaction number, so the holder node's czxid is equal to the record's mzxid.
       return { czxid: set.stat.mzxid, version: set.stat.version };
     } catch (error) {
       if (isZooKeeperError(error, "NODE_EXISTS", "BAD_VERSION")) return "lost";
       if (isZooKeeperError(error, "NO_NODE")) {
-        if (put[0]?.type !== "create") return "lost"; // a person deleted the record, or the holder node vanished
+        if (put[0]?.type !== "create") return "lost"; // a person deleted the record, or the holder node no longer exists
         await createPersistent(session, parentOf(this.name), undefined, this.#acl);
         return "again";
       }
@@ -173,7 +173,7 @@ class LockNodes implements LockPlace {
     }
   }
 
-  /** A holder that cannot determine the fence must not keep the lock. */
+  /** Returns the fence. If it cannot be determined, releases the lock and throws, because a lock without a fence must not be held. */
   async #fence(session: Session, taken: Taken, record: LockRecord): Promise<bigint> {
     try {
       return await fenceOf(session, this.name, taken.czxid);
@@ -183,7 +183,7 @@ class LockNodes implements LockPlace {
     }
   }
 
-  /** Called after a lost answer: a holder node of this session with this token proves that the take was carried out. */
+  /** After a lost answer, checks whether the lock was taken: then a holder node with this token belongs to this session. */
   async #findTaken(session: Session, token: string): Promise<Taken | undefined> {
     await session.sync(this.name);
     try {
@@ -236,7 +236,7 @@ class HeldNodes implements Holding {
     return `${this.#path}/holder`;
   }
 
-  /** Writes the record and the holder node in one transaction: a process that no longer holds the lock changes nothing. */
+  /** Writes the record and checks or deletes the holder node in one transaction, which fails if this process has lost the lock. */
   async #put(record: LockRecord, holder: Operation): Promise<boolean> {
     const data = JSON.stringify(record);
     for (;;) {
@@ -253,8 +253,8 @@ class HeldNodes implements Holding {
   }
 
   /**
-   * Finds out the result of a write whose answer was lost. @returns whether it was carried out; undefined if it was not and can be
-   * repeated
+   * Finds out the result of a failed write whose answer may be lost.
+   * @returns true if it was executed, false if the lock is no longer held, undefined if the write can be repeated
    */
   async #find(data: string, released: boolean): Promise<boolean | undefined> {
     await this.#session.sync(this.#path);
@@ -265,7 +265,7 @@ class HeldNodes implements Holding {
         throw error;
       }),
     ]);
-    if (!read) return false; // a person deleted the node; the next look finds out
+    if (!read) return false; // a person deleted the node; the next read of the state notices that
     const done = read.data.toString() === data && read.stat.version === this.#version + 1;
     const ours = held?.czxid === this.#czxid;
     if (done && ours !== released) {
@@ -273,7 +273,7 @@ class HeldNodes implements Holding {
       return true;
     }
     if (!ours) return false;
-    // Still held here: a changed record was edited by a person, and the holder's version replaces it.
+    // The lock is still held by this process. A person has edited the record, which the repeated write will replace.
     this.#version = read.stat.version;
     return undefined;
   }
@@ -298,7 +298,7 @@ function parseRecord(path: string, text: string): LockRecord {
   try {
     record = JSON.parse(text);
   } catch {
-    record = null; // reported below, like any other text that is not a record
+    record = null; // text that is not JSON is reported below, like any other text that is not a record
   }
   const { owner, life, graceMs, released } = record ?? {};
   const right = typeof owner === "string" && typeof life === "string";

@@ -1,99 +1,96 @@
 /**
- * The port of the grace lock: the place where it is held. ZooKeeper's nodes are one place (nodes.ts); a row in a database with a
- * heartbeat can be another. A place decides only by compare-and-set: the version of a sight is the condition of the next write.
+ * The interface between the grace lock and the service in which it is stored (the place). ZooKeeper nodes are one place (nodes.ts); a
+ * database row with a heartbeat could be another. A place decides only by compare-and-set: each write requires the version that was read.
  */
 
-/** The last use of the lock: shown to people, and the basis for deciding whether the work must be repeated. */
+/** The last use of the lock. It is shown to people, and helps to decide whether the work must be repeated. */
 export interface LastUse {
   readonly owner: string;
-  /** Decimal, because JSON has no large numbers. */
+  /** The fence in decimal digits, because JSON numbers cannot represent every 64-bit number. */
   readonly fence: string;
   /** Epoch ms by the owner's clock. */
   readonly beganMs: number;
-  /** Epoch ms by the owner's clock. null: the use has not ended, was stopped by a release, or its end could not be recorded. */
+  /** Epoch ms by the owner's clock; null if the use is still running, was stopped by a release, or its end could not be recorded. */
   readonly endedMs: number | null;
-  /** The text that the use left, see `Use.note`. */
+  /** The text that `Use.note` wrote; null if there is none. */
   readonly note: string | null;
 }
 
-/** The data that the place stores about the lock, even while there is no holder. */
+/** The data that the place stores about the lock, also while it has no holder. */
 export interface LockRecord {
   /** The last holder's name, which stays the same across sessions and restarts. */
   readonly owner: string;
-  /** A random id of the owner's process: new each time the program starts. */
+  /** A random id of the owner's lock object: new after each start of the program. */
   readonly life: string;
-  /** ms: all other contenders wait at least this long when the holder vanishes. */
+  /** The holder's grace in ms: when it vanishes, all other contenders wait at least this long. */
   readonly graceMs: number;
-  /** True if the holder released the lock regularly: then there is no grace. */
+  /** True if the holder released the lock, so that contenders need not wait for a grace. */
   readonly released: boolean;
-  /** The last use; perhaps by an earlier owner, if the last owner vanished before it used the lock. */
+  /** The last use; by an earlier owner if the last one vanished before it used the lock. Null if the lock was never used. */
   readonly use: LastUse | null;
 }
 
-/** The state of the lock at one moment, as read from the place. */
+/** The state of the lock as it was read from the place at one moment. */
 export interface Sight {
-  /** The lock has a holder, perhaps this process. */
+  /** True if the lock has a holder, which may be this process. */
   readonly held: boolean;
-  /** undefined if the lock was never held. */
+  /** The stored record; undefined if the lock was never held. */
   readonly record: LockRecord | undefined;
-  /** Changes with every change of the record: two sights of a vacant lock with equal versions show the same vacancy. */
+  /** A version that changes whenever the record does. Two readings of a vacant lock with equal versions show the same vacancy. */
   readonly version: string;
   /**
-   * The place lost its data (wiped, restored) while this process lived: the absence of a record does not prove that the lock was
-   * free.
+   * True if the place has lost its data (wiped, restored) while this process was running. A missing record then does not prove that the
+   * lock was free.
    */
   readonly forgetful?: boolean;
 }
 
-/** The lock, held by this process, until `signal` aborts. It never comes back: a reclaim is a new holding. */
+/** The lock while this process holds it, until `signal` aborts. When the process takes the lock back, that is a new holding. */
 export interface Holding {
   readonly fence: bigint;
-  /** Aborts when the holding is over by this process's own clock, which is before any other contender can find the lock vacant. */
+  /** Aborts when the holding ends by this process's own clock, which is before any other contender can find the lock vacant. */
   readonly signal: AbortSignal;
-  /**
-   * ms until the holding is over, unless the place confirms it again before; by the monotonic clock at the moment of the call, 0
-   * once over.
-   */
+  /** Ms until the holding ends unless the place confirms it first, by the monotonic clock at the time of the call; 0 once it has ended. */
   readonly remainingMs: number;
-  /** True if the sight shows this holding. */
+  /** True if the state that was read shows this holding. */
   seenIn(sight: Sight): boolean;
-  /** Writes the record. @returns false, and changes nothing, if the lock is no longer held */
+  /** Writes the record. @returns false, without any change, if the lock is no longer held */
   write(record: LockRecord): Promise<boolean>;
-  /** Releases the lock and writes a last record. @returns false, and changes nothing, if the lock was no longer held */
+  /** Releases the lock and writes the last record. @returns false, without any change, if the lock was no longer held */
   release(record: LockRecord): Promise<boolean>;
 }
 
 export interface LockPlace {
-  /** The name of the lock, for messages. */
+  /** The lock's name, for messages. */
   readonly name: string;
   /**
-   * The lives that currently contend from this process. A holder of the same owner with any other life was left behind by a former
+   * The random ids (`life`) of the lock objects in this process. A holder with the same owner and any other id is left over from a former
    * process of this owner.
    */
   readonly lives: Set<string>;
   /**
-   * Reads the state of the lock. Waits for a connection without a limit.
-   * @throws CLOSED, ABORTED, or an error that does not pass by itself
+   * Reads the state of the lock. Waits for a connection without a time limit.
+   * @throws CLOSED, ABORTED, or a permanent error
    */
   look(signal?: AbortSignal): Promise<Sight>;
   /**
-   * Takes the lock if it has not changed since `sight`. A holder in the sight is replaced in the same step: it belongs to an
-   * earlier session of this process, or to a former process of the same owner. If an answer is lost, the promise settles only once
-   * the outcome is known, or once the session, and with it the holding, is over.
-   * @returns undefined if the lock could not be taken: look again
+   * Takes the lock if it has not changed since `sight`. A holder in `sight` is replaced in the same transaction: it belongs to an earlier
+   * session of this process, or to a former process of the same owner. If an answer is lost, the promise settles only once the outcome is
+   * known or the session has ended.
+   * @returns undefined if the lock could not be taken; the caller must read the state again
    */
   take(sight: Sight, record: LockRecord): Promise<Holding | undefined>;
-  /** Calls `changed` whenever the state may have changed, perhaps too often. @returns a function that ends the watch */
+  /** Calls `changed` whenever the state may have changed, sometimes without a change. @returns a function that ends the watch */
   watch(changed: () => void): () => void;
 }
 
-/** The clock of a grace lock; tests pass their own. */
+/** The clock of a grace lock. Tests use their own. */
 export interface LockClock {
-  /** ms from an arbitrary zero; never steps. */
+  /** Ms since an arbitrary moment; never jumps. */
   monotonic(): number;
-  /** Epoch ms; only recorded, never compared. */
+  /** Epoch ms. This time is only recorded, never compared. */
   wall(): number;
-  /** Calls `fire` once, `ms` from now at the earliest. @returns a function that cancels the timer */
+  /** Calls `fire` once, after `ms` at the earliest. @returns a function that cancels the timer */
   after(ms: number, fire: () => void): () => void;
 }
 

@@ -1,14 +1,14 @@
 /**
- * The state machine of the grace lock as one contender sees it: every state and every event, including events that change nothing.
- * A test keeps the page docs/grace-lock.md equal to this table.
+ * The state machine of the grace lock for one contender: every state and every event, including events that change nothing. A test
+ * compares docs/grace-lock.md with this table.
  *
- * The lock has four states. Two of them, `OWN` and `WAITING`, are split by whether a use is running in this process, because that
- * decides what the owner does when its node vanishes. In `RELEASED` and `CREATED` no use is possible.
+ * The lock has four states. `OWN` and `WAITING` are each split by whether a use is running in this process, because that decides what the
+ * owner does when its node vanishes. In `RELEASED` and `CREATED` no use can run.
  */
 
 /**
- * CREATED: no holder is known. OWN: held by this contender. RELEASED: another contender holds it. WAITING: its holder vanished
- * without releasing it, and the grace runs.
+ * CREATED: no holder is known. OWN: this contender holds the lock. RELEASED: another contender holds it. WAITING: its holder vanished
+ * without a release, and the grace runs.
  */
 export type GraceLockState = "CREATED" | "OWN" | "RELEASED" | "WAITING";
 
@@ -23,8 +23,8 @@ export const situations = [
 export type Situation = (typeof situations)[number];
 
 /**
- * Results of a look at the lock (free: never held or cleanly released; held: by another contender; vacant: its holder vanished;
- * ours; overtaken: the record shows that another contender has held it since), results of a take, and local events.
+ * Results of reading the lock's state (free: never held, or released; held: by another contender; vacant: its holder vanished; ours: this
+ * contender holds it; overtaken: another contender has held it since), results of taking the lock, and local events.
  */
 export const graceLockEvents = [
   "found free",
@@ -42,7 +42,7 @@ export const graceLockEvents = [
 export type GraceLockEvent = (typeof graceLockEvents)[number];
 
 /**
- * reclaim: take the lock back at once. lose: the use must stop. refuse: the event is impossible in this state, so the caller has a
+ * reclaim: take the lock back at once. lose: stop the running use. refuse: the event is impossible in this state, so the caller has a
  * bug.
  */
 export type GraceLockAct = "reclaim" | "lose" | "refuse";
@@ -67,7 +67,7 @@ const no = (situation: Situation): Step => ({ to: situation, act: "refuse" });
 const reclaim: Step = { to: "WAITING running", act: "reclaim" };
 
 const table: Readonly<Record<GraceLockEvent, Row>> = {
-  // If an owner finds its lock free, a person has released it. While a use runs, the owner takes the lock back all the same.
+  // If the owner finds its lock free, a person has released it. If a use is running, the owner still takes the lock back.
   "found free": {
     ...stay,
     "OWN idle": { to: "CREATED" },
@@ -84,7 +84,7 @@ const table: Readonly<Record<GraceLockEvent, Row>> = {
     "WAITING idle": { to: "RELEASED" },
     "WAITING running": { to: "RELEASED", act: "lose" },
   },
-  // An idle owner does not reclaim the lock: no use needs the lock, and another contender gets its chance.
+  // An idle owner does not take the lock back, because no use needs it and another contender may take it.
   "found vacant": {
     CREATED: { to: "WAITING idle" },
     "OWN idle": { to: "WAITING idle" },
@@ -93,7 +93,7 @@ const table: Readonly<Record<GraceLockEvent, Row>> = {
     "WAITING idle": { to: "WAITING idle" },
     "WAITING running": reclaim,
   },
-  // "Ours" means the holding that this process knows of, so a contender without a holding never finds the lock its own.
+  // "ours" is the holding that this lock object has. A contender without a holding never reads "ours".
   "found ours": {
     ...stay,
     CREATED: no("CREATED"),
@@ -101,8 +101,8 @@ const table: Readonly<Record<GraceLockEvent, Row>> = {
     "WAITING idle": no("WAITING idle"),
     "WAITING running": no("WAITING running"),
   },
-  // Sent before the other event of the same look: another contender may have held the lock and vanished too, so that the lock is
-  // vacant again.
+  // This event precedes the other event of the same reading: another contender may have held the lock and vanished, so that the lock
+  // is vacant again.
   overtaken: {
     ...stay,
     "OWN idle": { to: "RELEASED" },
@@ -125,11 +125,11 @@ const table: Readonly<Record<GraceLockEvent, Row>> = {
     "WAITING idle": no("WAITING idle"),
     "WAITING running": no("WAITING running"),
   },
-  // A use that was lost before it finished has nothing more to change.
+  // A use that has already lost the lock does not change the state when it finishes.
   finished: { ...stay, "OWN running": { to: "OWN idle" }, "WAITING running": { to: "WAITING idle" } },
   released: { ...stay, "OWN idle": { to: "CREATED" }, "OWN running": no("OWN running") },
   "session ended": { ...stay, "OWN idle": { to: "WAITING idle" }, "OWN running": reclaim },
-  // The owner could not take the lock back in time: from now on other contenders may take it.
+  // The owner could not take the lock back in time. From now on other contenders may take it.
   "grace over": { ...stay, "WAITING running": { to: "WAITING idle", act: "lose" } },
 };
 
@@ -141,7 +141,7 @@ export function stateOf(situation: Situation): GraceLockState {
   return situation.split(" ")[0] as GraceLockState;
 }
 
-/** The step as docs/grace-lock.md shows it: a dash if nothing changes. */
+/** Formats a step for docs/grace-lock.md; a dash means that nothing changes. */
 export function stepText(situation: Situation, event: GraceLockEvent): string {
   const { to, act } = nextStep(situation, event);
   if (act === "refuse") return "impossible";

@@ -1,6 +1,6 @@
 /**
- * Coordinates the callers of one lock in one process: their requests to the place run one after another, and between two attempts
- * the callers wait for a change.
+ * Coordinates the callers of one lock within a process: their requests run one after another, and between two attempts the callers wait
+ * for a change of the lock.
  */
 import { setMaxListeners } from "node:events";
 import { ZooKeeperError } from "../../base/errors.ts";
@@ -14,15 +14,15 @@ export class Turns {
   #line: Promise<unknown> = Promise.resolve();
   #changes = 0;
 
-  /** @param name for messages */
+  /** @param name the lock's name, for messages */
   constructor(name: string, clock: LockClock) {
     this.#name = name;
     this.#clock = clock;
-    // Any number of callers may wait, and Node would report more than ten listeners as a leak.
+    // Removes Node's limit of ten listeners, because any number of callers may wait.
     setMaxListeners(0, this.#closed.signal);
   }
 
-  /** The number of changes so far; see `change`. */
+  /** The number of changes reported so far by `wake`; to be passed to `change`. */
   get changes(): number {
     return this.#changes;
   }
@@ -31,17 +31,17 @@ export class Turns {
     return this.#closed.signal;
   }
 
-  /** Runs `work` after all work that was requested before it. @throws ABORTED, CLOSED, errors of the work */
+  /** Runs `work` after all work that was queued before. @throws ABORTED, CLOSED, errors of `work` */
   async inLine<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     const run = this.#line.then(() => {
       if (signal?.aborted) throw this.#given(signal);
       return work();
     });
-    this.#line = run.catch(() => undefined); // the caller that requested the work receives the error
+    this.#line = run.catch(() => undefined); // the caller that queued the work gets the error
     return this.#abortable(run, signal);
   }
 
-  /** Resolves once there are more changes than `seen`, or after `withinMs`. @throws ABORTED, CLOSED */
+  /** Resolves once more changes than `seen` have been reported, or after `withinMs`. @throws ABORTED, CLOSED */
   async change(seen: number, signal?: AbortSignal, withinMs = Number.POSITIVE_INFINITY): Promise<void> {
     if (this.#changes !== seen || withinMs === 0) return;
     let wake: () => void = () => undefined;
@@ -81,18 +81,18 @@ export class Turns {
     });
   }
 
-  /** A signal that aborts when `signal` aborts or the lock is closed. */
+  /** Returns a signal that aborts when `signal` aborts or the lock is closed. */
   withClose(signal?: AbortSignal): AbortSignal {
     return signal ? AbortSignal.any([signal, this.#closed.signal]) : this.#closed.signal;
   }
 
-  /** Reports a change. */
+  /** Reports a change: wakes all waiting callers. */
   wake(): void {
     this.#changes++;
     for (const wake of [...this.#wakes]) wake();
   }
 
-  /** Rejects all waiting callers with CLOSED. */
+  /** Closes the lock: all waiting callers reject with CLOSED. */
   close(): void {
     this.#closed.abort(this.closedError());
     this.wake();

@@ -1,31 +1,31 @@
-/** The use of a grace lock: the object that `lock` and `tryLock` return. */
+/** One use of a grace lock: the object that `lock` and `tryLock` return. */
 import type { ZooKeeperError } from "../../base/errors.ts";
 import type { LastUse } from "./place.ts";
 
-/** The owner that vanished, or released the lock in the middle of a use, and the record of that use. */
+/** The owner that vanished, or released the lock during a use, and the record of that use. */
 export interface TakenOver {
   readonly owner: string;
-  /** undefined if the lock was never used. `endedMs: null` means that the work was, or may have been, cut off. */
+  /** The last use; undefined if the lock was never used. `endedMs: null` means that its work may be unfinished. */
   readonly use: LastUse | undefined;
 }
 
-/** One use of the lock. Only one caller of one process has a use at a time. */
+/** One use of the lock. At any time, at most one caller in all processes has a use. */
 export interface Use extends AsyncDisposable {
-  /** Send the fence with every write. It increases if the lock had to be taken back meanwhile, so read it again each time. */
+  /** The current fence, to be sent with every write. It increases when the lock is taken back, so read it before each write. */
   readonly fence: bigint;
-  /** Aborts when the lock is lost or released; the reason is a ZooKeeperError (NOT_HELD). */
+  /** Aborts when the use loses the lock or the lock is released. The reason is a ZooKeeperError (NOT_HELD). */
   readonly signal: AbortSignal;
-  /** True if no other contender can have the lock, by the clock at the moment of the call. */
+  /** True if no other contender can hold the lock, by the clock at the time of the call. */
   readonly held: boolean;
-  /** Set if the lock was taken over, before this use, from an owner that vanished or was stopped. */
+  /** Set if the lock was taken over before this use from an owner that vanished, or released the lock during a use. */
   readonly takenOver: TakenOver | undefined;
-  /** Writes a text into the record, for the next holder to read. @returns false if the lock was not held */
+  /** Writes a text to the record for the next holder. @returns false if the use has lost the lock */
   note(text: string): Promise<boolean>;
-  /** Ends the use; the lock stays with this owner. @returns false if the end could not be recorded because the lock was not held */
+  /** Ends the use; this owner keeps the lock. @returns false if the end was not recorded, because the use has lost the lock */
   end(): Promise<boolean>;
 }
 
-/** The functions of the lock that its use calls. */
+/** Functions of the lock that its use calls. */
 export interface Ties {
   held(): boolean;
   note(text: string): Promise<boolean>;

@@ -1,8 +1,7 @@
 /**
- * Group membership: while a member is in the group, there is an ephemeral node `<path>/<id>` with its data, as with Java Curator's
- * GroupMember; a children cache lists the members. The node is created again after its deletion and in each new session. If another
- * session owns a node of this id (this client's previous session, or a second program with the same id), the member waits until
- * that node is deleted and then creates its own.
+ * Group membership. Each member has an ephemeral node `<path>/<id>` with its data, as with Java Curator's GroupMember; a children cache
+ * lists the members. The node is created again after its deletion and in each new session. If another session owns a node with this id
+ * (this client's previous session, or a second program with the same id), the member waits until that node is deleted.
  */
 import { ZooKeeperError } from "../../base/errors.ts";
 import { checkPath, childOf } from "../../base/paths.ts";
@@ -14,11 +13,11 @@ import { ChildrenCache } from "../cache/children-cache.ts";
 
 /** Listeners must not throw: an error that a listener throws becomes an uncaught exception. */
 export interface GroupListener {
-  /** A member joined, left, or changed its data. */
+  /** Called when a member joined, left, or changed its data. */
   joined?(id: string, data: Buffer): void;
   left?(id: string): void;
   changed?(id: string, data: Buffer): void;
-  /** An operation failed and will be retried. Meant for a log. */
+  /** Called when an operation failed and will be retried. Meant for a log. */
   trouble?(error: unknown): void;
 }
 
@@ -46,13 +45,12 @@ export class GroupMember {
   }
 
   /**
-   * Joins the group, and remains a member across sessions.
-   * @returns when this member has joined and all members have been read
-   * @throws CLOSED; and the error that prevents the first join, such as NO_AUTH: then the membership is closed
+   * Joins the group, and joins again in each new session. Resolves when this member has joined and all members have been read.
+   * @throws CLOSED; the error that prevents the first join, such as NO_AUTH, after which the membership is closed
    */
   start(): Promise<void> {
     this.#started ??= this.#start();
-    return this.#started.then(() => this.#node.start()); // rejects once the node is closed
+    return this.#started.then(() => this.#node.start()); // rejects if the node has been closed
   }
 
   /** Ids and data of the present members, as last read; empty before `start`. */
@@ -65,7 +63,7 @@ export class GroupMember {
     return found;
   }
 
-  /** False while the connection is in doubt: the members may have changed. */
+  /** True while `members` is up to date. False while the connection is lost or silent, and before `start`. */
   get fresh(): boolean {
     return this.#cache?.fresh ?? false;
   }
@@ -76,14 +74,14 @@ export class GroupMember {
   }
 
   /**
-   * Changes this member's data: at once if it has joined, otherwise when it joins. Later joins use the same data.
+   * Changes this member's data: at once if it has joined, otherwise when it joins. The data is also used when it joins again.
    * @throws CONNECTION_LOSS or SESSION_EXPIRED if it is unknown whether the data was written; it is written again later
    */
   setData(data: Data): Promise<void> {
     return this.#node.setData(data);
   }
 
-  /** Leaves the group. @returns when the member's node is deleted, at the latest with the session. Never rejects. */
+  /** Leaves the group. Resolves when the member's node is deleted, or will be deleted with its session. Never rejects. */
   async close(): Promise<void> {
     this.#listeners.clear();
     this.#started?.catch(() => undefined); // the caller of `start` receives the error

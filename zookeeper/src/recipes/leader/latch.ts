@@ -1,12 +1,12 @@
 /**
- * A leader latch: of all participants in line at a path, the first leads until it closes, its session ends or its connection is in
- * doubt. Shares its paths with Java Curator's LeaderLatch: `<path>/_c_<uuid>-latch-<number>`, ephemeral, with the participant's id
- * as data.
+ * A leader latch. The participants at a path form a queue. The first one leads until it closes, its session ends, or its connection is
+ * lost or silent. It is compatible with Java Curator's LeaderLatch on the same path: each participant is an ephemeral node
+ * `<path>/_c_<uuid>-latch-<number>` with the participant's id as data.
  *
- * Why there are never two leaders: a latch has one node in line at a time, which it creates, checks and deletes within one session;
- * it never treats a node of another session, even this process's previous session, as its own. It leads only while that session is
- * live by this process's clock, which runs out before a server can expire the session. And leadership ends here before the node is
- * deleted, so the next leadership begins later.
+ * There are never two leaders, for three reasons. A latch has one node in the queue at a time, which it creates, checks and deletes within
+ * one session, and it never uses a node of another session, not even of its previous one. It leads only while that session is live by
+ * this process's clock, which ends the session before a server can expire it. And leadership ends before the node is deleted, so that
+ * the next leadership begins later.
  */
 
 import { isZooKeeperError, ZooKeeperError } from "../../base/errors.ts";
@@ -28,11 +28,11 @@ const marker = "latch-";
 /** One period of leadership. */
 export interface Leadership {
   /**
-   * Larger than that of every earlier leader on this path: pass it with each write, so that the receiver can refuse smaller ones.
-   * It stays the same after a short loss of the connection, if no other participant led meanwhile.
+   * A number that is larger than the fence of every earlier leader on this path. Pass it with each write, so that the receiver can refuse
+   * smaller ones. It does not change after a short loss of the connection, if no other participant has led meanwhile.
    */
   readonly fence: bigint;
-  /** Aborts when this leadership ends: the latch is closed, the session ends, or the connection is in doubt. */
+  /** Aborts when this leadership ends: the latch is closed, the session ends, or the connection is lost or silent. */
   readonly signal: AbortSignal;
 }
 
@@ -40,24 +40,24 @@ export interface Leadership {
 export interface LatchListener {
   isLeader?(leadership: Leadership): void;
   notLeader?(): void;
-  /** An operation failed and the latch will retry it. Meant for a log. */
+  /** Called when an operation failed and the latch will retry it. Meant for a log. */
   trouble?(error: unknown): void;
 }
 
 export interface LatchOptions {
-  /** The participant's name for other participants; default "". */
+  /** The participant's name, which other participants can read; default "". */
   readonly id?: string;
-  /** The ACL of the participant's node; default: everyone may do anything. */
+  /** The ACL of the participant's node. Default: every client has all permissions. */
   readonly acl?: readonly Acl[];
 }
 
-/** The node that the participant watches: the one before it in line, or its own if it is first. */
+/** The node that the participant watches: the one before it in the queue, or its own node if it is the first. */
 interface Watched {
   path: string;
   readonly told: () => void;
 }
 
-/** silent: listeners are no longer called. notify_leader: if the latch leads, its listeners get `notLeader` first. */
+/** silent: listeners are removed without a call. notify_leader: if the latch leads, `notLeader` is called first. */
 export type CloseMode = "silent" | "notify_leader";
 
 const optionNames: ReadonlySet<string> = new Set<keyof LatchOptions>(["id", "acl"]);
@@ -87,15 +87,14 @@ export class LeaderLatch {
     this.#acl = acl;
   }
 
-  /** latent: not started yet. started: in line, or about to be. closed: final. */
+  /** latent: not started yet. started: in the queue, or about to be. closed: the final state. */
   get state(): "latent" | "started" | "closed" {
     return this.#closing.signal.aborted ? "closed" : this.#started ? "started" : "latent";
   }
 
   /**
-   * Joins the line, and stays in line across sessions. Calling it again has no effect.
-   * @returns when the participant is in line
-   * @throws CLOSED; and the error that prevents the first join, such as NO_AUTH: then the latch is closed
+   * Joins the queue, and joins again in each new session. Resolves when the participant is in the queue. Calling it again has no effect.
+   * @throws CLOSED; the error that prevents the first join, such as NO_AUTH, after which the latch is closed
    */
   start(): Promise<void> {
     if (this.state === "closed") return Promise.reject(this.#endedError());
@@ -106,8 +105,8 @@ export class LeaderLatch {
   }
 
   /**
-   * True if this participant leads, by the clock at the moment of the call: also correct in a process that was stopped for a while
-   * and has not noticed yet. False while the connection is suspended.
+   * True if this participant leads, by the clock at the time of the call; correct even right after the process was stopped for some time.
+   * False while the connection is suspended.
    */
   get hasLeadership(): boolean {
     return this.leadership !== undefined;
@@ -122,7 +121,7 @@ export class LeaderLatch {
   /**
    * Waits until this participant leads.
    * @returns undefined if the limit passes first
-   * @throws ABORTED by the signal; CLOSED if the latch is closed before; or the error that ended the latch
+   * @throws ABORTED by the signal; CLOSED if the latch is closed first; the error that ended the latch
    */
   async awaitLeadership(options: WaitOptions = {}): Promise<Leadership | undefined> {
     checkNames(`leadership of ${this.path}`, this.path, options, waitNames);
@@ -140,20 +139,20 @@ export class LeaderLatch {
     return this.#listeners.add(listener);
   }
 
-  /** All participants in line, of all programs, the leader first. */
+  /** Reads all participants of all programs in the order of the queue, the leader first. */
   participants(options?: CallOptions): Promise<Participant[]> {
     return participantsOf(this.#zk, this.path, marker, options);
   }
 
-  /** @returns undefined if the line is empty */
+  /** Reads the first participant of the queue; undefined if the queue is empty. */
   leader(options?: CallOptions): Promise<Participant | undefined> {
     return leaderOf(this.#zk, this.path, marker, options);
   }
 
   /**
-   * Ends the leadership at once and leaves the line.
-   * @returns when the participant's node is deleted; without a connection, at the latest when the session ends
-   * @throws the error that prevents the node's deletion, such as NO_AUTH: then the node stays in line until the session ends
+   * Ends the leadership at once and leaves the queue. Resolves when the participant's node is deleted; without a connection, when the
+   * session ends at the latest.
+   * @throws the error that prevents the node's deletion, such as NO_AUTH: the node then remains in the queue until the session ends
    */
   close(mode: CloseMode = "silent"): Promise<void> {
     this.#closed ??= this.#close(mode);
@@ -172,7 +171,7 @@ export class LeaderLatch {
     if (this.#failure !== undefined) throw this.#failure;
   }
 
-  /** Ends the latch: called by `close`, when the client is closed, and after a permanent error. */
+  /** Ends the latch: by `close`, by the end of the client, or after a permanent error. */
   #end(): void {
     this.#closing.abort();
     this.#lose();
@@ -200,7 +199,7 @@ export class LeaderLatch {
           return "again";
         },
         (error) => {
-          // An error before the first join in line is a mistake of the caller; a later error has an external cause and may pass.
+          // An error before the first join is a mistake of the caller, unless it is transient. A later error has an external cause.
           if (!wasIn && !isPassing(error)) throw error;
           this.#listeners.tell((one) => one.trouble?.(error));
         },
@@ -212,7 +211,7 @@ export class LeaderLatch {
     }
   }
 
-  /** Stays in line until the node is deleted, the session ends, or the latch closes; deletes the node at the end. */
+  /** Stays in the queue until the node is deleted, the session ends, or the latch closes; deletes the node at the end. */
   async #standInLine(session: Session, node: Created): Promise<void> {
     let wake: () => void = () => undefined;
     const onChange = () => wake();
@@ -234,7 +233,7 @@ export class LeaderLatch {
       stopListening();
       this.#closing.signal.removeEventListener("abort", onChange);
       this.#lose();
-      // A watch on this participant's own node ends with the node.
+      // The server removes a watch on this participant's own node when the node is deleted.
       if (watched.path !== node.path) unwatch(session, watched.path, onChange);
       await this.#leave(session, node.path);
     }
@@ -244,7 +243,7 @@ export class LeaderLatch {
     try {
       await deleteSurely(session, path);
     } catch (error) {
-      // The server deletes the node of an ended session.
+      // When a session has ended, the server deletes its node.
       if (!session.live) return;
       if (this.#closing.signal.aborted) this.#failure = error;
       throw error;
@@ -252,8 +251,8 @@ export class LeaderLatch {
   }
 
   /**
-   * Finds the participant before this one and watches only that participant's node; leads if there is none.
-   * @returns false if this participant's node is gone
+   * Finds the participant before this one in the queue and watches only that participant's node. Leads if there is none.
+   * @returns false if this participant's node does not exist any more
    */
   async #look(session: Session, node: Created, watched: Watched): Promise<boolean> {
     try {
@@ -261,8 +260,8 @@ export class LeaderLatch {
       const order = inOrder(names, marker).map((name) => `${this.path}/${name}`);
       const place = order.indexOf(node.path);
       if (place < 0) return false;
-      // It uses get, not exists, because a watch on a missing node would stay on the server for ever. The first in line watches its
-      // own node: if a person deletes that node, leadership is over.
+      // Watches with `get`, not `exists`, because a watch on a missing node would remain on the server. The first participant watches its
+      // own node, because its leadership ends if a person deletes that node.
       watched.path = order[Math.max(0, place - 1)] ?? node.path;
       const there = await watchNode(session, watched.path, watched.told);
       if (!there) return this.#lookAgain(session, node, watched);
@@ -275,8 +274,8 @@ export class LeaderLatch {
   }
 
   /**
-   * Repeats `#look` after a missing node: between listing and reading, the node before this one, this node itself, or the parent
-   * with all nodes was deleted.
+   * Repeats `#look` after a missing node. Between listing and reading, the node before this one, this node, or the parent with all its
+   * nodes was deleted.
    */
   async #lookAgain(session: Session, node: Created, watched: Watched): Promise<boolean> {
     return (await session.exists(node.path)) !== undefined && this.#look(session, node, watched);

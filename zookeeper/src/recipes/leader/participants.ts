@@ -1,4 +1,4 @@
-/** Lists the participants in line of a latch or selector, Curator's included: a node's data is the participant's id. */
+/** Lists the queued participants of a latch or selector, including Curator's. A node's data is the participant's id. */
 import { isZooKeeperError } from "../../base/errors.ts";
 import type { CallOptions } from "../../operations/operations.ts";
 import type { ZooKeeper } from "../../operations/session.ts";
@@ -6,11 +6,11 @@ import { inOrder } from "../base/protect.ts";
 
 export interface Participant {
   readonly id: string;
-  /** True for the first in line. The participant itself may not have noticed yet that it leads. */
+  /** True for the first participant in the queue, which may not have noticed yet that it leads. */
   readonly leader: boolean;
 }
 
-/** @returns the participants in the order of the line, without those that left between the listing and the reading */
+/** @returns the participants in the order of the queue, without those that left between listing and reading */
 export async function participantsOf(
   zk: ZooKeeper,
   path: string,
@@ -22,7 +22,7 @@ export async function participantsOf(
   return ids.map((id, index) => ({ id, leader: index === 0 }));
 }
 
-/** @returns undefined if the line is empty */
+/** @returns the first participant; undefined if the queue is empty */
 export async function leaderOf(
   zk: ZooKeeper,
   path: string,
@@ -33,7 +33,7 @@ export async function leaderOf(
     const [first] = inOrder(await namesOf(zk, path, options), marker);
     if (first === undefined) return undefined;
     const id = await idOf(zk, `${path}/${first}`, options);
-    // Otherwise the node was deleted after the listing: another participant is the first now.
+    // If undefined, the node was deleted after the listing, and another participant is now the first.
     if (id !== undefined) return { id, leader: true };
   }
 }

@@ -1,12 +1,12 @@
 /**
- * A leader selector: of all participants in line at a path, one leads for as long as its `takeLeadership` runs. It is a mutex that
- * calls back, on the paths of Java Curator's LeaderSelector: `<path>/_c_<uuid>-lock-<number>`, ephemeral, with the participant's id
- * as data.
+ * A leader selector. The participants at a path form a queue, and the first one leads while its `takeLeadership` callback runs. It is
+ * compatible with Java Curator's LeaderSelector on the same path: each participant is an ephemeral node
+ * `<path>/_c_<uuid>-lock-<number>` with the participant's id as data.
  *
- * The callback's signal aborts when it must stop: the connection is in doubt, the session has ended, it was interrupted or the
- * selector closes. The selector leaves the line, and queues again, only once the callback has settled: one selector never runs its
- * callback twice at once. A callback that continues after its signal aborted runs concurrently with the next leader; then only its
- * fence prevents harm.
+ * The callback's signal aborts when the callback must stop: the connection is lost or silent, the session has ended,
+ * `interruptLeadership` was called or the selector closes. The selector leaves the queue, and joins it again, only after the callback has
+ * settled, so one selector never runs its callback twice at once. A callback that continues after its signal has aborted runs
+ * concurrently with the next leader's; then only the fence prevents damage.
  */
 
 import { inspect } from "node:util";
@@ -26,19 +26,19 @@ import { leaderOf, type Participant, participantsOf } from "./participants.ts";
 const marker = "lock-";
 
 export interface SelectorOptions {
-  /** The participant's name for other participants; default "". */
+  /** The participant's name, which other participants can read; default "". */
   readonly id?: string;
-  /** Queues again after each turn, until it is closed. Default: one turn for each `run`. */
+  /** If true, joins the queue again after each turn, until the selector is closed. Default: one turn for each `run`. */
   readonly autoRequeue?: boolean;
-  /** The ACL of the participant's node; default: everyone may do anything. */
+  /** The ACL of the participant's node. Default: every client has all permissions. */
   readonly acl?: readonly Acl[];
 }
 
 /** Listeners must not throw: an error that a listener throws becomes an uncaught exception. */
 export interface SelectorListener {
   /**
-   * An operation failed and will be retried; with autoRequeue also an error of `takeLeadership`, which becomes a process warning if
-   * there is no listener.
+   * Called when an operation failed and will be retried; with `autoRequeue` also with an error of `takeLeadership`, which becomes a process
+   * warning if there is no listener.
    */
   trouble?(error: unknown): void;
 }
@@ -58,8 +58,8 @@ export class LeaderSelector {
   #running: Promise<void> | undefined;
 
   /**
-   * @param takeLeadership runs while this participant leads; leadership ends when its promise settles, which should be soon after
-   * its signal aborts. A rejection because of the signal does not count as an error.
+   * @param takeLeadership runs while this participant leads. Leadership ends when its promise settles, which should be soon after its
+   * signal aborts. A rejection because of that signal does not count as an error.
    * @throws PATH_INVALID
    */
   constructor(
@@ -80,12 +80,11 @@ export class LeaderSelector {
   }
 
   /**
-   * Joins the line and leads when its turn comes: once, or repeatedly with autoRequeue. (Curator: start, requeue.) While a run is
-   * in progress, another call returns the same run.
-   * @returns when `takeLeadership` has settled and the line is left; with autoRequeue, or while still waiting, when the selector or
-   * its client is closed
-   * @throws CLOSED; the error of `takeLeadership`, unless autoRequeue is set; the error that prevents joining the line, or leaving
-   * it after the turn, such as NO_AUTH
+   * Joins the queue and leads when its turn comes: once, or repeatedly with `autoRequeue`. (Curator: start, requeue.) During a run, another
+   * call returns the same promise. Resolves when `takeLeadership` has settled and the node is deleted; or when the selector or its client
+   * is closed, with `autoRequeue` or while it waits for its turn.
+   * @throws CLOSED; the error of `takeLeadership`, without `autoRequeue`; the error that prevents joining or leaving the queue, such as
+   * NO_AUTH
    */
   run(): Promise<void> {
     if (this.#closing.signal.aborted) {
@@ -99,7 +98,7 @@ export class LeaderSelector {
   }
 
   /**
-   * True if this participant leads, by the clock at the moment of the call. False while the connection is suspended, and once its
+   * True if this participant leads, by the clock at the time of the call. False while the connection is suspended, and after the turn's
    * signal has aborted.
    */
   get hasLeadership(): boolean {
@@ -117,19 +116,19 @@ export class LeaderSelector {
     return this.#listeners.add(listener);
   }
 
-  /** All participants in line, of all programs, the leader first. */
+  /** Reads all participants of all programs in the order of the queue, the leader first. */
   participants(options?: CallOptions): Promise<Participant[]> {
     return participantsOf(this.#zk, this.path, marker, options);
   }
 
-  /** @returns undefined if the line is empty */
+  /** Reads the first participant of the queue; undefined if the queue is empty. */
   leader(options?: CallOptions): Promise<Participant | undefined> {
     return leaderOf(this.#zk, this.path, marker, options);
   }
 
   /**
-   * Leaves the line; a running turn's signal aborts.
-   * @returns when the turn has ended and the participant's node is deleted: do not await it inside `takeLeadership`. Never rejects.
+   * Leaves the queue; aborts the signal of a running turn. Resolves when the turn has ended and the participant's node is deleted, so it
+   * must not be awaited inside `takeLeadership`. Never rejects.
    */
   async close(): Promise<void> {
     this.#closing.abort();
@@ -160,13 +159,12 @@ export class LeaderSelector {
         const held = await this.#mutex.acquire({ signal: this.#closing.signal });
         wasIn = true;
         try {
-          // The connection is in doubt already: the next participant should lead.
+          // The connection is already lost or silent, so the next participant should lead.
           if (!leads(held)) return "again";
           hadTurn = true;
           outcome = await this.#turn(held);
         } finally {
-          // The error is stored, not thrown here, because `follow` would attribute it to the end of the session in which the wait
-          // began.
+          // The error is stored and not thrown here, because `follow` would take it for a consequence of the session's end.
           await this.#release(held).catch((error: unknown) => {
             outcome ??= { error };
           });
@@ -175,7 +173,7 @@ export class LeaderSelector {
         return this.#autoRequeue ? "again" : "done";
       },
       (error) => {
-        // Without autoRequeue, a node that cannot be deleted does not lead to another turn.
+        // Without `autoRequeue` there is only one turn, even if its node could not be deleted.
         if (hadTurn && !this.#autoRequeue) throw (outcome ?? { error }).error;
         if (!wasIn && !isPassing(error)) throw error;
         this.#listeners.tell((one) => one.trouble?.(error));
@@ -190,7 +188,7 @@ export class LeaderSelector {
     try {
       if (held.held) await held.release();
     } catch (error) {
-      // The server deletes the node of an ended session; the turn counts all the same.
+      // When a session has ended, the server deletes its node, so the turn counts as finished.
       if (held.session.live) throw error;
     }
   }
@@ -218,7 +216,7 @@ export class LeaderSelector {
     }
   }
 
-  /** Reports an error to the listeners; if none handles it, emits a process warning. The selector continues with its next turn. */
+  /** Calls `trouble` of the listeners; without any, emits a process warning. The selector continues with its next turn. */
   #complain(error: unknown): void {
     let told = false;
     this.#listeners.tell((one) => {
@@ -234,7 +232,7 @@ function leads(held: Held): boolean {
   return held.held && held.session.state === "connected";
 }
 
-/** True if the error is a consequence of the aborted signal: the signal's reason, or an error of a call that received the signal. */
+/** True if the abort of the signal caused the error: it is the signal's reason, or comes from a call that got the signal. */
 function isConsequence(error: unknown, signal: AbortSignal): boolean {
   if (error === signal.reason || isZooKeeperError(error, "ABORTED", "SESSION_EXPIRED", "CLOSED", "NOT_HELD"))
     return true;

@@ -4,7 +4,7 @@ import type { Session, SessionState } from "../../operations/session.ts";
 import { Acquisition, limited } from "./acquisition.ts";
 import { Hold } from "./hold.ts";
 
-/** The parts of a session that a hold which was not begun uses. */
+/** A fake session with only the members that a hold uses before it begins. */
 function aSession() {
   const listeners = new Set<(state: SessionState) => void>();
   const session = {

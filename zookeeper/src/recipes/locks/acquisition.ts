@@ -1,4 +1,4 @@
-/** Acquires locks: with or without a time limit, and repeatedly by an owner that already holds the lock. */
+/** Acquires locks with or without a time limit; an owner that already holds the lock can acquire it again. */
 import { checkNames } from "../../base/options.ts";
 import type { CallOptions } from "../../operations/operations.ts";
 import type { Session } from "../../operations/session.ts";
@@ -9,21 +9,21 @@ import { type Line, type TurnOptions, takeTurn } from "./line.ts";
 
 export interface AcquireOptions extends CallOptions {
   /**
-   * A call with an owner that already holds the lock (any value, compared as a Map's key) gets the same hold once more, and must
-   * release it once for each acquisition. Without an owner every call queues for itself.
+   * Identifies the caller, compared like the key of a Map. If this owner already holds the lock, the call gets the same hold again; it must
+   * be released as often as it was acquired. Without an owner, every call queues separately.
    */
   readonly owner?: unknown;
 }
 
 export interface TryOptions extends AcquireOptions {
-  /** The longest wait in ms. With 0, the default, the call waits only for the server's answer whether the lock is free. */
+  /** The longest wait in ms. With 0, the default, the call only asks the server whether the lock is free. */
   readonly limitMs?: number;
 }
 
 const acquireNames: ReadonlySet<string> = new Set<keyof AcquireOptions>(["owner", "signal"]);
 const tryNames: ReadonlySet<string> = new Set<keyof TryOptions>(["owner", "limitMs", "signal"]);
 
-/** A multi-lock passes its owner option to each of its locks, so a semaphore accepts the option too. @throws OPTION_INVALID */
+/** Accepts the option `owner` for every kind of lock, because a multi-lock passes it to all its locks. @throws OPTION_INVALID */
 export function checkAcquireOptions(what: string, options: AcquireOptions): void {
   checkNames(what, "", options, acquireNames);
 }
@@ -36,17 +36,17 @@ export function checkTryOptions(what: string, options: TryOptions): void {
 /** A lock: a mutex, or either side of a read-write lock. */
 export interface Lock {
   /**
-   * Waits for its turn. If the session ends before, it queues again in the next session, at the end of the line.
+   * Waits until it holds the lock. If the session ends first, the call queues again at the end, in the next session.
    * @throws ABORTED, CLOSED, NO_AUTH
    */
   acquire(options?: AcquireOptions): Promise<Held>;
-  /** @returns undefined if the limit passes first. @throws as `acquire` */
+  /** Acquires the lock within `limitMs`. @returns undefined if the limit passes first @throws as `acquire` */
   tryAcquire(options?: TryOptions): Promise<Held | undefined>;
-  /** Paths of the nodes in line, holders first, as `revoke` takes them. */
+  /** Returns the paths of the queued nodes, holders first, for `revoke`. */
   participants(options?: CallOptions): Promise<string[]>;
 }
 
-/** Runs `run`, which acquires a value, with a time limit. If it succeeds only after the limit or the abort, the value is released. */
+/** Calls `run` with a time limit. If `run` acquires its value only after the limit or the abort, `giveBack` releases the value. */
 export function limited<T>(
   what: string,
   { limitMs, signal }: { limitMs?: number; signal?: AbortSignal },
@@ -66,8 +66,8 @@ export function limited<T>(
 
 /**
  * Queues until the lock is held.
- * @param fence the hold's fence; default: derived from the node's czxid
- * @returns undefined if it would have to wait but `wait` is false
+ * @param fence the hold's fence; default: computed from the node's czxid
+ * @returns undefined if `wait` is false and the lock is not free
  */
 export async function takeHold(
   session: Session,
@@ -90,13 +90,13 @@ export async function takeHold(
   }
 }
 
-/** A hold, and the number of times that its owner has acquired it. */
+/** A hold, and how often its owner has acquired it without releasing it. */
 interface Share {
   readonly hold: Hold;
   count: number;
 }
 
-/** Holds by owner. */
+/** Acquires holds, and remembers the current hold of each owner. */
 export class Acquisition {
   readonly #what: string;
   readonly #take: (options: Required<TurnOptions>, owner: unknown) => Promise<Hold | undefined>;
@@ -105,7 +105,7 @@ export class Acquisition {
   readonly #pending = new Map<unknown, Promise<unknown>>();
 
   /**
-   * @param take acquires the hold for the first time
+   * @param take acquires the hold for an owner that does not hold the lock
    * @param giveUp releases the hold once its owner has released every acquisition
    */
   constructor(
@@ -118,7 +118,7 @@ export class Acquisition {
     this.#giveUp = giveUp;
   }
 
-  /** The current hold of this owner, if any. */
+  /** The current hold of this owner; undefined if it has none. */
   of(owner: unknown): Hold | undefined {
     const share = owner === undefined ? undefined : this.#shares.get(owner);
     return share?.hold.held ? share.hold : undefined;
@@ -128,7 +128,7 @@ export class Acquisition {
     checkAcquireOptions(this.#what, options);
     const { owner, signal } = options;
     const held = await this.tryAcquire({ owner, signal, limitMs: Number.POSITIVE_INFINITY });
-    // Unreachable: only a limit ends the wait without a lock and without an error.
+    // Never happens, because the attempt has no time limit.
     if (!held) throw new Error(`${this.#what}: waited without a limit, and in vain`);
     return held;
   }
@@ -140,7 +140,7 @@ export class Acquisition {
       this.#what,
       { limitMs, signal },
       (turn) => this.#acquire(turn, owner),
-      // A release fails only if the lock is no longer held, or ends with its session: in both cases it blocks no other process.
+      // A release fails only if the lock is no longer held, or will end with its session. Either way it blocks no other process.
       (held) => held.release().catch(() => undefined),
     );
   }
@@ -156,7 +156,7 @@ export class Acquisition {
       const pending = this.#pending.get(owner);
       if (!pending) break;
       if (!options.wait) return undefined;
-      // If the pending attempt of the same owner fails, this call makes its own.
+      // Waits for the pending attempt of the same owner. If it fails, this call makes its own attempt.
       await waitFor(this.#what, options, (resolve) => {
         pending.then(resolve, resolve);
         return () => undefined;

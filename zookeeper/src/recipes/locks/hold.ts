@@ -1,4 +1,4 @@
-/** A hold: a node of this session that is first in its line, or counts as a lease, and has not been deleted. */
+/** A hold: an existing node of this session that is the first in its queue, or counts as a lease. */
 import { ZooKeeperError } from "../../base/errors.ts";
 import type { OnceEvent } from "../../operations/operations.ts";
 import type { Session } from "../../operations/session.ts";
@@ -6,33 +6,32 @@ import { unwatch, watchNode } from "../base/node-watch.ts";
 import { requireLive } from "../base/protect.ts";
 import { leave } from "./line.ts";
 
-/** The data that Curator's Revoker writes into a holder's node to request the lock. */
+/** The data that Curator's Revoker writes to a holder's node to request the lock. */
 export const revokeRequest: Buffer = Buffer.from("__REVOKE__");
 
-/** A lock or lease that is held. */
+/** A lock or lease that this process holds. */
 export interface Held {
-  /** The path of the holding node. */
+  /** The path of the node that represents the hold. */
   readonly path: string;
-  /** The session that the hold depends on. */
+  /** The session that owns the node. */
   readonly session: Session;
   /**
-   * Larger than that of every earlier holder: pass it to the protected resource, which should refuse smaller ones. It is the only
-   * protection against a process that goes on after it was stopped for too long without noticing.
+   * A number that is larger than the fence of every earlier holder. Pass it to the protected resource, which should refuse smaller ones. It
+   * is the only protection against a process that was stopped for too long and continues without having noticed that.
    */
   readonly fence: bigint;
-  /** Aborts when the hold ends: it was released, the session ended, or the node was deleted. */
+  /** Aborts when the hold ends: it is released, the session ends, or the node is deleted. */
   readonly signal: AbortSignal;
   /** Aborts when another client requests the lock (`revoke`, or Curator's Revoker). The holder decides whether to release it. */
   readonly revocation: AbortSignal;
-  /** True while held, by the clock at the moment of the call: also correct in a process that was stopped and has not noticed yet. */
+  /** True while the lock is held, by the clock at the time of the call; correct even right after the process was stopped for some time. */
   readonly held: boolean;
   /**
-   * Releases the hold; it counts as ended from the moment of the call.
-   * @returns when other processes can acquire the lock
+   * Releases the hold, which counts as ended from the moment of the call. Resolves when other processes can acquire the lock.
    * @throws NOT_HELD, without any effect, if it is no longer held; errors that prevent the node's deletion, such as NO_AUTH
    */
   release(): Promise<void>;
-  /** Releases it if it is still held. */
+  /** Releases the hold if it has not ended. */
   [Symbol.asyncDispose](): Promise<void>;
 }
 
@@ -46,7 +45,7 @@ export class Hold implements Held {
   #fence = 0n;
   #left: Promise<void> | undefined;
 
-  /** @param what the name of the lock, for messages */
+  /** @param what the lock's name, for messages */
   constructor(session: Session, path: string, what: string) {
     this.session = session;
     this.path = path;
@@ -73,8 +72,8 @@ export class Hold implements Held {
   }
 
   /**
-   * Begins to watch the node.
-   * @returns false if the node is deleted, or belongs to another session: then nothing is held
+   * Begins the hold and watches its node.
+   * @returns false, without a hold, if the node is deleted or belongs to another session
    * @throws SESSION_EXPIRED; ABORTED by the signal
    */
   async begin(fence: Promise<bigint>, signal?: AbortSignal): Promise<boolean> {
@@ -98,7 +97,7 @@ export class Hold implements Held {
     if (this.held) await this.release();
   }
 
-  /** Marks the hold as ended. The node still exists, so no other process can have the lock until `leave`. */
+  /** Marks the hold as ended. Its node still exists, so no other process can get the lock before `leave`. */
   end(): void {
     this.#end(new ZooKeeperError("NOT_HELD", `${this.#what} has been released`, { path: this.path }));
   }
@@ -108,7 +107,7 @@ export class Hold implements Held {
     return this.#left;
   }
 
-  /** Ends a hold that no caller has received. */
+  /** Ends a hold that no caller has got, and deletes its node in the background. */
   abandon(): void {
     this.end();
     this.#leaveBehind();
@@ -143,7 +142,7 @@ export class Hold implements Held {
     }
     this.#look().then(
       (there) => there || this.#lose("somebody deleted its node"),
-      // If the node cannot be read, it is unknown whether the lock is held, so it counts as lost.
+      // If the node cannot be read, it is unknown whether the lock is still held, so the hold counts as lost.
       (error: unknown) => {
         this.#lose("its node cannot be read", error);
         this.#leaveBehind();
@@ -152,7 +151,7 @@ export class Hold implements Held {
   };
 
   #leaveBehind(): void {
-    // See line.ts: the caller has already received a more important error.
+    // Errors are ignored, because the caller has already got the error that came first; see `leaveBehind` in line.ts.
     this.leave().catch(() => undefined);
   }
 

@@ -1,10 +1,10 @@
 /**
- * The line (queue) of a lock: each contender creates a node with a number from the server, and waits only for the nearest blocking
- * node before its own, so that a deletion wakes only the contenders that waited for that node.
+ * The queue of a lock. Each contender creates a node with a number from the server, and waits only for the nearest blocking node before
+ * its own, so that a deletion wakes only the contenders that waited for that node.
  *
- * The requests of one acquisition do not depend on the length of the line: create, list, watch the node before, list again after
- * its deletion (its owner may have given up while waiting), read the own node. Deciding by the first list would save the second,
- * but then a contender behind one that gave up would have to check all nodes before it.
+ * The number of requests of one acquisition does not depend on the length of the queue: create, list, watch the node before, list again
+ * after its deletion (because its owner may have given up while waiting), read the own node. If the first list decided, the second one
+ * would be saved, but a contender behind one that gave up would have to check all nodes before it.
  */
 
 import { parentOf } from "../../base/paths.ts";
@@ -15,33 +15,33 @@ import { departure } from "../base/node-watch.ts";
 import { deleteSurely, placeOf, protectedCreate } from "../base/protect.ts";
 
 export interface Line {
-  /** The parent of the nodes. */
+  /** The path of the parent of the queue's nodes. */
   readonly path: string;
   /** The part of the node's name between its token and its number, such as `lock-`. */
   readonly marker: string;
   readonly data: Data;
   readonly acl: readonly Acl[] | undefined;
-  /** Markers of the nodes that block this node if their number is smaller. */
+  /** Markers of the nodes that block this node if their numbers are smaller. */
   readonly blockedBy: readonly string[];
 }
 
 export interface TurnOptions {
   readonly signal?: AbortSignal;
-  /** false: gives up instead of waiting if an earlier node blocks it. */
+  /** If false, gives up instead of waiting if an earlier node blocks this one. */
   readonly wait: boolean;
 }
 
 /**
- * Joins the line and waits for its turn. If another client deletes its node meanwhile, it joins again, at the end.
- * @returns undefined if it is blocked and `wait` is false; it has left the line then
- * @throws ABORTED, SESSION_EXPIRED and the like; it has left the line then, or is about to. The rejection with ABORTED may come
- * only after the server's answer; `limited` rejects its caller before that.
+ * Creates a node at the end of the queue and waits until no node blocks it. If another client deletes the node meanwhile, starts again.
+ * @returns undefined if the node is blocked and `wait` is false; it has then been deleted
+ * @throws ABORTED, SESSION_EXPIRED and the like; the node is then deleted in the background. ABORTED may be thrown only after the
+ * server's answer; `limited` rejects its caller earlier.
  */
 export async function takeTurn(session: Session, line: Line, options: TurnOptions): Promise<Created | undefined> {
   const { signal, wait } = options;
   for (;;) {
-    // Without the signal: an abandoned creation may have made an unknown node, which would block everyone behind it until the
-    // session ends. So the creation is completed first, and its node deleted.
+    // The signal is not passed: an aborted creation may leave a node that this client does not know of, which would block all nodes behind
+    // it until the session ends. So the creation is completed first, and then its node is deleted.
     const node = await protectedCreate(session, line.path, line.marker, line.data, { ephemeral: true, acl: line.acl });
     try {
       const turn = await ownTurn(session, line, node, { signal, wait });
@@ -75,7 +75,7 @@ async function ownTurn(
 }
 
 /**
- * Returns the name with the largest place below `place`, among the names that contain one of the markers.
+ * Returns the name with the largest queue position below `place`, among the names that contain one of the markers.
  * @param place a result of `placeOf`
  */
 export function nearestBefore(names: readonly string[], place: string, markers: readonly string[]): string | undefined {
@@ -90,13 +90,13 @@ export function nearestBefore(names: readonly string[], place: string, markers: 
   return nearest;
 }
 
-/** @returns undefined for a name without any of the markers: it is not in this line */
+/** Returns the name's position in the queue; undefined for a name without any of the markers, which is not in this queue. */
 export function placeIn(name: string, markers: readonly string[]): string | undefined {
   const marker = markers.find((one) => name.includes(one));
   return marker === undefined ? undefined : placeOf(name, marker);
 }
 
-/** Deletes this client's own node. An ended session has already removed it. */
+/** Deletes this client's own node. If the session has ended, the server deletes the node. */
 export async function leave(session: Session, path: string): Promise<void> {
   try {
     await deleteSurely(session, path);
@@ -105,9 +105,9 @@ export async function leave(session: Session, path: string): Promise<void> {
   }
 }
 
-/** Like `leave`, for a caller that has already got another error: failures are ignored. */
+/** Like `leave`, but in the background and without errors, for a caller that has already got another error. */
 export function leaveBehind(session: Session, path: string): void {
-  // An error that keeps a live session from deleting its own node, such as a withdrawn permission, leaves the node until the
-  // session ends; the caller gets the failure that came first.
+  // If a live session cannot delete its node, for example without permission, the node remains until the session ends. The caller gets
+  // the error that came first.
   leave(session, path).catch(() => undefined);
 }

@@ -1,7 +1,7 @@
 /**
- * Several locks as one: either all of them are held, or none. It acquires them one after another in the given order, like Java
- * Curator's InterProcessMultiLock. Programs that share some of the locks must name these in the same order, because otherwise they
- * can deadlock.
+ * Several locks that are acquired together: either all of them are held, or none. Like Java Curator's InterProcessMultiLock, it acquires
+ * them one after another in the given order. Programs that share some of the locks must give them in the same order; otherwise they can
+ * deadlock.
  */
 import { ZooKeeperError } from "../../base/errors.ts";
 import { heardByMany } from "../../base/signals.ts";
@@ -18,27 +18,27 @@ import type { TurnOptions } from "./line.ts";
 
 /** Several locks that are held together. */
 export interface HeldTogether {
-  /** The holds, in the order of the locks. Each has its own fence, for the resource that the lock protects. */
+  /** The holds in the order of the locks. Each has its own fence, for the resource that its lock protects. */
   readonly parts: readonly Held[];
-  /** Aborts when one of them is no longer held. The others stay held until `release`. */
+  /** Aborts when one of the locks is no longer held. The other locks are held until `release`. */
   readonly signal: AbortSignal;
   /** Aborts when another client requests one of the locks (`revoke`). */
   readonly revocation: AbortSignal;
-  /** Judged by the monotonic clock at the moment of the call. */
+  /** True while all locks are held, by the monotonic clock at the time of the call. */
   readonly held: boolean;
   /**
-   * Releases all locks that are still held, in reverse order.
-   * @throws NOT_HELD if one of them was lost before, or all have been released; an error that prevents a node's deletion
+   * Releases the locks that are still held, in reverse order.
+   * @throws NOT_HELD if one of them was lost, or all have been released already; an error that prevents a node's deletion
    */
   release(): Promise<void>;
-  /** Releases those that are still held. */
+  /** Releases the locks that are still held. */
   [Symbol.asyncDispose](): Promise<void>;
 }
 
 export class MultiLock {
   readonly #locks: readonly Pick<Lock, "acquire" | "tryAcquire">[];
 
-  /** @param locks mutexes, sides of read-write locks, semaphores @throws OPTION_INVALID when there is none */
+  /** @param locks mutexes, sides of read-write locks, semaphores @throws OPTION_INVALID if the array is empty */
   constructor(locks: readonly Pick<Lock, "acquire" | "tryAcquire">[]) {
     if (locks.length === 0) {
       const hint = "name the locks that are to be held together";
@@ -47,16 +47,16 @@ export class MultiLock {
     this.#locks = [...locks];
   }
 
-  /** Waits until all locks are held. If one is lost meanwhile, it starts again. @throws as the locks: ABORTED, CLOSED, NO_AUTH */
+  /** Waits until all locks are held. If one is lost meanwhile, starts again. @throws errors of the locks: ABORTED, CLOSED, NO_AUTH */
   async acquire(options: AcquireOptions = {}): Promise<HeldTogether> {
     checkAcquireOptions("a multi-lock", options);
     const held = await this.tryAcquire({ ...options, limitMs: Number.POSITIVE_INFINITY });
-    // Nothing but a limit ends the waiting without a lock and without an error.
+    // Never happens, because the attempt has no time limit.
     if (!held) throw new Error("a multi-lock waited without a limit, and in vain");
     return held;
   }
 
-  /** @param options.limitMs for all of them together @returns undefined if the limit passes first @throws as `acquire` */
+  /** @param options.limitMs the time limit for all locks together @returns undefined if the limit passes first @throws as `acquire` */
   async tryAcquire(options: TryOptions = {}): Promise<HeldTogether | undefined> {
     checkTryOptions("a multi-lock", options);
     const { owner, limitMs = 0, signal } = options;
@@ -64,7 +64,7 @@ export class MultiLock {
       "a multi-lock",
       { limitMs, signal },
       (turn) => this.#take(turn, owner),
-      // A release fails only for a lock that is lost, or ends with its session: it blocks no other process.
+      // A release fails only if the lock is lost, or will end with its session. Either way it blocks no other process.
       (together) => together[Symbol.asyncDispose]().catch(() => undefined),
     );
   }
@@ -84,12 +84,12 @@ export class MultiLock {
     }
   }
 
-  /** @returns false when it should not wait and would have to */
+  /** Acquires the locks one after another. @returns false if `wait` is false and a lock is not free */
   async #add(together: Together, { signal, wait }: Required<TurnOptions>, owner: unknown): Promise<boolean> {
     const attempt = new AbortController();
     const stop = () => attempt.abort(signal.reason);
     heardByMany(signal).addEventListener("abort", stop);
-    together.signal.addEventListener("abort", stop); // the lock that this attempt waits for would be useless
+    together.signal.addEventListener("abort", stop); // if a lock is lost, waiting for the next one is useless
     try {
       for (const lock of this.#locks) {
         const asked = { owner, signal: attempt.signal };
@@ -115,7 +115,7 @@ class Together implements HeldTogether {
     this.#undo.push(forward(part.signal, this.#over), forward(part.revocation, this.#revocation));
   }
 
-  /** True if all of the locks have been added and are held. */
+  /** True if all locks have been added and are held. */
   complete(locks: number): boolean {
     return this.parts.length === locks && this.held;
   }
@@ -152,7 +152,7 @@ class Together implements HeldTogether {
   }
 }
 
-/** Aborts `to` when `from` aborts. @returns a function that ends the forwarding */
+/** Aborts `to` when `from` aborts. @returns a function that stops this */
 function forward(from: AbortSignal, to: AbortController): () => void {
   const abort = () => to.abort(from.reason);
   if (from.aborted) abort();

@@ -1,12 +1,11 @@
 /**
- * A mutex: of all contenders in line at a path, the first holds the lock. Shares its paths with Java Curator's InterProcessMutex:
- * `<path>/_c_<uuid>-lock-<number>`, ephemeral. The data is the contender's address (empty if a Java lock is revocable), or
- * `__REVOKE__` once the lock is requested.
+ * A mutex. The contenders at a path form a queue, and the first one holds the lock. It is compatible with Java Curator's InterProcessMutex
+ * on the same path: each contender is an ephemeral node `<path>/_c_<uuid>-lock-<number>`. Its data is the contender's address (empty if a
+ * Java lock is revocable), or `__REVOKE__` once the lock is requested.
  *
- * Why there are never two holders: one acquisition belongs to one session from the creation of its node to its end; the node must
- * be owned by that session; and the lock counts as held only while the session is live by this process's clock, which runs out
- * before a server can expire the session. Only the fence protects against a process that was stopped between reading `held` and
- * acting.
+ * There are never two holders: an acquisition belongs to one session from the creation of its node to its end; the node must be owned by
+ * that session; and the lock counts as held only while the session is live by this process's clock, which ends the session before a
+ * server can expire it. Only the fence protects against a process that was stopped between reading `held` and acting on it.
  */
 
 import { networkInterfaces } from "node:os";
@@ -22,9 +21,9 @@ import { type Held, revokeRequest } from "./hold.ts";
 import { placeIn } from "./line.ts";
 
 export interface LockOptions {
-  /** The data of the lock's nodes in line, shown to people; default: this host's address. */
+  /** The data of the lock's nodes, for people to read; default: this host's address. */
   readonly data?: Data;
-  /** The ACL of the lock's nodes in line; default: everyone may do anything. */
+  /** The ACL of the lock's nodes. Default: every client has all permissions. */
   readonly acl?: readonly Acl[];
 }
 
@@ -59,7 +58,7 @@ export class Mutex implements Lock {
     return this.#acquisition.tryAcquire(options);
   }
 
-  /** True if this owner now holds the lock through this object. */
+  /** True if this owner holds the lock through this object. */
   heldBy(owner: unknown): boolean {
     return this.#acquisition.of(owner) !== undefined;
   }
@@ -70,9 +69,9 @@ export class Mutex implements Lock {
 }
 
 /**
- * Requests that a holder, in any program, releases its lock; the holder is notified by `revocation`, and decides itself.
- * @param path of its node: see `participants`
- * @returns false if the node is gone already
+ * Asks a holder, in any program, to release its lock. The holder's `revocation` aborts, and the holder decides whether to release.
+ * @param path the path of the holder's node; see `participants`
+ * @returns false if the node does not exist any more
  */
 export async function revoke(zk: ZooKeeper, path: string, options: CallOptions = {}): Promise<boolean> {
   for (;;) {
@@ -81,13 +80,13 @@ export async function revoke(zk: ZooKeeper, path: string, options: CallOptions =
       return true;
     } catch (error) {
       if (isZooKeeperError(error, "NO_NODE")) return false;
-      // A repeated request does no harm.
+      // The loop sends the request again, because the answer was lost and a repeated request does no harm.
       if (!isZooKeeperError(error, "CONNECTION_LOSS")) throw error;
     }
   }
 }
 
-/** The paths of the nodes, in the order of the line. */
+/** Returns the paths of the nodes in the order of the queue. */
 export async function nodesInLine(
   zk: ZooKeeper,
   path: string,
@@ -109,12 +108,12 @@ export async function nodesInLine(
   }
 }
 
-/** Refuses the root as a lock's path, because all clients share the root's children. @throws PATH_INVALID */
+/** Checks a lock's path. The root is refused, because all clients share the root's children. @throws PATH_INVALID */
 export function checkLockPath(path: string): void {
   checkPath(path === "/" ? "//" : path);
 }
 
-/** This host's address, the default data of a lock's node, as in Curator. */
+/** Returns this host's address, which is the default data of a lock's node, as in Curator. */
 export function localAddress(): string {
   const outward = Object.values(networkInterfaces())
     .flatMap((all) => all ?? [])

@@ -1,10 +1,11 @@
 /**
- * A read-write lock: many readers at once, or one writer; granted in the order of the line, so that writers do not starve. Shares
- * its paths with Java Curator's InterProcessReadWriteLock: `<path>/_c_<uuid>-__READ__<number>` and `…-__WRIT__<number>`.
+ * A read-write lock: many readers at once, or one writer. Locks are granted in the order of the queue, so that writers do not starve. It
+ * is compatible with Java Curator's InterProcessReadWriteLock on the same path: nodes `<path>/_c_<uuid>-__READ__<number>` and
+ * `…-__WRIT__<number>`.
  *
- * A writer may acquire the read lock too, and keep it when it releases the write lock. Its read node is then at the end of the
- * line, behind waiting writers. If its write node were deleted, the first of these writers would write concurrently with the reader
- * (a flaw that Curator has). So if a writer waits between the two nodes, the write node stays until the read lock is released.
+ * A writer may also acquire the read lock, and keep it when it releases the write lock. Its read node is then at the end of the queue,
+ * behind waiting writers. If its write node were deleted, the first of these writers would write concurrently with the reader, as in
+ * Curator. So if a writer waits between the two nodes, the write node remains until the read lock is released.
  */
 
 import { ZooKeeperError } from "../../base/errors.ts";
@@ -22,9 +23,9 @@ const write = "__WRIT__";
 
 export class ReadWriteLock {
   readonly path: string;
-  /** Held by many owners at once. The holder of the write lock gets the read lock without waiting if it passes the same owner. */
+  /** Many owners can hold it at once. The holder of the write lock gets the read lock without waiting if it passes the same owner. */
   readonly read: Lock;
-  /** Held exclusively. An owner that holds only the read lock cannot acquire it, because it would wait for itself (OPTION_INVALID). */
+  /** Held by one owner. An owner that holds only the read lock cannot acquire it, because it would wait for itself (OPTION_INVALID). */
   readonly write: Lock;
   readonly #zk: ZooKeeper;
   readonly #what: string;
@@ -32,7 +33,7 @@ export class ReadWriteLock {
   readonly #writeLine: Line;
   readonly #reading: Acquisition;
   readonly #writing: Acquisition;
-  /** Maps a read hold to a released write hold whose node stays until the read hold ends. */
+  /** Maps a read hold to a released write hold, whose node remains until the read hold ends. */
   readonly #kept = new Map<Hold, Hold>();
 
   /** @throws PATH_INVALID */
@@ -63,12 +64,12 @@ export class ReadWriteLock {
     const what = `the read ${this.#what}`;
     const writing = this.#writing.of(owner);
     if (writing) {
-      // The read hold gets the write hold's fence: the fence of its own node would be larger than those of writers queued before
-      // it.
+      // The read hold gets the write hold's fence, because the fence of its own node would be larger than those of writers that queue
+      // before it.
       const line = { ...this.#readLine, blockedBy: [] };
       const hold = await takeHold(writing.session, line, what, options, writing.fence);
       if (writing.held || !hold) return hold;
-      // The write hold ended before the read node existed: another writer may hold the lock by now.
+      // The write hold ended before the read node was created, so another writer may hold the lock by now.
       hold.end();
       await hold.leave();
     }
@@ -96,7 +97,7 @@ export class ReadWriteLock {
     const reading = this.#reading.of(owner);
     if (!reading) return hold.release();
     hold.end();
-    // From here on the read hold may end at any time; the write node is then deleted, whatever the check below finds.
+    // From here on the read hold may end at any time. `over` then deletes the write node, whatever the check below finds.
     this.#kept.set(reading, hold);
     const over = () => {
       this.#kept.delete(reading);
@@ -110,8 +111,8 @@ export class ReadWriteLock {
   }
 
   /**
-   * Checks for a waiting writer between the two nodes. A later contender queues behind the read node, so a negative answer stays
-   * valid.
+   * Returns true if a writer waits between the two nodes. A result of false remains valid, because later contenders queue behind the read
+   * node.
    */
   async #writerBetween(writing: Hold, reading: Hold): Promise<boolean> {
     const place = placeIn(nameOf(reading), [read]) ?? "";

@@ -1,11 +1,11 @@
 /**
- * A semaphore: at most a fixed number of leases at once. Shares its paths with Java Curator's InterProcessSemaphoreV2: a process
- * that wants a lease acquires the mutex at `<path>/locks`, creates the ephemeral node `<path>/leases/_c_<uuid>-lease-<number>`, and
- * waits until there are no more nodes than leases. So only one process at a time watches the leases, in first-come, first-served
- * order.
+ * A semaphore with a fixed or shared number of leases. It is compatible with Java Curator's InterProcessSemaphoreV2 on the same path: a
+ * process that wants a lease acquires the mutex at `<path>/locks`, creates the ephemeral node `<path>/leases/_c_<uuid>-lease-<number>`,
+ * and waits until there are no more nodes than leases. So only one process at a time watches the leases, and processes get them in the
+ * order of their requests.
  *
- * A process that wants several leases gets them under one hold of the mutex; if it took them one by one, two processes with half of
- * their leases each would deadlock.
+ * A process that wants several leases gets all of them while it holds the mutex. If processes took leases one by one, two processes with
+ * half of their leases each would deadlock.
  */
 
 import { isZooKeeperError, ZooKeeperError } from "../../base/errors.ts";
@@ -24,17 +24,17 @@ import { type Held, Hold } from "./hold.ts";
 import type { TurnOptions } from "./line.ts";
 import { checkLockPath, type LockOptions, localAddress, lockOptionNames, Mutex, nodesInLine } from "./mutex.ts";
 
-/** The number of leases as a shared count, so that it can change. */
+/** The number of leases as a shared count, which can be changed. */
 export interface PermitCount {
   readonly countPath: string;
-  /** The number of leases while the node of `countPath` does not exist. */
+  /** The number of leases while the node at `countPath` does not exist. */
   readonly seed: number;
 }
 
 export interface PermitOptions extends CallOptions {
   /**
-   * The longest wait in ms. With 0, the default, the call waits only for the server's answer whether there are enough leases. The
-   * attempt also fails while another process is acquiring.
+   * The longest wait in ms. With 0, the default, the call only asks the server whether there are enough leases. It then also fails while
+   * another process is acquiring.
    */
   readonly limitMs?: number;
 }
@@ -49,15 +49,15 @@ export class Semaphore {
   readonly #acl: readonly Acl[] | undefined;
   readonly #mutex: Mutex;
   readonly #what: string;
-  /** Wakes the calls of this process that wait for a change: at most one call, unless a mutex was lost. */
+  /** Functions that wake this process's calls that wait for a change: at most one call, unless a mutex was lost. */
   readonly #waiting = new Set<() => void>();
-  /** Always the same function, because the client stores it only once: watches that never fired do not accumulate. */
+  /** The same function for all watches, because the client stores each function only once, so that unfired watches do not accumulate. */
   readonly #told = () => {
     for (const wake of [...this.#waiting]) wake();
   };
 
   /**
-   * @param leases must be the same for all that use the path
+   * @param leases the number of leases; it must be the same for all users of the path
    * @throws PATH_INVALID, OPTION_INVALID
    */
   constructor(zk: ZooKeeper, path: string, leases: number | PermitCount, options: LockOptions = {}) {
@@ -82,13 +82,13 @@ export class Semaphore {
     return lease;
   }
 
-  /** @returns undefined if the limit passes first. @throws as `acquireMany` */
+  /** Acquires one lease within `limitMs`. @returns undefined if the limit passes first @throws as `acquireMany` */
   async tryAcquire(options: PermitOptions = {}): Promise<Held | undefined> {
     return (await this.tryAcquireMany(1, options))?.[0];
   }
 
   /**
-   * Waits for `count` leases, all or none; if the session ends first, it queues again in the next session. Each lease is released
+   * Waits until it has `count` leases, all at once. If the session ends first, it queues again in the next session. Each lease is released
    * separately.
    * @throws ABORTED, CLOSED; OPTION_INVALID
    */
@@ -98,7 +98,7 @@ export class Semaphore {
     return leases ?? [];
   }
 
-  /** @returns undefined if the limit passes first. @throws as `acquireMany` */
+  /** Acquires `count` leases, all or none, within `limitMs`. @returns undefined if the limit passes first @throws as `acquireMany` */
   async tryAcquireMany(count: number, options: PermitOptions = {}): Promise<Held[] | undefined> {
     checkTryOptions(this.#what, options);
     const { limitMs = 0, signal } = options;
@@ -117,7 +117,7 @@ export class Semaphore {
     );
   }
 
-  /** Paths of all lease nodes, including that of a waiting process; oldest first. */
+  /** Returns the paths of all lease nodes, oldest first; includes the nodes of a process that still waits. */
   participants(options?: CallOptions): Promise<string[]> {
     return nodesInLine(this.#zk, `${this.path}/leases`, [marker], options);
   }
@@ -137,12 +137,11 @@ export class Semaphore {
           const begun = leases.map((lease, index) => lease.begin(fences(index), signal));
           got = (await Promise.all(begun)).every((there) => there);
         }
-        // Otherwise one of the new nodes was deleted meanwhile: start again.
+        // If not, one of the new nodes was deleted meanwhile, and the loop starts again.
         if (got) return leases;
       } finally {
         if (!got) for (const lease of leases) lease.abandon();
-        // The mutex may have been lost meanwhile. Other processes may then have acquired concurrently, but each of them counts all
-        // nodes.
+        // If the mutex was lost, other processes may have acquired leases concurrently, but never too many, since each counts all nodes.
         if (turn.held) await turn.release();
       }
     }
@@ -152,7 +151,7 @@ export class Semaphore {
   async #add(session: Session, leases: Hold[], count: number): Promise<(index: number) => Promise<bigint>> {
     const czxids: bigint[] = [];
     while (leases.length < count) {
-      // Not cancellable, because an abandoned creation may leave an unknown node: see line.ts.
+      // No signal is passed, because an aborted creation may leave a node that this client does not know of: see line.ts.
       const options = { ephemeral: true, acl: this.#acl };
       const node = await protectedCreate(session, `${this.path}/leases`, marker, this.#data, options);
       czxids.push(node.stat.czxid);
@@ -161,7 +160,7 @@ export class Semaphore {
     return (index) => fenceOf(session, this.path, czxids[index] ?? 0n);
   }
 
-  /** Waits until there are no more nodes than leases. */
+  /** Waits until there are no more nodes than leases. @returns "gone" if one of the new nodes was deleted; "none" only without `wait` */
   async #room(
     session: Session,
     leases: readonly Hold[],
@@ -174,12 +173,12 @@ export class Semaphore {
       if (!leases.every(({ path }) => there.has(path))) return "gone";
       return there.size <= most ? "enough" : "none";
     };
-    // The first look sets no watch, so none is left if there is no need to wait.
+    // The first check sets no watch, so that no watch remains if there is no need to wait.
     const first = await look();
     if (first !== "none" || !wait) return first;
     for (;;) {
       const found = await waitFor<"enough" | "gone" | "changed">(this.#what, { signal }, (resolve, reject) => {
-        // Also called when the session ends: then the next look rejects.
+        // `wake` is also called when the session ends; the next check then rejects.
         const wake = () => resolve("changed");
         this.#waiting.add(wake);
         look(this.#told).then((room) => room === "none" || resolve(room), reject);
@@ -196,7 +195,7 @@ export class Semaphore {
       return decodeCount((await session.get(countPath, { watch, signal })).data, countPath);
     } catch (error) {
       if (!isZooKeeperError(error, "NO_NODE")) throw error;
-      // A get sets no watch on a missing node.
+      // The failed `get` has set no watch, so `exists` sets one on the missing node.
       if (!watch) return seed;
       const stat = await session.exists(countPath, { watch, signal });
       return stat ? this.#most(session, watch, signal) : seed;

@@ -1,4 +1,4 @@
-/** The paths of mailboxes, and the transaction that decides which member gets a letter. */
+/** The paths of mailboxes, and the transaction that decides which client gets a letter. */
 import { isZooKeeperError, ZooKeeperError } from "../../base/errors.ts";
 import { checkPath } from "../../base/paths.ts";
 import type { Session, ZooKeeper } from "../../operations/session.ts";
@@ -7,8 +7,9 @@ import { createContainers, deleteSurely } from "../base/protect.ts";
 import { pause } from "../base/waiting.ts";
 
 /**
- * `members/<member>`: ephemeral node while the member lives. `assign/<member>/<id>`: an unclaimed letter. `claims/<member>/<id>`:
- * the claimer's mark, short-lived. `sent/<id>`: the sender's receipt, short-lived and ephemeral.
+ * The nodes of the mailboxes: `members/<member>` is ephemeral and exists while the member is live. `assign/<member>/<id>` is an unclaimed
+ * letter. `claims/<member>/<id>` is a short-lived mark of the client that claimed a letter. `sent/<id>` is a sender's receipt, ephemeral
+ * and short-lived.
  */
 export class MailPaths {
   readonly root: string;
@@ -66,12 +67,12 @@ function oneName(name: string, what: string): string {
 }
 
 /**
- * Claims a letter: deletes its node and, in the same transaction, creates a mark with the claimer's life. Only the client that
- * deletes the node has the letter. If the answer is lost, the mark shows the result, also in the next session: the mark is
- * persistent, because a letter that was claimed without the claimer's knowledge would be lost.
- * @param life of the claimer: an id that is unique to this mailbox object
- * @returns false if the letter was already reclaimed, or claimed by another client
- * @throws errors that do not pass by themselves; CLOSED: then the result is unknown
+ * Claims a letter: in one transaction, deletes its node and creates a mark with the id of the mailbox object. Only the client that deletes
+ * the node gets the letter. If the answer is lost, the mark shows the result. It is persistent, so that it can be read in the next session
+ * too: a letter that was claimed without the client's knowledge would be lost.
+ * @param life the random id of the mailbox object
+ * @returns false if a sender has reclaimed the letter, or another client has claimed it
+ * @throws permanent errors; CLOSED, after which the result is unknown
  */
 export async function claimLetter(
   zk: ZooKeeper,
@@ -98,11 +99,11 @@ export async function claimLetter(
       ]);
       return true;
     } catch (error) {
-      // Once the result of a claim is unknown, only the client's end may throw from here.
+      // While the result of a claim is unknown, an error may be thrown only if it is permanent or the client has been closed.
       if (isZooKeeperError(error, "NO_NODE") && error.path === letter) return false;
       if (isZooKeeperError(error, "NO_NODE")) missing = true;
-      // The mark belongs to an earlier letter with the same id and is about to be deleted: this claim's own mark would have been
-      // found above.
+      // The mark belongs to an earlier letter with the same id and would soon be deleted. If it were this claim's own mark, it would
+      // have been found above.
       else if (isZooKeeperError(error, "NODE_EXISTS")) stale = true;
       else if (zk.signal.aborted || (session.live && !isPassing(error))) throw error;
       else {

@@ -1,6 +1,7 @@
 /**
- * A member's mailbox. While the member lives it has an ephemeral node. Senders put letters into its box; the member claims a letter
- * by deleting its node before it acts on it. When its session ends, the senders move the unclaimed letters to another member.
+ * A member's mailbox. While the member is live, it has an ephemeral node. Senders create letters in its box. The member claims a letter by
+ * deleting the letter's node, and then processes it. When the member's session ends, the senders move its unclaimed letters to another
+ * member.
  */
 import { randomUUID } from "node:crypto";
 import { isZooKeeperError, ZooKeeperError } from "../../base/errors.ts";
@@ -16,11 +17,11 @@ export interface Letter {
 }
 
 export interface MailboxOptions {
-  /** Called for each claimed letter, in the order of sending; from now on the letter belongs only to this member. Must not throw. */
+  /** Called for each claimed letter, in the order of sending. No other member gets this letter. Must not throw. */
   readonly onLetter: (letter: Letter) => void;
   /** Called when an operation failed and will be retried. Meant for a log. Must not throw. */
   readonly onTrouble?: (error: unknown) => void;
-  /** The age (ms, by the servers' clock) from which marks of this member's former lives are removed at the start. Default 600,000. */
+  /** At the start, left-over marks of this member that are at least this old (ms, by the servers' clock) are deleted. Default 600,000. */
   readonly markKeptMs?: number;
 }
 
@@ -28,7 +29,7 @@ const optionNames: ReadonlySet<string> = new Set<keyof MailboxOptions>(["onLette
 
 const defaultMarkKeptMs = 600_000;
 
-/** The most letters that are read and claimed at once. */
+/** The largest number of letters that are read or claimed concurrently. */
 const claimsAtOnce = 64;
 
 export class Mailbox {
@@ -36,7 +37,7 @@ export class Mailbox {
   readonly #zk: ZooKeeper;
   readonly #paths: MailPaths;
   readonly #options: MailboxOptions;
-  /** Identifies this mailbox object: marks with this id are its own. */
+  /** Random id of this mailbox object, which is written to its marks. */
   readonly #life = randomUUID();
   readonly #closing = new AbortController();
   #session: Session | undefined;
@@ -45,7 +46,7 @@ export class Mailbox {
   #running: Promise<void> | undefined;
 
   /**
-   * @param member the member's name, used by one process at a time: a second process waits until the first one's node is deleted
+   * @param member the member's name, to be used by one process at a time; a second process waits until the first one's node is deleted
    * @throws PATH_INVALID, OPTION_INVALID
    */
   constructor(zk: ZooKeeper, path: string, member: string, options: MailboxOptions) {
@@ -57,14 +58,14 @@ export class Mailbox {
     this.#options = options;
   }
 
-  /** True if letters can be delivered now. */
+  /** True while the member is registered, so that letters can be delivered. */
   get live(): boolean {
     return this.#session?.live ?? false;
   }
 
   /**
-   * Resolves once the member is live; it is registered again in each new session. @throws the error that prevents this, such as
-   * NO_AUTH; CLOSED
+   * Registers the member, and registers it again in each new session. Resolves once the member is live.
+   * @throws the error that prevents the registration, such as NO_AUTH; CLOSED
    */
   start(): Promise<void> {
     if (this.#closing.signal.aborted) return Promise.reject(this.#closedError());
@@ -86,7 +87,7 @@ export class Mailbox {
     return this.#started;
   }
 
-  /** Stops claiming; letters in the box are left for other members. Never rejects. */
+  /** Stops claiming. Letters that are still in the box remain there for other members. Never rejects. */
   async close(): Promise<void> {
     this.#closing.abort();
     this.#started?.catch(() => undefined); // the caller of `start` receives the error
@@ -123,7 +124,7 @@ export class Mailbox {
     return "again";
   }
 
-  /** @returns true if this session owns the member's node */
+  /** Creates the member's node if it is missing. @returns true if this session owns the node */
   async #register(session: Session, watch: () => void): Promise<boolean> {
     const at = this.#paths.member(this.member);
     for (;;) {
@@ -141,8 +142,8 @@ export class Mailbox {
   }
 
   /**
-   * Deletes marks of this member's former lives, except recent ones: if two processes used this name in quick succession, the first
-   * may still have to find out which letters it claimed.
+   * Deletes left-over marks of this member, except recent ones: if two processes use this name in quick succession, the first one may still
+   * have to find out which letters it has claimed.
    */
   async #sweep(session: Session): Promise<void> {
     if (this.#swept) return;
@@ -155,19 +156,19 @@ export class Mailbox {
         if (stat && stat.ctimeMs <= before) await deleteSurely(session, mark);
       }
     } catch (error) {
-      if (!isZooKeeperError(error, "NO_NODE")) throw error; // no mark was ever made
+      if (!isZooKeeperError(error, "NO_NODE")) throw error; // no mark was ever created
     }
     this.#swept = true;
   }
 
-  /** Claims the letters in the box. @returns true if there may be more letters already */
+  /** Claims all letters in the box. @returns true if the caller must call it again at once */
   async #receive(session: Session, watch: () => void): Promise<boolean> {
     const box = this.#paths.box(this.member);
     let names: string[];
     try {
       names = (await session.children(box, { watch })).names;
     } catch (error) {
-      if (isZooKeeperError(error, "NO_NODE")) return true; // the server removed the empty container
+      if (isZooKeeperError(error, "NO_NODE")) return true; // the server has deleted the empty container, so it must be created again
       throw error;
     }
     const letters = await this.#read(session, names);
@@ -183,7 +184,7 @@ export class Mailbox {
     return false;
   }
 
-  /** Reads letters; returns them in the order of sending. */
+  /** Reads letters. @returns the letters in the order of sending */
   async #read(session: Session, names: readonly string[]): Promise<Letter[]> {
     const found: { letter: Letter; czxid: bigint }[] = [];
     for (let at = 0; at < names.length; at += claimsAtOnce) {
@@ -192,7 +193,7 @@ export class Mailbox {
           const { data, stat } = await session.get(this.#paths.letter(this.member, id));
           found.push({ letter: { id, data }, czxid: stat.czxid });
         } catch (error) {
-          if (!isZooKeeperError(error, "NO_NODE")) throw error; // a sender reclaimed the letter meanwhile
+          if (!isZooKeeperError(error, "NO_NODE")) throw error; // otherwise a sender has reclaimed the letter
         }
       });
       await Promise.all(some);
@@ -202,7 +203,7 @@ export class Mailbox {
 
   async #claim(id: string): Promise<boolean> {
     const claimed = await claimLetter(this.#zk, this.#paths, this.member, id, this.#life);
-    // Deletes the mark in the background. If the mark stays, the member's next life deletes it.
+    // Deletes the mark in the background. If that fails, a later mailbox object of this member deletes it.
     if (claimed) this.#forget(id).catch((error: unknown) => this.#options.onTrouble?.(error));
     return claimed;
   }
@@ -224,7 +225,7 @@ export class Mailbox {
       const stat = await session.exists(at);
       if (stat?.ephemeralOwner === session.id) await deleteSurely(session, at);
     } catch (error) {
-      if (session.live) throw error; // the server deletes the node of an ended session
+      if (session.live) throw error; // otherwise the server deletes the node with its session
     }
   }
 

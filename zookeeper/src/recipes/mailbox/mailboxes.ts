@@ -1,7 +1,7 @@
 /**
- * The senders' side of mailboxes: a letter goes to a live member, which claims it by deleting its node. A letter that is unclaimed
- * when a member's session ends is moved to another member in one transaction. So a sender that dies in the middle loses nothing,
- * and any number of senders may move letters concurrently: each letter is either claimed or reclaimed, never both.
+ * The senders' side of mailboxes. A sender puts a letter into the box of a live member, which claims the letter by deleting its node. A
+ * letter that is unclaimed when its member's session ends is moved to another member in one transaction. So no letter is lost if a sender
+ * dies in between. Any number of senders may move letters concurrently: each letter is either claimed or moved, never both.
  */
 import { randomUUID } from "node:crypto";
 import { isZooKeeperError, ZooKeeperError } from "../../base/errors.ts";
@@ -14,13 +14,13 @@ import { MailPaths } from "./claim.ts";
 import type { Letter } from "./mailbox.ts";
 
 export interface DeliverOptions extends CallOptions {
-  /** The letter's name, unique among the letters in all boxes. Default: random. */
+  /** The letter's id, which must be unique among the letters in all boxes. Default: a random id. */
   readonly id?: string;
 }
 
-/** A letter that its member will not claim any more. */
+/** A letter in the box of a member that is not live any more. */
 export interface Stranded extends Letter {
-  /** The former receiver. */
+  /** The member in whose box the letter is. */
   readonly from: string;
 }
 
@@ -30,12 +30,12 @@ export interface Reclaimed {
   readonly to: string;
 }
 
-/** @returns the member that gets the letter; with any other value the letter stays where it is until the next attempt */
+/** Chooses a new member for a letter. @returns its name; with any other value the letter stays in its box until the next attempt */
 export type Route = (letter: Stranded, members: readonly string[]) => string | undefined;
 
 export interface KeepOptions extends CallOptions {
   readonly onReclaimed?: (moved: Reclaimed) => void;
-  /** An operation failed and will be retried. Meant for a log. */
+  /** Called when an operation failed and will be retried. Meant for a log. */
   readonly onTrouble?: (error: unknown) => void;
 }
 
@@ -52,22 +52,22 @@ export class Mailboxes {
     this.#paths = new MailPaths(path);
   }
 
-  /** The names of the live members. */
+  /** Reads the names of the live members. */
   async members({ signal }: CallOptions = {}): Promise<string[]> {
     return namesIn(await this.#zk.established(signal), this.#paths.members);
   }
 
-  /** The ids of the unclaimed letters in a member's box, whether the member is alive or not, in no particular order. */
+  /** Reads the ids of the unclaimed letters in a member's box, whether the member is live or not, in no particular order. */
   async unclaimed(member: string, { signal }: CallOptions = {}): Promise<string[]> {
     return namesIn(await this.#zk.established(signal), this.#paths.box(member));
   }
 
   /**
-   * Puts a letter into the box of a live member. The letter is delivered exactly once, even if the answer is lost, as long as the
-   * session lives: a receipt that is created in the same transaction shows the result.
+   * Puts a letter into the box of a live member, exactly once unless the session ends: if an answer is lost, a receipt that is created in
+   * the same transaction shows the result.
    * @returns the letter's id
-   * @throws NO_NODE when the member is not alive; NODE_EXISTS if the box already has a letter of that id; SESSION_EXPIRED or CLOSED
-   * if the session ended before the answer: then the letter may have been delivered or not
+   * @throws NO_NODE if the member is not live; NODE_EXISTS if the box already has a letter with this id; SESSION_EXPIRED or CLOSED if the
+   * session ended before the answer, so that it is unknown whether the letter was delivered
    */
   async deliver(member: string, data: Data, options: DeliverOptions = {}): Promise<string> {
     checkNames(`the delivery to ${member}`, this.#paths.root, options, deliverNames);
@@ -97,13 +97,13 @@ export class Mailboxes {
         else throw notAlive(member, alive, error);
       }
     }
-    deleteSurely(session, receipt).catch(() => undefined); // the receipt is deleted with the session at the latest
+    deleteSurely(session, receipt).catch(() => undefined); // the server deletes the receipt with the session at the latest
     return id;
   }
 
   /**
-   * Gives every letter in a dead member's box to the member that `route` names.
-   * @returns the letters that this call moved
+   * Moves each letter in the box of a member that is not live to the member that `route` returns.
+   * @returns the letters that this call has moved
    * @throws the first error, after all other letters have been tried
    */
   async reclaim(route: Route, options: CallOptions = {}): Promise<Reclaimed[]> {
@@ -115,8 +115,8 @@ export class Mailboxes {
   }
 
   /**
-   * Reclaims whenever a member has gone, until the signal aborts. Any number of processes may do this; usually only the leader
-   * does.
+   * Calls `reclaim` whenever the list of members changes, until the signal aborts. Any number of processes may do this; usually only the
+   * leader does.
    * @throws CLOSED
    */
   async keep(route: Route, options: KeepOptions = {}): Promise<void> {
@@ -156,7 +156,7 @@ export class Mailboxes {
     const members = new Set(await namesIn(session, this.#paths.members));
     for (const from of boxes.filter((name) => !members.has(name))) {
       const ids = await namesIn(session, this.#paths.box(from));
-      // Checked after the listing: the listed letters were delivered to a session that has ended by now.
+      // This check comes after the listing, so that the listed letters were delivered to a session that has ended by now.
       if (await session.exists(this.#paths.member(from), { signal })) continue;
       for (const id of ids) {
         if (signal?.aborted) return;
@@ -165,14 +165,14 @@ export class Mailboxes {
           if (to !== undefined) moved({ id, from, to });
         } catch (error) {
           if (!session.live) throw error;
-          failure ??= error; // a letter that cannot be moved does not hold up the others
+          failure ??= error; // the loop continues with the other letters
         }
       }
     }
     if (failure !== undefined) throw failure;
   }
 
-  /** @returns the new receiver, if this call moved, or may have moved, the letter */
+  /** Moves one letter. @returns the new member if this call moved, or may have moved, the letter */
   async #reroute(
     session: Session,
     { id, from, members, route }: { id: string; from: string; members: Set<string>; route: Route },
@@ -181,17 +181,17 @@ export class Mailboxes {
       const { data } = await session.get(this.#paths.letter(from, id));
       for (;;) {
         const to = route({ id, data, from }, [...members]);
-        if (to === undefined || !members.has(to)) return undefined; // the letter stays in the box
+        if (to === undefined || !members.has(to)) return undefined; // the letter stays in its box
         if (await this.#move(session, id, data, from, to)) return to;
         members.delete(to);
       }
     } catch (error) {
-      if (isZooKeeperError(error, "NO_NODE")) return undefined; // claimed, or reclaimed by another sender
+      if (isZooKeeperError(error, "NO_NODE")) return undefined; // the letter was claimed, or moved by another sender
       throw error;
     }
   }
 
-  /** @returns false if `to` is not alive @throws NO_NODE if the letter is no longer in the box */
+  /** Moves a letter in one transaction. @returns false if `to` is not live @throws NO_NODE if the letter is no longer in the box */
   async #move(session: Session, id: string, data: Data, from: string, to: string): Promise<boolean> {
     const [source, target] = [this.#paths.letter(from, id), this.#paths.letter(to, id)];
     const alive = this.#paths.member(to);
@@ -219,7 +219,7 @@ async function namesIn(session: Session, path: string): Promise<string[]> {
   try {
     return (await session.children(path)).names;
   } catch (error) {
-    if (isZooKeeperError(error, "NO_NODE")) return []; // the node was never created, or the server removed the empty container
+    if (isZooKeeperError(error, "NO_NODE")) return []; // the node was never created, or the server deleted the empty container
     throw error;
   }
 }

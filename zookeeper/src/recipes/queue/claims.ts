@@ -1,11 +1,11 @@
 /**
- * The steps of a consumer on one item's node, each a single transaction, in Curator's two modes:
+ * A consumer's steps on one item's node. Each step is a single transaction, in one of Curator's two modes:
  *
- * With a lock path, an item is locked by an ephemeral node `<lockPath>/<name>`, run, and deleted together with its lock: it runs at
- * least once. The locking transaction also rewrites the item's data unchanged, so the node's version counts the attempts; this
- * detects an item that kills every process that runs it. Java consumers are not affected by this.
+ * With a lock path, an item is locked by an ephemeral node `<lockPath>/<name>`, processed, and deleted together with its lock, so it is
+ * processed at least once. The locking transaction also writes the item's data again, so that the node's version counts the attempts.
+ * This detects an item that kills every process that runs it. Java consumers are not affected by this.
  *
- * Without a lock path, the item is deleted and then run: at most once. It is lost if the process dies.
+ * Without a lock path, the item is deleted and then processed, so at most once. It is lost if the process dies.
  */
 
 import { isZooKeeperError } from "../../base/errors.ts";
@@ -21,7 +21,7 @@ import { digits, type ItemName, type QueueNames } from "./names.ts";
 export interface QueueLayout {
   readonly path: string;
   readonly lockPath: string | undefined;
-  /** The path for items that failed too often. Its nodes are named as in the queue, so it can be consumed as a queue itself. */
+  /** The path for items that failed too often. Its nodes have names as in the queue, so it can be consumed like a queue. */
   readonly poisonPath: string;
   readonly names: QueueNames;
   readonly acl: readonly Acl[] | undefined;
@@ -34,23 +34,23 @@ export interface Claim {
   readonly data: Buffer;
   /** The number of attempts that began before this one. */
   readonly begun: number;
-  /** The lock's czxid: larger for every later claim. */
+  /** The lock's czxid, which is larger for each later claim of the item; undefined without a lock path. */
   readonly fence: bigint | undefined;
 }
 
 /**
- * gone: the item no longer exists, because another consumer took it. locked: another consumer holds its lock. moved: the item
- * changed meanwhile, so look again.
+ * gone: the item does not exist any more, because another consumer took it. locked: another consumer holds its lock. moved: the item
+ * changed meanwhile, so the caller must claim it again.
  */
 export type ClaimOutcome = Claim | "gone" | "locked" | "moved";
 
-/** The bytes that a locking transaction needs in addition to the item's data. */
+/** Upper bound of the bytes that a locking transaction needs besides the item's data. */
 export const marginBytes = 16 * 1_024;
 
-/** After this number of consecutive lost answers, the transaction itself is assumed to make the server close the connection. */
+/** After this number of consecutive lost answers, the transaction itself is assumed to be the reason, for example its size. */
 const mostLost = 5;
 
-/** Creates the queue's missing nodes as Curator does: persistent nodes, with containers as parents. */
+/** Creates the queue's missing nodes as Curator does: persistent nodes with containers as parents. */
 export async function createQueuePaths(session: Session, layout: QueueLayout, signal?: AbortSignal): Promise<void> {
   for (const path of [layout.path, layout.lockPath]) {
     if (path === undefined || (await session.exists(path, { signal }))) continue;
@@ -60,8 +60,9 @@ export async function createQueuePaths(session: Session, layout: QueueLayout, si
 }
 
 /**
- * @param owner the consumer's own token, which its locks hold: a session may have several consumers
- * @throws errors that are explained neither by another consumer nor by the item's deletion
+ * Claims an item.
+ * @param owner the consumer's random id, which is the data of its locks, because one session may have several consumers
+ * @throws errors other than those that a concurrent consumer or the item's deletion causes
  */
 export async function claim(
   session: Session,
@@ -78,7 +79,7 @@ export async function claim(
       await session.delete(path, { version: stat.version });
       return { ...common, fence: undefined };
     }
-    // If the data leaves no room for the lock in the transaction, the attempt is not counted.
+    // The attempt is counted only if data and lock fit into one transaction.
     const counted = data.length < limits.maxRequestBytes - marginBytes;
     const lock = lockOf(layout, name);
     try {
@@ -86,7 +87,7 @@ export async function claim(
         counted ? { type: "set", path, data, version: stat.version } : { type: "check", path, version: stat.version },
         { type: "create", path: lock, data: owner, ephemeral: true, acl: layout.acl },
       ]);
-      if (written?.type === "set") return { ...common, fence: written.stat.mzxid }; // the same transaction created the lock
+      if (written?.type === "set") return { ...common, fence: written.stat.mzxid }; // one transaction wrote the item and created the lock
       return { ...common, fence: (await surely(session, () => session.exists(lock)))?.czxid };
     } catch (error) {
       if (!isZooKeeperError(error, "CONNECTION_LOSS")) throw error;
@@ -104,14 +105,14 @@ export async function claim(
 }
 
 /**
- * Finds out the result of a claim whose answer was lost. A consumer makes one claim per name at a time, so a lock with its token in
- * its session belongs to that claim.
+ * Finds out the result of a claim whose answer was lost. A consumer claims a name only once at a time, so a lock with its id in its session
+ * belongs to that claim.
  * @returns the lock's czxid if this claim holds the lock
  */
 async function holderOf(session: Session, lock: string, owner: string): Promise<bigint | "locked" | "moved"> {
   try {
     const { data, stat } = await surely(session, async () => {
-      // The server of the new connection may not have received the other server's write yet.
+      // The server of the new connection may not have received the write yet, which was sent to another server.
       await session.sync(lock);
       return session.get(lock);
     });
@@ -123,19 +124,19 @@ async function holderOf(session: Session, lock: string, owner: string): Promise<
   }
 }
 
-/** Deletes a finished item. @throws if the session ended before: another consumer may run the item again */
+/** With a lock path, deletes a finished item and its lock. @throws if the session has ended: another consumer may process the item again */
 export async function complete(layout: QueueLayout, claim: Claim): Promise<void> {
   if (layout.lockPath !== undefined) await commit(layout, claim, []);
 }
 
-/** The new data and name of an item that goes back. */
+/** The new data, failure count and time of an item that is put back or moved. */
 interface NextItem {
   readonly data: Buffer;
   readonly failures: number;
   readonly notBeforeMs: number;
 }
 
-/** Puts an item back into the queue under a name that delays its next attempt. */
+/** Puts an item back into the queue with a name that contains the time of its next attempt. */
 export async function sendBack(layout: QueueLayout, claim: Claim, next: NextItem): Promise<void> {
   await replace(layout, claim, layout.path, next);
 }
@@ -160,9 +161,9 @@ async function replace(layout: QueueLayout, claim: Claim, parent: string, next: 
 }
 
 /**
- * Puts back an item of a queue without locks, which exists only in this process. Its new name is derived from the old one, so a
- * repeated try, in any session, finds the node of the first try, unless another consumer has taken it. A different item of that
- * name dates from before the queue was deleted and created again.
+ * Puts back an item of a queue without locks, which exists only in this process. The new name is derived from the old one, so a repeated
+ * try, in any session, finds the node of the first try, unless another consumer has taken it. If a node with this name has other data, it
+ * is an item from before the queue was deleted and created again; the loop then tries a later time.
  */
 async function putBack(
   { names, acl }: QueueLayout,
@@ -182,7 +183,7 @@ async function putBack(
   }
 }
 
-/** True if the node has this data, is already deleted, or this client is not permitted to read it. */
+/** True if the node has this data, was deleted meanwhile, or this client may not read it. */
 async function holdsOrHeld(session: Session, path: string, data: Buffer): Promise<boolean> {
   try {
     return (await surely(session, () => session.get(path))).data.equals(data);
@@ -194,8 +195,8 @@ async function holdsOrHeld(session: Session, path: string, data: Buffer): Promis
 
 /**
  * Deletes an item that no consumer has locked, in one transaction.
- * @returns false if a consumer has locked the item, or the item no longer exists
- * @throws CONNECTION_LOSS if the item is deleted but it is unknown which client deleted it
+ * @returns false if a consumer has locked the item, or the item does not exist
+ * @throws CONNECTION_LOSS if the item is deleted but it is unknown by which client
  */
 export async function removeItem(
   session: Session,
@@ -205,8 +206,8 @@ export async function removeItem(
 ): Promise<boolean> {
   const path = `${layout.path}/${name}`;
   const lock = lockOf(layout, name);
-  // A transaction cannot check that a node is missing. So it creates the lock, which fails if a consumer holds it, and deletes it
-  // again.
+  // A transaction cannot check that a node is missing. Therefore it creates the lock, which fails if a consumer holds it, and deletes
+  // the lock again.
   const operations: Operation[] =
     layout.lockPath === undefined
       ? [{ type: "delete", path }]
@@ -230,16 +231,16 @@ export async function removeItem(
   }
 }
 
-/** Releases the lock and leaves the item. */
+/** Deletes the item's lock and leaves the item in the queue. */
 export async function release(layout: QueueLayout, { session, name }: Claim): Promise<void> {
   if (layout.lockPath !== undefined) await deleteSurely(session, lockOf(layout, name));
 }
 
 /**
- * Deletes the item and its lock and creates their replacements, in one transaction. The item is deleted first, so a repetition
- * after a lost answer fails on the missing item and changes nothing.
- * @throws CONNECTION_LOSS if every answer is lost, as with a server that has a lower limit for requests and closes the connection
- * each time
+ * Deletes the item and its lock and creates the replacement, if any, in one transaction. The item's deletion comes first, so that a
+ * repetition after a lost answer fails because the item is missing, and changes nothing.
+ * @throws CONNECTION_LOSS if every answer is lost, for example because the request is too large and the server closes the connection each
+ * time
  */
 async function commit(layout: QueueLayout, { session, name }: Claim, instead: Operation[]): Promise<void> {
   const path = `${layout.path}/${name}`;

@@ -1,6 +1,6 @@
 /**
- * One consumer of a queue: claims due items, up to its concurrency, runs them, and settles them. Its cost does not depend on the
- * number of waiting items, and a consumer that lost a race for an item does not poll for it: see view.ts.
+ * One consumer of a queue. It claims due items up to its concurrency, processes them, and deletes them or puts them back. Its cost does not
+ * depend on the number of waiting items, and it does not poll for items that another consumer has locked: see view.ts.
  */
 import { randomUUID } from "node:crypto";
 import { setMaxListeners } from "node:events";
@@ -14,7 +14,7 @@ import type { ConsumeOptions, Consumer, ItemFailure, ItemHandler } from "./consu
 import { decodeItems, encodeItems } from "./items.ts";
 import { deferMs, QueueView } from "./view.ts";
 
-/** The longest sleep before the clock is read again, because the system clock may be set meanwhile. */
+/** The longest sleep in ms. Then the clock is read again, because the system clock may have been changed. */
 const longestSleepMs = 1_000;
 
 export function defaultBackoffMs(failures: number): number {
@@ -24,13 +24,13 @@ export function defaultBackoffMs(failures: number): number {
 export interface ConsumerSettings extends Required<Omit<ConsumeOptions, "signal" | "onFailure" | "onTrouble">> {
   readonly onFailure: ((failure: ItemFailure) => void) | undefined;
   readonly onTrouble: ((error: unknown) => void) | undefined;
-  /** True if an item's rank is the time at which it is due. */
+  /** True if an item's rank is the time at which it is due, as in a delay queue. */
   readonly timed: boolean;
 }
 
 export class QueueConsumer implements Consumer {
   readonly ended: Promise<void>;
-  /** Resolves when the queue has been listed for the first time. If that fails, `ready` rejects and `ended` does not. */
+  /** Resolves when the queue has been listed for the first time. If that fails, `ready` rejects, and `ended` resolves. */
   readonly ready: Promise<void>;
   /** The functions that settle `ready`; undefined once it has settled. */
   #begun: { resolve: () => void; reject: (error: unknown) => void } | undefined;
@@ -39,17 +39,17 @@ export class QueueConsumer implements Consumer {
   readonly #handler: ItemHandler;
   readonly #settings: ConsumerSettings;
   readonly #view: QueueView;
-  /** The data of the locks of this consumer. */
+  /** The data of this consumer's locks. */
   readonly #token: string = randomUUID();
   readonly #stop = new AbortController();
   readonly #abort = new AbortController();
-  /** Resolvers of claimed items that are due and wait for a free handler. */
+  /** Resolvers of claimed items that are due but wait until another handler has ended. */
   readonly #startable: (() => void)[] = [];
   #session: Session | undefined;
-  /** Aborts with the session or the consumer; one signal is shared by all items, because there may be thousands. */
+  /** Aborts with the session or the consumer. All items share one signal, because there may be thousands of items. */
   #itemSignal: AbortSignal = this.#abort.signal;
   #running = 0;
-  /** The number of items that were claimed before their time. */
+  /** The number of claimed items that are not due yet. */
   #early = 0;
   #timer: NodeJS.Timeout | undefined;
   #woken = false;
@@ -67,7 +67,7 @@ export class QueueConsumer implements Consumer {
       () => this.#wake(),
       (error) => settings.onTrouble?.(error),
     );
-    // Each item in work adds a listener; many listeners are no leak here, so Node's warning is turned off.
+    // Each running item adds a listener, so many listeners are no leak here. This removes Node's limit of ten.
     setMaxListeners(0, this.#stop.signal, this.#abort.signal);
     this.ready = new Promise((resolve, reject) => {
       this.#begun = { resolve, reject };
@@ -79,7 +79,7 @@ export class QueueConsumer implements Consumer {
     return this.#view.known;
   }
 
-  /** Stops now: the signals of running handlers abort. */
+  /** Stops at once: aborts the signals of running handlers. */
   abort(): void {
     this.#abort.abort();
     this.#stop.abort();
@@ -87,7 +87,7 @@ export class QueueConsumer implements Consumer {
 
   async close(): Promise<void> {
     this.#stop.abort();
-    // `ended` reports the error.
+    // The promise `ended` reports the error to the caller.
     await this.ended.catch(() => undefined);
   }
 
@@ -121,11 +121,11 @@ export class QueueConsumer implements Consumer {
       this.#begun.reject(failure ?? new ZooKeeperError("ABORTED", `consume ${path}: given up`, { path, hint }));
       return;
     }
-    // Closing the client ends its consumers regularly, so that is not an error.
+    // The end of the client ends its consumers, so it is not an error.
     if (failure !== undefined && !this.#zk.signal.aborted) throw failure;
   }
 
-  /** Consumes the queue during one session. */
+  /** Consumes the queue during one session. @returns "done" once the consumer is stopped */
   async #serve(session: Session): Promise<"again" | "done"> {
     const signal = this.#stop.signal;
     await createQueuePaths(session, this.#layout, signal);
@@ -146,8 +146,8 @@ export class QueueConsumer implements Consumer {
       return signal.aborted ? "done" : "again";
     } finally {
       this.#session = undefined;
-      // During a graceful close the session continues: handlers keep their locks, and their signals still abort if the locks are
-      // lost.
+      // During a graceful close the session is still live: handlers keep their locks, and their signals must still abort if the locks
+      // are lost.
       if (!session.live) {
         end();
         session.signal.removeEventListener("abort", end);
@@ -156,7 +156,7 @@ export class QueueConsumer implements Consumer {
     }
   }
 
-  /** Schedules `#advance`, once for many events. */
+  /** Schedules one call of `#advance`, even if it is called several times. */
   #wake(): void {
     if (this.#woken) return;
     this.#woken = true;
@@ -166,7 +166,7 @@ export class QueueConsumer implements Consumer {
     });
   }
 
-  /** Claims due items up to the concurrency, and sets the timer for the next one. */
+  /** Claims due items up to the concurrency, and sets a timer for the next item. */
   #advance(): void {
     clearTimeout(this.#timer);
     const session = this.#session;
@@ -182,7 +182,7 @@ export class QueueConsumer implements Consumer {
         this.#timer = setTimeout(() => this.#advance(), waitMs);
         return;
       }
-      // Items claimed early have a capacity of their own, so that they do not delay due items.
+      // Items that are claimed early do not count against the concurrency of due items, so that they do not delay these.
       if (early ? this.#view.held >= concurrency : this.#view.held - this.#early >= concurrency) return;
       const name = this.#view.take();
       if (name === undefined) return;
@@ -191,7 +191,7 @@ export class QueueConsumer implements Consumer {
     }
   }
 
-  /** Handles one item from its claim to its settlement. Never rejects. */
+  /** Processes one item from its claim until it is deleted or put back. Never rejects. */
   async #handle(session: Session, name: string, early: boolean): Promise<void> {
     let again: "drop" | "offer" | "locked" | "defer" = "drop";
     let onTime = !early;
@@ -210,7 +210,7 @@ export class QueueConsumer implements Consumer {
         again = await this.#inTurn(outcome);
       }
     } catch (error) {
-      // If the session ended, its claims ended too; the next session's list shows which items are left.
+      // With the session, its locks ended too. The list of the next session shows which items are left.
       again = session.live ? "defer" : "offer";
       if (session.live && !this.#stop.signal.aborted) this.#settings.onTrouble?.(error);
     }
@@ -223,7 +223,7 @@ export class QueueConsumer implements Consumer {
     this.#wake();
   }
 
-  /** Waits until an item is due, if it was claimed before its time. */
+  /** Waits until an item is due that was claimed early; undefined if it is due already. */
   #due(atMs: number): Promise<void> | undefined {
     if (!this.#settings.timed || Date.now() >= atMs) return undefined;
     return new Promise((resolve) => {
@@ -240,7 +240,7 @@ export class QueueConsumer implements Consumer {
     });
   }
 
-  /** Runs the item once a handler is free. */
+  /** Processes the item as soon as fewer than `concurrency` handlers are running. */
   async #inTurn(claim: Claim): Promise<"drop" | "offer"> {
     if (this.#running >= this.#settings.concurrency) {
       await new Promise<void>((resolve) => {
@@ -251,7 +251,7 @@ export class QueueConsumer implements Consumer {
     try {
       return await this.#work(claim);
     } catch (error) {
-      // The item could not be settled. A lock that stays in a live session would block the item for all consumers.
+      // The item could be neither deleted nor put back. Its lock would block it for all consumers while the session is live.
       if (claim.session.live) await release(this.#layout, claim);
       throw error;
     } finally {
@@ -286,9 +286,9 @@ export class QueueConsumer implements Consumer {
       try {
         await this.#handler({ data: items[i] as Buffer, ...about, dueMs, priority, id });
       } catch (error) {
-        // If a node holds several items, the completed ones are not run again.
+        // If a node contains several items, the finished ones are not processed again.
         const rest = i === 0 ? claim.data : encodeItems(items.slice(i));
-        // An item whose handler was stopped has not failed.
+        // An item whose handler was stopped by `abort` has not failed.
         if (this.#abort.signal.aborted) await this.#giveBack({ ...claim, data: rest }, i > 0);
         else await this.#fail(claim, rest, claim.begun + 1, error, claim.begun + 1 < attempts);
         return "drop";
@@ -298,7 +298,7 @@ export class QueueConsumer implements Consumer {
     return "drop";
   }
 
-  /** Puts the item back as if it had not been claimed, except that with a lock the attempt is counted. */
+  /** Puts back an item that was not processed. With a lock, the attempt has already been counted. */
   async #giveBack(claim: Claim, changed = false): Promise<void> {
     if (this.#layout.lockPath !== undefined && !changed) await release(this.#layout, claim);
     else await this.#sendBack(claim, claim.data, claim.begun, claim.item.notBeforeMs);
@@ -310,7 +310,7 @@ export class QueueConsumer implements Consumer {
     try {
       await this.#sendBack(claim, data, attempt, retryAtMs);
     } catch (trouble) {
-      // With a lock the item stays in place and is run again; without a lock it is lost, and only the failure report can name it.
+      // With a lock, the item stays in the queue and is processed again. Without one it is lost, and only this report contains its name.
       const locking = this.#layout.lockPath !== undefined;
       const staysAtMs = locking ? Date.now() + deferMs : undefined;
       if (claim.session.live || !locking) this.#settings.onFailure?.({ name, attempt, error, retryAtMs: staysAtMs });
@@ -319,10 +319,10 @@ export class QueueConsumer implements Consumer {
     this.#settings.onFailure?.({ name, attempt, error, retryAtMs });
   }
 
-  /** Puts a failed item back. @param notBeforeMs epoch ms of the next attempt; undefined: set the item aside */
+  /** Puts a failed item back. @param notBeforeMs epoch ms of the next attempt; undefined: moves the item to the poison path */
   async #sendBack(claim: Claim, data: Buffer, failures: number, notBeforeMs: number | undefined): Promise<void> {
     for (;;) {
-      // Without a lock the item exists only in this process, so it is put back in the current session, whichever that is.
+      // Without a lock the item exists only in this process, so it is put back with whatever session the client has now.
       const session = this.#layout.lockPath === undefined ? await this.#zk.established() : claim.session;
       try {
         const its = { ...claim, session };
@@ -330,7 +330,7 @@ export class QueueConsumer implements Consumer {
         return await sendBack(this.#layout, its, { data, failures, notBeforeMs });
       } catch (error) {
         if (this.#layout.lockPath !== undefined || session.live || this.#zk.signal.aborted) throw error;
-        await pause(0); // the session is over by the clock but the client has not noticed yet: let its timers run
+        await pause(0); // lets timers run: the session has ended by the clock before the client's timer
       }
     }
   }

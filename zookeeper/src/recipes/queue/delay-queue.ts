@@ -5,19 +5,19 @@ import { delayNames, delayPrefix } from "./names.ts";
 import { type QueueOptions, QueuePath } from "./path.ts";
 
 export interface DelayPutOptions extends CallOptions {
-  /** Epoch ms from which on the item may be consumed, by the consumers' clocks. A time in the past is due at once. */
+  /** Epoch ms at which the item becomes due, by the consumers' clocks. An item with a time in the past is due at once. */
   readonly at: number;
 }
 
 const putNames: ReadonlySet<string> = new Set<keyof DelayPutOptions>(["at", "signal"]);
 
 /**
- * A queue whose items become due at a given time; compatible with Java Curator's DistributedDelayQueue on the same path. It is as
- * punctual with a million waiting items as with none: a consumer lists the queue once and then follows a watch. A failed item goes
- * back with its original time and a back-off. With a `lockPath`, items are locked a little ahead of their time (`claimAheadMs`).
+ * A queue whose items become due at a given time; compatible with Java Curator's DistributedDelayQueue on the same path. The number of
+ * waiting items does not affect its punctuality, because a consumer lists the queue once and then follows a watch. A failed item is put
+ * back with its original time and a back-off. With a `lockPath`, items are locked shortly before their time (`claimAheadMs`).
  *
  * Java consumers list all items each time. That fails, without an error, at about 32,000 items (a reply of 1 MB, Java's default
- * jute.maxbuffer): raise that limit if Java consumers share a queue of this size.
+ * jute.maxbuffer). If Java consumers share such a queue, that limit must be raised.
  */
 export class DelayQueue {
   readonly #queue: QueuePath;
@@ -28,30 +28,30 @@ export class DelayQueue {
   }
 
   /**
-   * @returns the name of the item's node
-   * @throws CONNECTION_LOSS if it is unknown whether it was put; DATA_TOO_LARGE, OPTION_INVALID, NO_AUTH, CLOSED, …
+   * Puts an item into the queue. @returns the name of the item's node
+   * @throws CONNECTION_LOSS if it is unknown whether the item was put; DATA_TOO_LARGE, OPTION_INVALID, NO_AUTH, CLOSED, …
    */
   put(item: Data, options: DelayPutOptions): Promise<string> {
     return this.putAll([item], options);
   }
 
-  /** Puts several items with the same time into one node; one consumer consumes them, one after another. See `put`. */
+  /** Puts several items with the same time into one node. One consumer processes them, one after another. See `put`. */
   async putAll(items: readonly Data[], options: DelayPutOptions): Promise<string> {
     this.#queue.checkPutOptions(options, putNames);
     return this.#queue.put(delayPrefix(options.at), items, options);
   }
 
-  /** The number of nodes in the queue: waiting items and items in work. */
+  /** Reads the number of nodes in the queue, including those of items that are being processed with a lock. */
   size(options: CallOptions = {}): Promise<number> {
     return this.#queue.size(options);
   }
 
-  /** Resolves once the consumer has listed the queue. @throws NO_AUTH, or another error that makes the queue unusable */
+  /** Starts a consumer; resolves once it has listed the queue. @throws NO_AUTH, or another error that makes the queue unusable */
   consume(handler: ItemHandler, options: ConsumeOptions = {}): Promise<Consumer> {
     return this.#queue.consume(handler, options);
   }
 
-  /** Closes its consumers (see Consumer.close); `put` rejects from now on. Never rejects. */
+  /** Closes this queue's consumers (see Consumer.close); later calls of `put` reject. Never rejects. */
   close(): Promise<void> {
     return this.#queue.close();
   }

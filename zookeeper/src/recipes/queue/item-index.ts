@@ -1,9 +1,9 @@
 /**
- * A consumer's copy of its queue: the names of all nodes in the order of consumption; a million names take about 30 MB. A name that
- * can be computed from its rank and sequence is not stored; only other names are stored as text.
+ * A consumer's list of its queue: the names of all nodes in the order of consumption. A million names take about 30 MB, because a name
+ * that can be computed from its rank and sequence number is not stored as text; only other names are.
  *
- * It consists of a binary heap over numbered slots and a hash table (open addressing) from names to slots, because other consumers
- * keep deleting nodes from the middle.
+ * It consists of a binary heap over numbered slots, and a hash table (open addressing) from names to slots, because other consumers keep
+ * deleting nodes from the middle.
  */
 import type { ItemName, QueueNames } from "./names.ts";
 
@@ -15,19 +15,19 @@ export class ItemIndex {
   #count = 0;
   #ranks = new Float64Array(firstCapacity);
   #sequences = new Uint32Array(firstCapacity);
-  /** A slot's place in the heap. */
+  /** The index in the heap of each slot. */
   #places = new Uint32Array(firstCapacity);
-  /** Used slots in heap order; from index `#count` on, free slots. */
+  /** The used slots in heap order, followed from index `#count` on by the free slots. */
   #heap = Uint32Array.from({ length: firstCapacity }, (_, slot) => slot);
-  /** The hash table: slot + 1, or 0 for an empty place. Its size is twice the capacity, so it is at most half full. */
+  /** The hash table: slot + 1, or 0 for an empty entry. Its size is twice the capacity, so it is at most half full. */
   #table = new Uint32Array(2 * firstCapacity);
-  /** One bit per slot: the parity of the listing in which the slot was last seen. */
+  /** For each slot, the parity (0 or 1) of the listing in which it was last seen. */
   #seen = new Uint8Array(firstCapacity);
   #listing = 0;
   readonly #oddNames = new Map<number, string>();
   readonly #oddSlots = new Map<string, number>();
 
-  /** @param rankOf returns the sort key of an item; default: the name's rank */
+  /** @param rankOf returns an item's sort key; default: the name's rank */
   constructor(names: QueueNames, rankOf: (item: ItemName) => number = ({ rank }) => rank) {
     this.#names = names;
     this.#rankOf = rankOf;
@@ -37,12 +37,12 @@ export class ItemIndex {
     return this.#count;
   }
 
-  /** The rank of the first item; Infinity if the index is empty. */
+  /** The sort key of the first item; Infinity if the index is empty. */
   get firstRank(): number {
     return this.#count === 0 ? Number.POSITIVE_INFINITY : (this.#ranks[this.#heap[0] as number] as number);
   }
 
-  /** @returns true if the name was not in the index */
+  /** Adds a name. @returns true if the name was not in the index */
   add(name: string, item: ItemName): boolean {
     const found = this.#find(name, item);
     if (found >= 0) {
@@ -64,7 +64,7 @@ export class ItemIndex {
     return true;
   }
 
-  /** @returns true if the name was in the index */
+  /** Removes a name. @returns true if the name was in the index */
   delete(name: string, item: ItemName): boolean {
     const slot = this.#find(name, item);
     if (slot < 0) return false;
@@ -72,7 +72,7 @@ export class ItemIndex {
     return true;
   }
 
-  /** Removes and returns the first name. */
+  /** Removes and returns the first name; undefined if the index is empty. */
   take(): string | undefined {
     if (this.#count === 0) return undefined;
     const slot = this.#heap[0] as number;
@@ -81,12 +81,12 @@ export class ItemIndex {
     return name;
   }
 
-  /** Begins a listing: names that are not added again until `endListing` are then removed. */
+  /** Begins a listing. `endListing` will remove the names that are not added again until then. */
   beginListing(): void {
     this.#listing ^= 1;
   }
 
-  /** Removes the names that were not added again since `beginListing`. @returns the number of removed names */
+  /** Removes the names that were not added again since `beginListing`. @returns how many names were removed */
   endListing(): number {
     const gone: number[] = [];
     for (let place = 0; place < this.#count; place++) {
@@ -105,7 +105,7 @@ export class ItemIndex {
     return this.#oddNames.get(slot) ?? this.#names.format(this.#ranks[slot] as number, this.#sequences[slot] as number);
   }
 
-  /** @returns the slot, or −1 */
+  /** @returns the name's slot, or −1 if the name is not in the index */
   #find(name: string, item: ItemName): number {
     if (!this.#regular(name, item)) return this.#oddSlots.get(name) ?? -1;
     const mask = this.#table.length - 1;
@@ -117,7 +117,7 @@ export class ItemIndex {
   }
 
   #hash(rank: number, sequence: number): number {
-    // Spreads items with close times and numbers over the table, so that their probes do not collide.
+    // Spreads items with similar times and numbers over the table, so that they seldom collide.
     let mixed = Math.imul(sequence ^ Math.imul(rank | 0, 0x85ebca6b), 0x9e3779b1);
     mixed ^= mixed >>> 15;
     return Math.imul(mixed, 0x2c1b3c6d) >>> (32 - Math.log2(this.#table.length));
@@ -130,7 +130,7 @@ export class ItemIndex {
     this.#table[at] = slot + 1;
   }
 
-  /** Removes a slot from the table and closes the gap, so that entries that were displaced past it are still found. */
+  /** Removes a slot from the hash table and moves later entries into the gap, so that lookups still find them. */
   #unlink(slot: number): void {
     const mask = this.#table.length - 1;
     let gap = this.#hash(this.#ranks[slot] as number, this.#sequences[slot] as number);
@@ -155,7 +155,7 @@ export class ItemIndex {
     }
     const place = this.#places[slot] as number;
     const last = this.#heap[--this.#count] as number;
-    this.#heap[this.#count] = slot; // free
+    this.#heap[this.#count] = slot; // now a free slot
     if (last === slot) return;
     this.#up(place, last);
     this.#down(this.#places[last] as number, last);

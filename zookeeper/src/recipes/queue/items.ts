@@ -1,6 +1,6 @@
 /**
- * The contents of a queue's node, in Curator's layout: the version `00010001`; for each item `01`, its length in four bytes and its
- * bytes; at the end `02`. Like Java, this code ignores any bytes after the end.
+ * The data of a queue's node, in Curator's format: the version `00010001`; for each item `01`, its length in four bytes and its bytes; at
+ * the end `02`. Like Java, this code ignores any bytes after the end.
  */
 import { ZooKeeperError } from "../../base/errors.ts";
 import type { Data } from "../../operations/operations.ts";
@@ -24,7 +24,8 @@ export function encodeItems(items: readonly Data[]): Buffer {
 }
 
 /**
- * @param path of the node, for the error
+ * Decodes the items of a node.
+ * @param path the node's path, for the error
  * @returns views into `bytes`
  * @throws DATA_INVALID
  */

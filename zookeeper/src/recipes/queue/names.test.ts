@@ -13,7 +13,7 @@ import {
 const number = "0000000042";
 const moment = 1_700_000_000_000;
 
-/** The value that Curator's DistributedDelayQueue reads from a name: the hexadecimal number between the last two bars. */
+/** Returns the time that Curator's DistributedDelayQueue reads from a name: the hexadecimal number between the last two bars. */
 function javaTime(name: string): number {
   const last = name.lastIndexOf("|");
   const before = last > 0 ? name.lastIndexOf("|", last - 1) : -1;
@@ -83,7 +83,7 @@ describe("names of a queue's nodes", () => {
     expect(plainNames.parse(plain)).toMatchObject({ rank: 0, failures: 2, notBeforeMs: moment, sequence: 99 });
 
     const id = back(plainNames, `queue-|x|${number}`, 2, moment);
-    expect(id).toBe("queue-r2,18BCFE56800|x|0000000099"); // The id is between the first two bars.
+    expect(id).toBe("queue-r2,18BCFE56800|x|0000000099"); // Curator reads the text between the first two bars as the id.
     expect(plainNames.parse(id)).toMatchObject({ id: "x", failures: 2, notBeforeMs: moment });
 
     const urgent = back(priorityNames, `queue-0FFFFFFFE${number}`, 7, moment);

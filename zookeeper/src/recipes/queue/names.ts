@@ -6,44 +6,44 @@
  *   priority queue   queue-0XXXXXXXXs (negative priority), queue-1XXXXXXXXs: %08X of its 32 bits
  *   delay queue      queue-|X…|s: epoch ms in upper-case hexadecimal, at least eight digits (eleven from 2004 to 2527)
  *
- * A failed item goes back under a name that contains the number of attempts, so that the count survives every process. Curator
+ * A failed item is put back with a name that contains the number of attempts, so that the count does not depend on any process. Curator
  * reads a time between the last two bars, an id between the first two, and priorities as text, so it can read these names as well:
  *
- *   queue            queue-rN,TIME-s        N attempts so far; not to be tried again before TIME, hexadecimal epoch ms
+ *   queue            queue-rN,TIME-s        N attempts so far; the next one not before TIME, hexadecimal epoch ms
  *   queue with ids   queue-rN,TIME|ID|s
  *   priority queue   queue-1XXXXXXXXrN,TIME-s
- *   delay queue      queue-rN,DUE|TIME|s    here Java waits for TIME as well; DUE is the original due time
+ *   delay queue      queue-rN,DUE|TIME|s    Java also waits for TIME here; DUE is the original due time
  *
- * With a lock path, s is a new number from the server. Without, s is the item's first number: repeating the request then yields the
- * same name, so a lost answer cannot create a second item.
+ * With a lock path, s is a new number from the server. Without one, s is the item's first number, so that a repeated request uses the
+ * same name, and a lost answer cannot lead to a second item.
  *
- * Curator itself sends a failed item back as `queue-s` in every kind of queue: without time, priority and count.
+ * Curator itself puts a failed item back as `queue-s` in every kind of queue: without time, priority and count.
  */
 import { ZooKeeperError } from "../../base/errors.ts";
 
 export interface ItemName {
-  /** The sort key, smaller first: the due time, the priority, or 0. Items of equal rank are taken in the order of `sequence`. */
+  /** The sort key: the due time, the priority, or 0. Smaller keys come first; items with equal keys are ordered by `sequence`. */
   readonly rank: number;
   readonly sequence: number;
   /** Epoch ms of the earliest next attempt; 0 if the item may be taken at once. */
   readonly notBeforeMs: number;
-  /** The number of failed attempts, from the name. */
+  /** The number of failed attempts, as the name contains it. */
   readonly failures: number;
-  /** For a delay queue: the original due time, epoch ms. */
+  /** Only in a delay queue: the original due time, epoch ms. */
   readonly dueMs?: number;
   readonly priority?: number;
   readonly id?: string;
 }
 
 export interface QueueNames {
-  /** @returns undefined for a node that is not an item of the queue */
+  /** Parses a node's name. @returns undefined for a node that is not an item of the queue */
   parse(name: string): ItemName | undefined;
   /**
-   * The name of an item that has not failed yet, if rank and sequence determine the name; otherwise a name that differs from the
-   * item's.
+   * Returns the name of an item that has not failed yet and has no id. For other items the result differs from the real name, which shows
+   * that rank and sequence do not determine it.
    */
   format(rank: number, sequence: number): string;
-  /** The name of an item that goes back after a failure, without the server's number. */
+  /** Returns the name for an item that is put back after a failure, without the server's number. */
   retry(name: ItemName, failures: number, notBeforeMs: number): string;
 }
 
@@ -58,13 +58,13 @@ const idName = /^queue-\|([^|]+)\|(?:\d{10}|-\d+)$/;
 const priorityName = /^queue-[01]([0-9A-F]{8})(?:r(\d{1,9}),([0-9A-F]{8,14})-)?(?:\d{10}|-\d+)$/;
 const delayRetry = /^queue-r(\d{1,9}),([0-9A-F]{8,14})\|([0-9A-F]{8,14})\|(?:\d{10}|-\d+)$/;
 
-/** @returns the id in the form that names contain @throws OPTION_INVALID */
+/** @returns the id as names contain it @throws OPTION_INVALID */
 export function idInName(id: string): string {
   if (typeof id !== "string" || id === "") {
     const problem = typeof id === "string" ? "empty" : `a ${typeof id}`;
     throw new ZooKeeperError("OPTION_INVALID", `an item's id is ${problem}`, { hint: "give a text, or no id" });
   }
-  // Same as Curator: a slash would start a new path element, a bar a new field.
+  // As in Curator: a slash would begin a new path element, and a bar a new field.
   return id.replace(/[/|]/g, "_");
 }
 
@@ -110,7 +110,7 @@ export const priorityNames: QueueNames = {
     if (!name.startsWith(prefix)) return undefined;
     const [, bits, failures = 0, time] = priorityName.exec(name) ?? [];
     if (bits === undefined) {
-      // An item that Curator sent back has lost its priority; by the order of text, it comes before the others.
+      // An item that Curator put back has lost its priority. In the order of text it comes before the other items.
       const plain = plainNames.parse(name);
       return plain && { ...plain, rank: Number.MIN_SAFE_INTEGER };
     }
@@ -151,20 +151,20 @@ function hex(value: number): string {
   return value.toString(16).toUpperCase().padStart(8, "0");
 }
 
-/** Parses a time like Curator: a text that is not a time counts as 0, so the item is due. */
+/** Parses a time like Curator: a text that is not a time counts as 0, so that the item is due at once. */
 function timeOf(text: string): number {
   const value = /^[0-9A-Fa-f]{1,14}$/.test(text) ? Number.parseInt(text, 16) : 0;
   return Number.isSafeInteger(value) ? value : 0;
 }
 
-/** Formats the number like the server does at the end of a name. */
+/** Formats a number as the server does at the end of a name. */
 export function digits(sequence: number): string {
   return sequence < 0 ? String(sequence) : String(sequence).padStart(sequenceDigits, "0");
 }
 
 /**
- * The server's number: the last ten digits. A number that has overflowed past 2^31 − 1 is read without its sign, so that it sorts
- * as late.
+ * Returns the server's number: the last ten digits. A number that has overflowed beyond 2^31 − 1 is read without its sign, so that it
+ * is still sorted after the others.
  */
 function sequenceOf(name: string): number {
   const value = Number(name.slice(-sequenceDigits));

@@ -1,4 +1,4 @@
-/** The common parts of the queues: paths, putting, counting, consuming. */
+/** The common parts of all queues: paths, adding, counting, consuming. */
 
 import { isZooKeeperError, ZooKeeperError } from "../../base/errors.ts";
 import { limits } from "../../base/limits.ts";
@@ -15,18 +15,18 @@ import { delayNames, type ItemName, type QueueNames } from "./names.ts";
 
 export interface QueueOptions {
   /**
-   * Where consumers lock items, as Curator's `lockPath`: items run at least once, and survive the process that runs them. All
-   * consumers of a queue, including Java's, must use the same lock path. Default: none; items run at most once, and an item is lost
-   * if the process that took it dies.
+   * The parent of the items' locks, as Curator's `lockPath`. With it, items are processed at least once and are not lost if a process
+   * dies. All consumers of a queue, including Java's, must use the same lock path. Default: none; items are then processed at most once,
+   * and an item is lost if the process that took it dies.
    */
   readonly lockPath?: string;
   /** The path for items that failed too often. Default: the queue's path followed by `-poison`. */
   readonly poisonPath?: string;
-  /** The ACL of the nodes it creates. Default: everyone may do anything. */
+  /** The ACL of the created nodes. Default: every client has all permissions. */
   readonly acl?: readonly Acl[];
 }
 
-/** The largest item: the locking transaction, which carries the item's data, stays within a server's default limit for requests. */
+/** The largest size of a node's data in bytes, so that the locking transaction with this data fits into a server's default limit. */
 const maxItemBytes = limits.maxRequestBytes - marginBytes;
 
 const optionNames: ReadonlySet<string> = new Set<keyof QueueOptions>(["lockPath", "poisonPath", "acl"]);
@@ -68,7 +68,7 @@ export class QueuePath {
     checkNames(`put into ${this.layout.path}`, this.layout.path, options, names);
   }
 
-  /** @param prefix the node's name up to the server's number @returns the node's name */
+  /** Puts items into one node. @param prefix the node's name without the server's number @returns the node's name */
   async put(prefix: string, items: readonly Data[], { signal }: CallOptions): Promise<string> {
     const { path, acl } = this.layout;
     this.#requireOpen("put");
@@ -100,7 +100,7 @@ export class QueuePath {
     }
   }
 
-  /** Removes the nodes whose name matches and that no consumer has locked. @returns the number of removed nodes */
+  /** Deletes the nodes whose names match and that no consumer has locked. @returns how many were deleted */
   async remove(matches: (item: ItemName) => boolean, options: CallOptions): Promise<number> {
     const { path, names } = this.layout;
     checkNames(`remove from ${path}`, path, options, callNames);
@@ -112,14 +112,14 @@ export class QueuePath {
       if (item && matches(item)) found.push(name);
     };
     await session.eachChild(path, each, options).catch((error: unknown) => {
-      if (!isZooKeeperError(error, "NO_NODE")) throw error; // no item was ever put
+      if (!isZooKeeperError(error, "NO_NODE")) throw error; // otherwise no item was ever put into the queue
     });
     let removed = 0;
     for (const name of found) if (await removeItem(session, this.layout, name, options)) removed++;
     return removed;
   }
 
-  /** How many nodes the queue has; 0 where there is no queue. */
+  /** Reads the number of the queue's nodes; 0 if the queue does not exist. */
   async size(options: CallOptions): Promise<number> {
     return (await this.#zk.exists(this.layout.path, options))?.childCount ?? 0;
   }
@@ -132,7 +132,7 @@ export class QueuePath {
       concurrency: options.concurrency ?? (timed ? 100 : 1),
       attempts: options.attempts ?? 10,
       backoffMs: options.backoffMs ?? defaultBackoffMs,
-      // Without a lock, a claim deletes the node, and an item that is not due yet should not exist only in one process.
+      // Without a lock, a claim deletes the node. An item that is not due yet must not exist only in one process.
       claimAheadMs: timed && this.layout.lockPath !== undefined ? (options.claimAheadMs ?? 250) : 0,
       onFailure: options.onFailure,
       onTrouble: options.onTrouble,
@@ -153,7 +153,7 @@ export class QueuePath {
     return consumer;
   }
 
-  /** Closes its consumers; nothing can be put any more. */
+  /** Closes this queue's consumers; later calls of `put` reject. */
   async close(): Promise<void> {
     this.#closed = true;
     await Promise.all([...this.#consumers].map((consumer) => consumer.close()));

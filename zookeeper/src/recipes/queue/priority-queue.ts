@@ -5,14 +5,14 @@ import { priorityNames, priorityPrefix } from "./names.ts";
 import { type QueueOptions, QueuePath } from "./path.ts";
 
 export interface PriorityPutOptions extends CallOptions {
-  /** A signed 32-bit integer; the lowest comes first. */
+  /** A signed 32-bit integer. The item with the lowest number comes first. */
   readonly priority: number;
 }
 
 const putNames: ReadonlySet<string> = new Set<keyof PriorityPutOptions>(["priority", "signal"]);
 
 /**
- * A queue by priority: lowest number first, and first in, first out among equals; compatible with Java Curator's
+ * A queue by priority: the lowest number comes first; items with equal priorities are first in, first out. Compatible with Java Curator's
  * DistributedPriorityQueue on the same path. A failed item keeps its priority.
  */
 export class PriorityQueue {
@@ -24,30 +24,30 @@ export class PriorityQueue {
   }
 
   /**
-   * @returns the name of the item's node
-   * @throws CONNECTION_LOSS if it is unknown whether it was put; DATA_TOO_LARGE, OPTION_INVALID, NO_AUTH, CLOSED, …
+   * Puts an item into the queue. @returns the name of the item's node
+   * @throws CONNECTION_LOSS if it is unknown whether the item was put; DATA_TOO_LARGE, OPTION_INVALID, NO_AUTH, CLOSED, …
    */
   put(item: Data, options: PriorityPutOptions): Promise<string> {
     return this.putAll([item], options);
   }
 
-  /** Puts several items with the same priority into one node; one consumer consumes them, one after another. See `put`. */
+  /** Puts several items with the same priority into one node. One consumer processes them, one after another. See `put`. */
   async putAll(items: readonly Data[], options: PriorityPutOptions): Promise<string> {
     this.#queue.checkPutOptions(options, putNames);
     return this.#queue.put(priorityPrefix(options.priority), items, options);
   }
 
-  /** The number of nodes in the queue: waiting items and items in work. */
+  /** Reads the number of nodes in the queue, including those of items that are being processed with a lock. */
   size(options: CallOptions = {}): Promise<number> {
     return this.#queue.size(options);
   }
 
-  /** Resolves once the consumer has listed the queue. @throws NO_AUTH, or another error that makes the queue unusable */
+  /** Starts a consumer; resolves once it has listed the queue. @throws NO_AUTH, or another error that makes the queue unusable */
   consume(handler: ItemHandler, options: ConsumeOptions = {}): Promise<Consumer> {
     return this.#queue.consume(handler, options);
   }
 
-  /** Closes its consumers (see Consumer.close); `put` rejects from now on. Never rejects. */
+  /** Closes this queue's consumers (see Consumer.close); later calls of `put` reject. Never rejects. */
   close(): Promise<void> {
     return this.#queue.close();
   }

@@ -5,7 +5,7 @@ import { idInName, idPrefix, plainNames, plainPrefix } from "./names.ts";
 import { type QueueOptions, QueuePath } from "./path.ts";
 
 export interface PutOptions extends CallOptions {
-  /** A name for the item, not unique; `/` and `|` become `_`. All or none of a queue's items should have one, as in Java. */
+  /** A name for the item, which need not be unique; `/` and `|` become `_`. As in Java, either all items of a queue have one or none. */
   readonly id?: string;
 }
 
@@ -24,14 +24,14 @@ export class Queue {
   }
 
   /**
-   * @returns the name of the item's node
-   * @throws CONNECTION_LOSS if it is unknown whether it was put; DATA_TOO_LARGE, NO_AUTH, CLOSED, …
+   * Puts an item into the queue. @returns the name of the item's node
+   * @throws CONNECTION_LOSS if it is unknown whether the item was put; DATA_TOO_LARGE, NO_AUTH, CLOSED, …
    */
   put(item: Data, options: PutOptions = {}): Promise<string> {
     return this.putAll([item], options);
   }
 
-  /** Puts several items into one node; one consumer consumes them, one after another. See `put`. */
+  /** Puts several items into one node. One consumer processes them, one after another. See `put`. */
   async putAll(items: readonly Data[], options: PutOptions = {}): Promise<string> {
     this.#queue.checkPutOptions(options, putNames);
     const { id } = options;
@@ -39,26 +39,26 @@ export class Queue {
   }
 
   /**
-   * Removes the items with this id that no consumer has taken. An item keeps its id when it goes back after a failed attempt.
-   * @returns how many nodes were removed
-   * @throws CONNECTION_LOSS if a node is gone and it is unknown whether this call removed it or a consumer did
+   * Deletes the items with this id that no consumer has taken. An item keeps its id when it is put back after a failed attempt.
+   * @returns how many nodes were deleted
+   * @throws CONNECTION_LOSS if a node does not exist any more and it is unknown whether this call or a consumer deleted it
    */
   async remove(id: string, options: CallOptions = {}): Promise<number> {
     const sought = idInName(id);
     return this.#queue.remove((item) => item.id === sought, options);
   }
 
-  /** The number of nodes in the queue: waiting items and items in work. */
+  /** Reads the number of nodes in the queue, including those of items that are being processed with a lock. */
   size(options: CallOptions = {}): Promise<number> {
     return this.#queue.size(options);
   }
 
-  /** Resolves once the consumer has listed the queue. @throws NO_AUTH, or another error that makes the queue unusable */
+  /** Starts a consumer; resolves once it has listed the queue. @throws NO_AUTH, or another error that makes the queue unusable */
   consume(handler: ItemHandler, options: ConsumeOptions = {}): Promise<Consumer> {
     return this.#queue.consume(handler, options);
   }
 
-  /** Closes its consumers (see Consumer.close); `put` rejects from now on. Never rejects. */
+  /** Closes this queue's consumers (see Consumer.close); later calls of `put` reject. Never rejects. */
   close(): Promise<void> {
     return this.#queue.close();
   }

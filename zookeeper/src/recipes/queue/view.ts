@@ -1,7 +1,7 @@
 /**
- * A consumer's view of its queue, kept up to date without polling: the queue is listed once per session, and then followed by
- * recursive watches on the queue and its locks. A name is in exactly one state: waiting, waiting for a later attempt, held (this
- * consumer works on it), locked (by another consumer, until its lock is deleted), or deferred.
+ * A consumer's list of its queue, kept up to date without polling: the queue is listed once per session, and then recursive watches on the
+ * queue and its locks report changes. Each name is in exactly one state: waiting, waiting for a later attempt, held (this consumer
+ * processes it), locked (by another consumer, until its lock is deleted), or deferred (after an error).
  */
 import type { NodeEvent, Watch } from "../../operations/operations.ts";
 import type { Session } from "../../operations/session.ts";
@@ -9,7 +9,7 @@ import type { QueueLayout } from "./claims.ts";
 import { ItemIndex } from "./item-index.ts";
 
 const maxWaitingEvents = 200_000;
-/** The delay of an item that could not be claimed or settled for a reason specific to the item. */
+/** How long an item is deferred, in ms, if it could not be claimed, deleted or put back for a reason that concerns only this item. */
 export const deferMs = 5_000;
 
 export class QueueView {
@@ -17,19 +17,19 @@ export class QueueView {
   readonly #timed: boolean;
   readonly #changed: () => void;
   readonly #trouble: (error: unknown) => void;
-  /** In a queue by time: all items. Otherwise the items that may be taken at once. */
+  /** In a delay queue: all waiting items. In other queues: the items that may be taken at once. */
   readonly #waiting: ItemIndex;
-  /** In a queue that is not by time: the items that wait for their next attempt. */
+  /** In other queues than delay queues: the items that wait for the time of their next attempt. */
   readonly #later: ItemIndex;
   readonly #held = new Set<string>();
   readonly #locked = new Set<string>();
   readonly #deferred = new Map<string, NodeJS.Timeout>();
-  /** Names deleted while the queue is being listed, because the list may be older than the deletion's event. */
+  /** Names that were deleted while the queue was being listed. They are ignored in the list, which may be older than their deletion. */
   #wentMeanwhile: Set<string> | undefined;
   #listing: Promise<void> = Promise.resolve();
 
   /**
-   * @param timed whether an item's rank is the time it is due
+   * @param timed true in a delay queue: an item's rank is its due time
    * @param changed called when an item may have become available, or available earlier than before
    */
   constructor(layout: QueueLayout, timed: boolean, changed: () => void, trouble: (error: unknown) => void) {
@@ -61,19 +61,19 @@ export class QueueView {
     return this.#waiting.size > 0 ? 0 : this.#later.firstRank;
   }
 
-  /** Takes the first waiting name, which is held from now on. Call `firstMs` before. */
+  /** Takes the first waiting name, which then counts as held. `firstMs` must be called before. */
   take(): string | undefined {
     const name = this.#waiting.take();
     if (name !== undefined) this.#held.add(name);
     return name;
   }
 
-  /** Forgets a held name whose node is deleted or soon will be. */
+  /** Removes a held name whose node is deleted or will soon be. */
   drop(name: string): void {
     this.#held.delete(name);
   }
 
-  /** Moves a held name back to the waiting ones. */
+  /** Puts a held name back into the waiting ones. */
   giveBack(name: string): void {
     this.#held.delete(name);
     this.#add(name);
@@ -81,8 +81,8 @@ export class QueueView {
   }
 
   /**
-   * Marks a held name as locked until another consumer's lock is deleted; the lock is checked in case its deletion preceded the
-   * watch.
+   * Marks a held name as locked by another consumer until that lock is deleted. The lock is read once, in case it was deleted before the
+   * watch was set.
    */
   layBy(session: Session, name: string): void {
     this.#held.delete(name);
@@ -92,12 +92,12 @@ export class QueueView {
         if (!lock) this.#unlock(name);
       },
       () => {
-        // The session ended; in the next session all names are listed again.
+        // The session has ended. In the next session all names are listed again.
       },
     );
   }
 
-  /** Defers a held name for `deferMs`. */
+  /** Defers a held name: it counts as waiting again after `deferMs`. */
   defer(name: string): void {
     this.#held.delete(name);
     const again = () => {
@@ -114,8 +114,8 @@ export class QueueView {
   }
 
   /**
-   * Keeps the view up to date for one session, until the signal aborts; throws when the session ends.
-   * @param listed called when all names are known
+   * Keeps the list up to date during one session. Resolves when the signal aborts; throws when the session ends.
+   * @param listed called once the queue has been listed
    */
   async keep(session: Session, signal: AbortSignal, listed: () => void): Promise<void> {
     const { path, lockPath } = this.#layout;
@@ -125,11 +125,11 @@ export class QueueView {
       const watch = await session.watch(at, { recursive: true, maxWaiting: maxWaitingEvents, signal });
       watches.push(watch);
       const end = this.#follow(watch, signal, tell);
-      end.catch(() => undefined); // avoids an unhandled rejection while the list is fetched; awaited below
+      end.catch(() => undefined); // avoids an unhandled rejection during the listing; awaited below
       followed.push(end);
     };
     try {
-      // The watches are set before the listing: a change in between is reported twice rather than not at all.
+      // The watches are set before the listing, so that a change in between is reported twice instead of never.
       await follow(path, (event) => this.#itemEvent(session, signal, event));
       if (lockPath !== undefined) await follow(lockPath, (event) => this.#lockEvent(lockPath, event));
       await this.#list(session, signal);
@@ -147,10 +147,10 @@ export class QueueView {
     }
   }
 
-  /** Runs listings one after another: concurrent listings would drop each other's names. */
+  /** Runs listings one after another, because concurrent listings would remove each other's names. */
   #list(session: Session, signal: AbortSignal): Promise<void> {
     const next = this.#listing.then(() => this.#listNow(session, signal));
-    this.#listing = next.catch(() => undefined); // the caller of this listing receives the error
+    this.#listing = next.catch(() => undefined); // the caller of this listing gets the error
     return next;
   }
 
@@ -173,7 +173,7 @@ export class QueueView {
   #itemEvent(session: Session, signal: AbortSignal, { type, path }: NodeEvent): void {
     if (type === "gap") {
       this.#list(session, signal).then(this.#changed, (error) => {
-        // A new session lists again by itself. In a live one nothing lists before the next gap, so the error is reported.
+        // A new session lists the queue again. In a live session there is no listing before the next gap, so the error is reported.
         if (session.live && !signal.aborted) this.#trouble(error);
       });
       return;

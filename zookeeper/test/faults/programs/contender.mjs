@@ -1,17 +1,20 @@
 /**
- * A contender for one lock, which writes to the protected resource as long as it believes that it holds the lock, every millisecond or two.
- * Configured by CARILLON_TEST_CONTENDER (JSON): where, and by which recipe. It sends by IPC:
- *   write   with its fence; `blind` when it does not check whether it still holds: once, after it has lost it
- *   belief  when it is over: its fence, since when, when it last checked and saw that it holds, and when it had written
- *           after that, in ms of the system's monotonic clock. A process may be stopped between the two.
+ * A contender for one lock. While it holds the lock by its own check, it writes to the protected resource every millisecond or two.
+ * Configured by CARILLON_TEST_CONTENDER (JSON): servers, path and recipe. It sends by IPC:
+ *   write   with its fence; `blind` if it did not check whether it still holds the lock: once, after it has lost the lock
+ *   belief  after it has lost the lock: its fence, when it got the lock, when it last checked that it held it, and when it had
+ *           written after that check, in ms of the system's monotonic clock. It may be stopped between check and write.
  */
 import { connect, LeaderLatch, LeaderSelector, Mutex } from "../../../dist/index.js";
 
 const { hosts, recipe, path, id, sessionTimeoutMs } = JSON.parse(process.env.CARILLON_TEST_CONTENDER ?? "");
-const now = () => Number(process.hrtime.bigint()) / 1e6; // One clock for all processes.
+const now = () => Number(process.hrtime.bigint()) / 1e6; // the same clock in all processes
 const zk = await connect(hosts, { sessionTimeoutMs, connectTimeoutMs: 60_000 });
 
-/** @param holds reads the clock at that moment @param over resolves when it is notified that it is over */
+/**
+ * Writes to the resource until the lock is lost.
+ * @param holds checks, by the clock at the time of the call, whether the lock is held @param signal aborts when the lock is lost
+ */
 async function believe(fence, holds, signal) {
   const since = now();
   let looked = since;
@@ -42,7 +45,7 @@ if (recipe === "latch") {
     ({ fence, signal }) => believe(fence, () => selector.hasLeadership, signal),
     { id, autoRequeue: true },
   );
-  void selector.run(); // Until it is killed.
+  void selector.run(); // runs until the process is killed
 } else {
   const mutex = new Mutex(zk, path);
   for (;;) {
@@ -50,7 +53,7 @@ if (recipe === "latch") {
       const held = await mutex.acquire();
       await believe(held.fence, () => held.held, held.signal);
     } catch (error) {
-      if (error.code !== "SESSION_EXPIRED") throw error; // The next one is on its way, and `acquire` waits for it.
+      if (error.code !== "SESSION_EXPIRED") throw error; // `acquire` waits for the next session
       await new Promise((resolve) => setTimeout(resolve, 5));
     }
   }

@@ -1,6 +1,6 @@
 /**
- * A client that only holds an ephemeral node. Configured by CARILLON_TEST_IDLE (JSON). It sends by IPC `ready` with its session, and after
- * each message whether it still has it.
+ * A client that only owns an ephemeral node. Configured by CARILLON_TEST_IDLE (JSON). It sends `ready` by IPC, and after each message
+ * whether its session and its node still exist.
  */
 import { connect } from "../../../dist/index.js";
 

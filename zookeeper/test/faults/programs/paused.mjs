@@ -1,7 +1,7 @@
 /**
- * A client that stops itself in the middle of its work, as a machine that is suspended does. Configured by CARILLON_TEST_PAUSED (JSON). It
- * sends by IPC `ready` with its session, and stops at the message `stop`. When it continues, it sends its belief at the very first moment
- * and the outcomes of all requests under way. It ends by itself once its client is closed.
+ * A client that stops its own process during requests, like a machine that is suspended. Configured by CARILLON_TEST_PAUSED (JSON). It
+ * sends `ready` by IPC with its session id, and stops when a message arrives. As soon as it continues, it checks whether its session is
+ * live, and sends the result and the outcomes of the unanswered requests. It ends once its client is closed.
  */
 import { connect } from "../../../dist/index.js";
 
@@ -25,7 +25,7 @@ process.once("message", async () => {
   const stop = performance.now();
   let before = stop;
   process.kill(process.pid, "SIGSTOP");
-  // The kernel may let this process run a little further; a jump of the clock is the pause.
+  // The process may run a little longer before it is stopped. A jump of the clock shows that it was.
   while (performance.now() - before < sessionTimeoutMs / 2) before = performance.now();
   const live = first.live;
   const remainingMs = first.remainingMs;

@@ -1,17 +1,17 @@
 /**
- * A process that stands in line until it is killed. Configured by CARILLON_TEST_CONTENDER (JSON). It prints `ready`, then a line for each
- * event: `leads FENCE`, and `lost BELIEVED`: the time at which it last checked whether it leads, and did, in ns of the machine's monotonic
- * clock. It checks in each turn of its event loop.
+ * A contender that stays in the queue until it is killed. Configured by CARILLON_TEST_CONTENDER (JSON). It prints `ready`, then a line for
+ * each event: `leads FENCE`, and `lost BELIEVED`, where BELIEVED is the time of its last check that showed that it leads, in ns of the
+ * machine's monotonic clock. It checks every millisecond.
  */
 import { connect, LeaderLatch, LeaderSelector } from "../../../dist/index.js";
 
 const { hosts, recipe, path, id, sessionTimeoutMs } = JSON.parse(process.env.CARILLON_TEST_CONTENDER ?? "");
 const say = (line) => process.stdout.write(`${line}\n`);
 
-/** The result of the last check. */
+/** The time of the last check that showed that it leads, in ns. */
 let believed = 0n;
 const look = (leader) => {
-  const now = process.hrtime.bigint(); // It is read before the check: a stop in between must not make it later.
+  const now = process.hrtime.bigint(); // read before the check, so that a stop of the process in between cannot make it later
   if (leader.hasLeadership) believed = now;
 };
 
@@ -33,6 +33,6 @@ if (recipe === "latch") {
     { id, autoRequeue: true },
   );
   setInterval(() => look(selector), 1);
-  void selector.run(); // Until it is killed.
+  void selector.run(); // runs until the process is killed
 }
 say("ready");

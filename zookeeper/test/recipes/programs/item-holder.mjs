@@ -1,6 +1,4 @@
-/**
- * A consumer that never finishes its first item, until it is killed. Configured by CARILLON_TEST_HOLDER (JSON); it prints `held TEXT`.
- */
+/** A consumer that never finishes its first item. Configured by CARILLON_TEST_HOLDER (JSON); it prints `held TEXT`. */
 import { connect, DelayQueue, Queue } from "../../../dist/index.js";
 
 const { hosts, kind, path, lockPath, sessionTimeoutMs } = JSON.parse(process.env.CARILLON_TEST_HOLDER ?? "");

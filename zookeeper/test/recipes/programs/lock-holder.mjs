@@ -1,6 +1,6 @@
 /**
- * A process that takes a lock or the like and keeps it until it is killed. Configured by CARILLON_TEST_LOCK (JSON); it prints `held FENCE`,
- * and `lost` when its belief has ended.
+ * A process that acquires a lock or lease and holds it until it is killed. Configured by CARILLON_TEST_LOCK (JSON). It prints `held FENCE`,
+ * and `lost` when the hold's signal aborts.
  */
 import { connect, Mutex, ReadWriteLock, Semaphore } from "../../../dist/index.js";
 
