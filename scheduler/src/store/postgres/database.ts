@@ -59,7 +59,7 @@ export class Database {
   readonly memory = new Memory();
   readonly #options: DatabaseOptions;
   #recovery: Recovering | undefined;
-  /** Of all servers to which this process has been connected, the one that is the present primary. */
+  /** The present primary, out of all servers to which this process has been connected. */
   #server: { timeline: string; system: string | null } | undefined;
   readonly #driver: Driver;
   readonly #answerMs: number;
