@@ -1,11 +1,11 @@
 import { hostname, userInfo } from "node:os";
 
-/** The author recorded for changes by this command: the user and the host. */
+/** The author that is recorded for changes made by this command: "user@host". */
 export function operator(): string {
   try {
     return `${userInfo().username}@${hostname()}`;
   } catch {
-    // This process's user id has no name on this machine.
+    // The user id of this process has no name on this machine, so the numeric id is used.
     return `${process.getuid?.() ?? "someone"}@${hostname()}`;
   }
 }

@@ -21,7 +21,7 @@ import { readBy, watchReaders } from "./readers.ts";
 import { Terminal } from "./screen/terminal.ts";
 import type { CommonOptions } from "./store-choice.ts";
 
-/** Shown by `carillon` alone, in place of the list of all commands. */
+/** Printed if `carillon` is called without arguments, in place of the list of all commands. */
 const firstSteps = [
   "carillon needs a command. To begin with:",
   "carillon dev FILE      run the tasks of a file on this machine, with a private PostgreSQL",
@@ -30,9 +30,9 @@ const firstSteps = [
   "The package's README.md has a first task.",
 ];
 
-/** Carries out a command line. Errors have been printed when this resolves. @returns the exit code */
+/** Executes a command line. Does not reject: errors are printed before the promise resolves. @returns the exit code */
 export async function main(args: string[]): Promise<ExitCode> {
-  // Read before parsing, so that a wrong command line is also reported in the right form.
+  // --json is read before the line is parsed, so that a parse error is also printed as JSON if --json was given.
   const asked = { json: args.includes("--json"), colour: !args.includes("--no-color") };
   const terminal = new Terminal(asked);
   watchReaders(terminal);
@@ -46,7 +46,7 @@ export async function main(args: string[]): Promise<ExitCode> {
   });
   const named = commandNamed(program, args);
   try {
-    // A shell's completion request: its words belong to another command.
+    // The shell requests completions: the remaining arguments are the incomplete command line, so they are not parsed here.
     if (args[0] === "__complete") return await (await import("./complete.ts")).complete(program, args.slice(1));
     await program.parseAsync(ownOptionsJoined(program, args), { from: "user" });
     return exit;
@@ -56,13 +56,13 @@ export async function main(args: string[]): Promise<ExitCode> {
       return tellsChanges(named, args, exitCodeOf(error));
     }
     if (error.code === "commander.helpDisplayed" || error.code === "commander.version") return exitCodes.ok;
-    // A family of commands without a subcommand has already shown its help.
+    // A parent command without its subcommand: commander has already printed the help.
     if (error.code !== "commander.help") terminal.failure(usageError(error, named));
     return tellsChanges(named, args, exitCodes.usage);
   }
 }
 
-/** The innermost command that the words name. */
+/** The innermost subcommand that the arguments name. */
 function commandNamed(program: Command, args: readonly string[]): Command {
   let command = program;
   for (const word of args) command = command.commands.find((one) => one.name() === word) ?? command;
@@ -81,8 +81,8 @@ function usageError(error: CommanderError, command: Command): CarillonError {
 }
 
 /**
- * The root command accepts its options anywhere in the line. Where a command has an option of the same name, the option after that command
- * is the command's own; commander then needs the value joined to the option: `calendars show de --version=2`.
+ * The root command accepts its options anywhere in the line. If a subcommand has an option of the same name, the option after that
+ * subcommand belongs to the subcommand; commander then needs the value joined to the option: `calendars show de --version=2`.
  */
 function ownOptionsJoined(program: Command, args: readonly string[]): string[] {
   const joined: string[] = [];
@@ -103,7 +103,7 @@ function ownOptionsJoined(program: Command, args: readonly string[]): string[] {
 
 type Handle = (code: ExitCode) => void;
 
-/** All commands and options; nothing is carried out before parsing. Completion walks through this tree too. */
+/** Builds the tree of all commands and options, without executing any. Shell completion reads the same tree. */
 export function commands(terminal: Terminal, ended: Handle): Command {
   const program = new Command("carillon")
     .description(
@@ -175,7 +175,7 @@ export function commands(terminal: Terminal, ended: Handle): Command {
   return program;
 }
 
-/** Imported only here, so that the code that reads a file is loaded only if there is one. */
+/** Imports the parser only when it is called, so that commands that read no configuration file do not load it. */
 async function readConfigFile(named: string | undefined): Promise<ConfigFile | undefined> {
   const { readConfig } = await import("./config/config-file.ts");
   return readConfig(named, process.env);

@@ -3,7 +3,7 @@ import { createInterface } from "node:readline";
 /** True if standard input and output are terminals, so that a person can read a question and answer it. */
 export const isWatched = (): boolean => process.stdin.isTTY === true && process.stdout.isTTY === true;
 
-/** Asks for confirmation on the terminal. Ctrl-D means no, like an empty line; Ctrl-C or a signal ends the command. */
+/** Asks for confirmation on the terminal. Ctrl-D and an empty line mean no; Ctrl-C or the signal returns "interrupted". */
 export async function askToGoOn(signal: AbortSignal): Promise<"yes" | "no" | "interrupted"> {
   const lines = createInterface({ input: process.stdin, output: process.stdout });
   const interrupted = new Promise<undefined>((resolve) => {

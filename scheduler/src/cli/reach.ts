@@ -9,14 +9,15 @@ import { type CommonOptions, defaultDirectory, withStore } from "./store-choice.
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The cluster that a command talks to, and where this choice came from. */
+/** The cluster that a command uses; `from` names the flag, variable or file that selected it. */
 export type Reach =
   | ({ kind: "server"; profile: string | null; from: string } & ServerChoice)
   | { kind: "store"; from: string | null };
 
 /**
- * The nearest source decides: the command line, the environment, then the project's own file or folder. The profile of the last sign-in is
- * used only if none of these names a cluster, so that commands in a project never go to another cluster by surprise.
+ * Chooses the cluster. The command line takes precedence over the environment, and the environment over the project's configuration file or
+ * `.carillon` folder. The profile of the last sign-in is used only if none of them names a cluster, so that a command in a project folder
+ * never reaches another cluster by accident.
  * @throws USAGE, PROFILE_UNKNOWN, CONFIG_INVALID
  */
 export function chosenReach(options: CommonOptions, environment: Environment = process.env): Reach {
@@ -68,7 +69,7 @@ export function chosenReach(options: CommonOptions, environment: Environment = p
   return current === null ? byStore(null) : byProfile(current, "the last carillon login");
 }
 
-/** The token of a profile with exactly this address: a token is never sent to another address. */
+/** The token of a profile with exactly this address, because a token must not be sent to another address. */
 function tokenFor(url: string, environment: Environment): string | undefined {
   const { profiles, current } = readProfiles(environment);
   const here = Object.entries(profiles).filter(([, { server }]) => server === url);
@@ -77,7 +78,7 @@ function tokenFor(url: string, environment: Environment): string | undefined {
 
 export interface Reached {
   cluster: Cluster;
-  /** Aborts with Ctrl-C, which ends all waits. */
+  /** Aborted by the first Ctrl-C; all waits of a command end with this signal. */
   signal: AbortSignal;
 }
 
@@ -118,7 +119,7 @@ export async function withCluster(
   });
 }
 
-/** The first Ctrl-C aborts the signal, a second one ends the process. */
+/** Runs `work`: the first Ctrl-C aborts its signal, a second Ctrl-C ends the process. */
 export async function interruptible(work: (signal: AbortSignal) => Promise<ExitCode>): Promise<ExitCode> {
   const interrupted = new AbortController();
   const onInterrupt = () => {
@@ -134,7 +135,10 @@ export async function interruptible(work: (signal: AbortSignal) => Promise<ExitC
   }
 }
 
-/** @throws STORE_NEEDED if the command would use a server: it must not use another store instead */
+/**
+ * Refuses a command that works only on a store if a server is selected.
+ * @throws STORE_NEEDED: another store must not be used instead of the server's
+ */
 export function requireStore(options: CommonOptions, what: string): void {
   const reach = chosenReach(options);
   if (reach.kind === "store") return;

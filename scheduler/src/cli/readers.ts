@@ -1,7 +1,6 @@
 /**
- * Handles a reader of standard output that goes away: `carillon runs tail | head`, a closed terminal, a log collector that ended. The
- * reaction depends on the command: a command that only reads ends, a command that changes something completes its work, and a node stops
- * gracefully.
+ * Handles the loss of the reader of standard output: `carillon runs tail | head`, a closed terminal, or a log collector that ended. A
+ * command that only reads exits at once, a command that changes something completes its work, and a node stops gracefully.
  */
 import { CarillonError, messageOf } from "../base/errors.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
@@ -26,11 +25,11 @@ const looking: ReadonlySet<string> = new Set([
   "profiles",
 ]);
 
-/** True for commands that change nothing, by their last name; `apply --plan` is `diff`. */
+/** True for commands that change nothing, identified by the last word of their name; `apply --plan` does the same as `diff`. */
 const onlyLooks = (command: string, { plan = false }: { plan?: boolean }): boolean =>
   looking.has(command) || (command === "apply" && plan);
 
-/** True if the reader of a pipe has gone, or the terminal was closed. A file on a full disk is a failure instead. */
+/** True if the reader of a pipe has ended or the terminal was closed; false for other write errors, such as a full disk. */
 export const isUnread = ({ code }: NodeJS.ErrnoException, isTerminal: boolean): boolean =>
   code === "EPIPE" || (isTerminal && (code === "EIO" || code === "ENXIO"));
 
@@ -41,7 +40,7 @@ const endAtOnce = (): void => process.exit(refused ? exitCodes.failed : exitCode
 const goOn = (): void => undefined;
 let onUnread = endAtOnce;
 
-/** Registers the handlers once per process, however many command lines the process executes. */
+/** Registers the error handlers once per process, even if the process executes several command lines. */
 export function watchReaders(terminal: Terminal): void {
   if (watched) return;
   watched = true;
@@ -58,22 +57,21 @@ export function watchReaders(terminal: Terminal): void {
     }
     onUnread();
   });
-  // Remarks and output of handlers are then lost, which is better than a node that ends because of them. There is no channel left to report
-  // the loss.
+  // Errors of standard error are ignored, so that they do not end a node. The text is lost, and no channel is left to report the loss.
   process.stderr.on("error", () => undefined);
 }
 
-/** The exit code once all output is written or refused: a command whose output could not be written has failed. */
+/** The exit code at the end of all output: `failed` instead of `ok` if standard output could not be written. */
 export const exitAfterOutput = (exit: ExitCode): ExitCode =>
   refused && exit === exitCodes.ok ? exitCodes.failed : exit;
 
-/** Sets the reaction until the process ends, because a command writes its last output after its work. */
+/** Sets the reaction for the rest of the process, because a command writes its last output after its work. */
 export function readBy(command: string, options: { plan?: boolean }): void {
   onUnread = onlyLooks(command, options) ? endAtOnce : goOn;
 }
 
 /**
- * Sets what to do when standard output loses its reader; runs `work` at once if the reader has already gone. @returns a function that
+ * Sets the reaction to the loss of standard output's reader; calls `work` at once if the reader is already lost. @returns a function that
  * restores the previous reaction
  */
 export function whenUnread(work: () => void): () => void {

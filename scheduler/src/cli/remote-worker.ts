@@ -11,7 +11,7 @@ import type { Terminal } from "./screen/terminal.ts";
 
 export type RemoteOptions = NodeOptions & { key?: string };
 
-/** Options that only a member with direct access to the store can use. */
+/** Flags that need direct access to the store, so a remote worker refuses them. */
 const ownOnly: readonly [flag: string, given: (options: RemoteOptions) => boolean][] = [
   ["--store", ({ store }) => store !== undefined],
   ["--directory", ({ directory }) => directory !== undefined],
@@ -31,7 +31,8 @@ const ownOnly: readonly [flag: string, given: (options: RemoteOptions) => boolea
 ];
 
 /**
- * A remote worker's options: the command line overrides the options in code, and both override the settings. @throws USAGE, CONFIG_INVALID
+ * Returns a function that completes a remote worker's options: flags override the options in code, and both override the settings of the
+ * environment and the configuration file. @throws USAGE, CONFIG_INVALID
  */
 export function decidingRemote(options: RemoteOptions, log: Log): (given: RemoteWorkerOptions) => RemoteWorkerOptions {
   const { server = [], key, name, group, label, concurrency, failFast, listen, behindProxy } = options;
@@ -40,7 +41,7 @@ export function decidingRemote(options: RemoteOptions, log: Log): (given: Remote
     throw new CarillonError("USAGE", `${useless.join(", ")} cannot go with worker --server`, {
       hint: "Leave it out: this worker has no store, and runs the handlers of its file alone. Or leave out --server.",
     });
-  // A configuration file may serve all processes of a folder, so settings that only other processes use are ignored here.
+  // One configuration file may serve all processes of a folder, so settings that do not concern a remote worker are ignored here.
   const all = optionsBeneath(options.file, process.env, (given) => given);
   const beneath: RemoteWorkerOptions = Object.fromEntries(
     shared.filter((one) => all[one] !== undefined).map((one) => [one, all[one]]),
@@ -63,7 +64,7 @@ export function decidingRemote(options: RemoteOptions, log: Log): (given: Remote
   });
 }
 
-/** Settings that every worker has. */
+/** The settings that a remote worker reads from the environment and the configuration file. */
 const shared = [
   "name",
   "groups",
@@ -76,7 +77,7 @@ const shared = [
   "failFast",
 ] as const;
 
-/** A worker without a store, which talks only to servers: `carillon worker --server URL FILE`. */
+/** Runs a worker that has no store and communicates only with servers: `carillon worker --server URL FILE`. */
 export async function serveRemote(
   file: string | undefined,
   options: RemoteOptions,

@@ -40,7 +40,9 @@ interface Role {
   worker: boolean;
 }
 
-/** Completes the options of a Carillon: adds the command's role, and lets the command line override the file's options. */
+/**
+ * Returns a function that completes the options of a `Carillon`: it adds the command's role, and flags override the options in the file.
+ */
 export function deciding(options: NodeOptions, log: Log, role: Role) {
   const { directory, schema, name, group, label, concurrency, failFast, observer, allow, shell, rehearse } = options;
   const { allowEnv = [], allowHttp = [], listen, listenUrl, behindProxy, trustedProxy } = options;
@@ -54,7 +56,7 @@ export function deciding(options: NodeOptions, log: Log, role: Role) {
   if (options.file?.open) tell(options.file.open);
   const files = { alarms: options.alarms, provider: options.provider };
   const named = Object.entries(files).flatMap(([name, file]) => (file === undefined ? [] : [[name, read(file, name)]]));
-  // Options that only schedulers have are ignored elsewhere: a configuration file may serve all processes of a folder.
+  // These options concern only schedulers and are ignored in a worker, because one configuration file may serve all processes of a folder.
   const {
     listen: at,
     behindProxy: behind,
@@ -70,12 +72,12 @@ export function deciding(options: NodeOptions, log: Log, role: Role) {
       }
     : {};
   return (given: CarillonOptions): CarillonOptions => {
-    // `dev` is for a developer's own machine: if no store is named, it uses the embedded one.
+    // `dev` (scheduler and worker in one process) uses the embedded store if no store is named, because it serves local development.
     const chosen = chosenStore(options, given) ?? (role.scheduler && role.worker ? embeddedStore : undefined);
     const coordination = chosenCoordination(options, given.coordination);
     const address = chosenAddress(options, given.address);
     const { store: _, ...rest } = given;
-    // A file's explicit `store: undefined` is kept, so that it is refused later, unless the operator names a folder.
+    // An explicit `store: undefined` in the file of tasks stays in the options, so that it is refused later, unless a folder is configured.
     const unset = Object.hasOwn(given, "store") && directory === undefined && all.directory === undefined;
     return {
       ...all,
@@ -84,7 +86,7 @@ export function deciding(options: NodeOptions, log: Log, role: Role) {
       ...(chosen === undefined && !unset ? {} : { store: chosen }),
       ...(coordination === undefined ? {} : { coordination }),
       ...(directory === undefined ? {} : { directory }),
-      // `dev` creates a missing store, because it is the command for a first start.
+      // `dev` creates a missing store, because a first start usually uses `dev`.
       ...(role.scheduler && role.worker ? { createStore: true } : {}),
       ...(schema === undefined ? {} : { schema }),
       ...(name === undefined ? {} : { name }),
@@ -120,7 +122,10 @@ export function deciding(options: NodeOptions, log: Log, role: Role) {
   };
 }
 
-/** The Carillons that the file exports; without a file, one that defines no tasks and runs the command tasks in the store. */
+/**
+ * Returns the `Carillon` objects that the file exports. Without a file, returns one that defines no tasks and runs the command tasks in the
+ * store.
+ */
 export async function makeTowers(
   file: string | undefined,
   decide: (given: CarillonOptions) => CarillonOptions,
@@ -138,7 +143,7 @@ export async function makeTowers(
 const hasTerminal = (): boolean => [process.stdin, process.stdout, process.stderr].some(({ isTTY }) => isTTY === true);
 
 /**
- * SIGHUP changes nothing for a worker without a store: its key and servers come from flags and variables, which cannot change while it
+ * Handles SIGHUP in a remote worker by logging a warning: its key and servers come from flags and variables, which cannot change while it
  * runs.
  */
 export const hangUpIgnored = (log: Log) => () =>
@@ -148,8 +153,8 @@ export const hangUpIgnored = (log: Log) => () =>
   );
 
 /**
- * Returns the handler of SIGHUP, by which a service manager reloads a process: it reads the process's files again. One reading runs at a
- * time; a signal that arrives meanwhile causes another reading afterwards.
+ * Returns the handler of SIGHUP, which asks a process to reload: the handler reads the configuration files again and
+ * applies changed options. A signal during a reload causes another reload afterwards.
  */
 export function reading(towers: readonly Carillon[], options: NodeOptions, log: Log, role: Role): () => void {
   const read = async () => {
@@ -183,13 +188,13 @@ export function reading(towers: readonly Carillon[], options: NodeOptions, log: 
 interface Running {
   onStarted: () => Promise<void>;
   onStopping: () => void;
-  /** Handles SIGHUP of a process without a terminal. Without this, SIGHUP stops the process. */
+  /** Handles SIGHUP in a process without a terminal. If absent, SIGHUP stops the process gracefully. */
   onHangUp?: () => void;
 }
 
 /**
- * Starts the nodes, waits for a signal, and stops them: current runs end first. A second signal ends the process at once; other workers
- * then repeat its runs, as each task allows. @throws the error for which a node stopped by itself
+ * Starts the nodes, waits for a signal, and stops the nodes gracefully: their current runs end first. A second signal exits at once; other
+ * workers then retry the interrupted runs as far as each task's policy allows. @throws the error with which a node stopped by itself
  */
 export async function runUntilStopped(
   towers: readonly { start(): Promise<unknown>; stop(): Promise<void>; ended?(): Promise<void> }[],
@@ -209,7 +214,7 @@ export async function runUntilStopped(
     ["SIGHUP", onSighup],
   ] as const;
   for (const [name, listener] of signals) process.on(name, listener);
-  // Losing the reader does not count as the first signal: closing a terminal causes both, in either order.
+  // The loss of the reader stops the nodes but does not count as the first signal: closing a terminal causes both, in either order.
   const restore = whenUnread(() => stopping.abort());
   try {
     const started = Promise.all(towers.map((tower) => tower.start())).then(onStarted);
@@ -218,7 +223,7 @@ export async function runUntilStopped(
       else stopping.signal.addEventListener("abort", () => resolve("stopped"), { once: true });
     });
     const first = await Promise.race([started, stopped]);
-    // Stopped while it still waits for its store: `stop` ends that wait, and the rejection that follows is expected.
+    // A signal arrived while the nodes were still starting: `stop` below ends the start, so its rejection is expected and ignored.
     if (first === "stopped") started.catch((error) => void error);
     else await Promise.race([stopped, ...towers.flatMap((tower) => tower.ended?.() ?? [])]);
     onStopping();

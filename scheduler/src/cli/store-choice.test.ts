@@ -25,8 +25,8 @@ const named = [
 type Environment = Partial<Record<(typeof named)[number], string>>;
 
 /**
- * Sets exactly the given variables among those that name a store or a service, and removes the others. `vi.stubEnv` cannot remove variables
- * in a process that several test files share.
+ * Sets the given environment variables and deletes all other variables that name a store or a service. `vi.stubEnv` is not used, because it
+ * cannot delete variables in a process that several test files share.
  */
 function inEnvironment(given: Environment): void {
   for (const name of named) {

@@ -14,13 +14,13 @@ import { type ExitCode, exitCodes } from "./exit-codes.ts";
 import { shownPath } from "./files/shown-path.ts";
 import { plain } from "./screen/text.ts";
 
-/** The options of every command. */
+/** The options that every command has. */
 export interface CommonOptions {
   store?: string;
-  /** The URLs of servers, whose HTTP API is used instead of the store. */
+  /** URLs of servers. If given, the command uses their HTTP API instead of the store. */
   server?: string[];
   profile?: string;
-  /** The contents of carillon.config.…, if the file exists. */
+  /** The parsed configuration file `carillon.config.…`; undefined if there is none. */
   file?: ConfigFile;
   directory?: string;
   schema?: string;
@@ -28,7 +28,7 @@ export interface CommonOptions {
   color: boolean;
 }
 
-/** The value of a setting: from the environment, else from carillon.config.…. */
+/** Returns a setting as an object with one field, from the environment or else from the configuration file; an empty object if unset. */
 function settingOf<Key extends "createStore" | "requireTls">(key: Key, file: ConfigFile | undefined) {
   const setting = settings.find((one) => one.key === key) as Setting;
   const asked = (inEnvironment(setting, process.env)?.value ?? file?.values[key]) as boolean | undefined;
@@ -37,18 +37,19 @@ function settingOf<Key extends "createStore" | "requireTls">(key: Key, file: Con
 
 export const defaultDirectory = ".carillon";
 
-/** A text setting of carillon.config.…; its type was checked when the file was read. */
+/** A text setting of the configuration file, whose type was checked when the file was read; undefined if absent or empty. */
 const textIn = (file: ConfigFile | undefined, name: string): string | undefined =>
   (file?.values[name] as string | undefined) || undefined;
 
-/** The URL of the chosen store; undefined: the embedded store, in the named folder. */
+/** The URL of the chosen store; undefined if the embedded store is used. */
 export function chosenUrl(...given: Parameters<typeof chosenStore>): string | undefined {
   const store = chosenStore(...given);
   return store === embeddedStore ? undefined : store;
 }
 
 /**
- * The store that the nearest setting names, in the order of `chosenReach`: a URL or "embedded"; undefined: no setting names a store.
+ * The store that the first matching setting names: a URL or "embedded". Flags take precedence over the file of tasks, then the environment,
+ * then the configuration file. Undefined if no store is named, or if a folder is named first.
  * @param own the options in a file of tasks
  */
 export function chosenStore(
@@ -57,13 +58,13 @@ export function chosenStore(
 ): string | undefined {
   const { CARILLON_STORE, DATABASE_URL, CARILLON_DIRECTORY } = process.env;
   if (store) return store;
-  // A named folder takes precedence: a URL that happens to be in the environment could be another cluster's.
+  // The flag --directory takes precedence, because a URL in the environment could be that of another cluster.
   if (directory !== undefined) return undefined;
   if (own.store || own.directory) return own.store || undefined;
   return CARILLON_STORE || DATABASE_URL || (CARILLON_DIRECTORY ? undefined : textIn(file, "store"));
 }
 
-/** The coordination service, if one is used beside the store: the given URL, else the file's, else that of the environment. */
+/** The URL of the coordination service: from the flag, the file of tasks, the environment, or the configuration file; undefined if none. */
 export function chosenCoordination(
   { coordination, file }: { coordination?: string; file?: ConfigFile },
   fileUrl?: string,
@@ -71,7 +72,10 @@ export function chosenCoordination(
   return coordination || fileUrl || process.env.CARILLON_COORDINATION || textIn(file, "coordination");
 }
 
-/** The address at which other processes reach this one: the given one, else the file's, else that of the environment. */
+/**
+ * The address at which other processes reach this process: from the flag, the file of tasks, the environment, or the configuration file;
+ * undefined if none.
+ */
 export function chosenAddress(
   { address, file }: { address?: string; file?: ConfigFile },
   fileAddress?: string,
@@ -79,10 +83,10 @@ export function chosenAddress(
   return address || fileAddress || process.env.CARILLON_ADDRESS || textIn(file, "address");
 }
 
-/** A coordination service's URL as text for people; made safe to print, since the URL may come from anywhere. */
+/** Describes a coordination service by its URL, without control characters, because the URL may come from an untrusted source. */
 export const coordinationText = (url: string): string => plain(servicePlace(url));
 
-/** Host, port and database of a store's URL, without its secrets. */
+/** The hosts, ports and database of a store's URL as text, without the user and the password. */
 export function urlPlace(url: string): string {
   const { hosts, url: first } = parseStoreUrl(url);
   if (!URL.canParse(first)) return "the store";
@@ -94,8 +98,8 @@ export function urlPlace(url: string): string {
 }
 
 /**
- * "embedded PostgreSQL 18 in .carillon"; "PostgreSQL at db.example:5432/app". The folder is that of the opened store, whichever option
- * named it.
+ * Describes the opened store: "embedded PostgreSQL 18 in .carillon" or "PostgreSQL at db.example:5432/app". The folder is the one that was
+ * actually opened.
  */
 export function placeText(
   url: string | undefined,
@@ -111,11 +115,11 @@ export interface Opened {
   store: Store;
   nowMs: () => number;
   place: string;
-  /** Aborts with Ctrl-C, which ends all waits. */
+  /** Aborted by the first Ctrl-C; all waits of a command end with this signal. */
   signal: AbortSignal;
 }
 
-/** Options for a Carillon that neither plans nor runs tasks, does not wait for an unreachable store, and logs nothing. */
+/** Options for a `Carillon` that only reads: it neither plans nor runs tasks, fails fast if the store is unreachable, and logs nothing. */
 export function lookingOptions(options: CommonOptions): CarillonOptions {
   const directory = options.directory ?? (process.env.CARILLON_DIRECTORY || textIn(options.file, "directory"));
   const schema = options.schema ?? (process.env.CARILLON_SCHEMA || textIn(options.file, "schema"));
@@ -146,7 +150,7 @@ export async function withStore(
   { make = false }: { make?: boolean } = {},
 ): Promise<ExitCode> {
   const looking = make ? lookingOptions(options) : { ...lookingOptions(options), createStore: false };
-  // Loaded only here: help, and commands that call a server, need no database drivers.
+  // Imported only here, so that `--help` and commands that use a server do not load the database driver.
   const { Carillon } = await import("../library/carillon.ts");
   const tower = new Carillon(looking);
   if (!make) await requireCluster(looking, tower.settings.schema);

@@ -1,6 +1,9 @@
 import { CarillonError } from "../base/errors.ts";
 
-/** Replaces each text "env:NAME" in the value, at any depth, by that environment variable. @throws OPTION_INVALID */
+/**
+ * Replaces each string "env:NAME" in the value, at any depth, by the environment variable NAME.
+ * @throws OPTION_INVALID if the variable is not set
+ */
 export function fromEnvironment(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(fromEnvironment);
   if (typeof value === "object" && value !== null)

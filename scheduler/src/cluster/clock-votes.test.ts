@@ -4,10 +4,10 @@ import { type ClockVote, isAdoptable, judgeStep, shiftAfter, wallAgrees } from "
 const hourMs = 3_600_000;
 const [me, shiftMs] = [1, 0];
 
-/** Another node: its clocks, and how many times it has beaten since the step was first seen. */
+/** Another node's vote. `before`: its heartbeat counter when the step was first seen; `since`: by how much the counter has grown since. */
 type Other = Partial<Omit<ClockVote, "sessionId" | "beat">> & { since?: number; before?: number | null };
 
-/** @param wallOffMs by how much the store's clock differs from this machine's wall clock; default: the wall clock is right */
+/** @param wallOffMs the store's clock minus this machine's wall clock; by default the wall clock did not step */
 function judge(others: Other[], stepMs = hourMs, wallOffMs = stepMs) {
   const beats = new Map<number, number>([[me, 50]]);
   const votes: ClockVote[] = [{ sessionId: me, beat: 50, offMs: stepMs, wallOffMs }];

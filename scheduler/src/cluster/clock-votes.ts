@@ -1,14 +1,14 @@
 /**
- * Decides which clock is wrong: the store's, or this process's monotonic one. Pure functions; docs/coordination-faults.md has the table of
- * cases.
+ * Decides which clock is wrong after a step: the store's clock, or this process's monotonic clock. Pure functions;
+ * docs/coordination-faults.md has a table of all cases.
  */
 
-/** Cluster time is the store's clock plus the shift. */
+/** The correction of the store's clock: cluster time is the store's clock plus `shiftMs`. */
 export interface ClusterClock {
   shiftMs: number;
-  /** Rises with each change of the shift. */
+  /** A version number that increases with each change of `shiftMs`. */
   number: number;
-  /** Since when the shift is not 0, in cluster time; null: the shift is 0. */
+  /** The cluster time since which `shiftMs` has not been 0; null while it is 0. */
   sinceMs: number | null;
 }
 
@@ -16,9 +16,9 @@ export interface ClusterClock {
 export interface ClockVote {
   sessionId: number;
   beat: number;
-  /** The store's clock plus the shift, less the node's cluster time; null: the node does not report it. */
+  /** The store's clock plus the shift, minus the node's cluster time; null if the node does not report it. */
   offMs: number | null;
-  /** The store's clock without the shift, less the wall clock of the node's machine; null: not reported. */
+  /** The store's clock without the shift, minus the wall clock of the node's machine; null if the node does not report it. */
   wallOffMs: number | null;
 }
 
@@ -26,17 +26,18 @@ export interface ClockVotes extends ClusterClock {
   votes: ClockVote[];
 }
 
-/** A difference above this that no round trip explains is a step of a clock, not drift. */
+/** A difference in ms above this value, if no network round trip explains it, is a step of a clock and not drift. */
 export const stepMs = 500;
 /**
- * A node with fewer heartbeats than this at the moment when a step is seen may have started after the step, so its agreement proves
- * nothing.
+ * A node that had fewer heartbeats than this when the step was seen may have started after the step. That such a node saw no step therefore
+ * does not count.
  */
 const experiencedBeats = 3;
 
 /**
- * Returns whether a wall clock agrees with the store's clock rather than with cluster time. @param wallOffMs the store's clock less the
- * wall clock @param shiftMs cluster time less the store's clock
+ * True if a wall clock agrees with the store's clock rather than with cluster time.
+ * @param wallOffMs the store's clock minus the wall clock
+ * @param shiftMs cluster time minus the store's clock
  */
 export function wallAgrees(wallOffMs: number, shiftMs: number): boolean {
   const [near, far] = [Math.abs(wallOffMs), Math.abs(wallOffMs + shiftMs)];
@@ -47,15 +48,15 @@ export interface SeenStep {
   sessionId: number;
   stepMs: number;
   wallOffMs: number;
-  /** The number of beats of each other node when the step was first seen. */
+  /** The heartbeat counter of each node, by session, when the step was first seen. */
   beats: ReadonlyMap<number, number>;
 }
 
 /**
- * Judges a step that a process has seen, by the nodes' reports since then. The process itself counts as a node that saw it.
- * @returns `stepped`: most nodes saw the step, so the store's clock is wrong · `adopt`: the same, and most of their wall clocks agree with
- * the store's new time · `follow`: at least half of the nodes saw no step, so this process's monotonic clock is wrong · undefined: not
- * known yet
+ * Judges a step that this process has seen, using what the other nodes have reported since then. This process counts as a node that saw it.
+ * @returns `stepped`: most nodes saw the step, so the store's clock is wrong · `adopt`: most nodes saw the step, and most of their wall
+ * clocks agree with the store's new time · `follow`: at least half of the nodes saw no step, so this process's monotonic clock is wrong ·
+ * undefined: too few reports so far
  */
 export function judgeStep(seen: SeenStep, { votes, shiftMs }: ClockVotes): "stepped" | "adopt" | "follow" | undefined {
   const shiftAfter = shiftMs - seen.stepMs;
@@ -63,7 +64,7 @@ export function judgeStep(seen: SeenStep, { votes, shiftMs }: ClockVotes): "step
   let walls = wallAgrees(seen.wallOffMs, shiftAfter) ? 1 : 0;
   for (const { sessionId, beat, offMs, wallOffMs } of votes) {
     const before = seen.beats.get(sessionId);
-    // Nodes that joined after the step have no history to judge by, and nodes of an older version do not report `offMs`.
+    // A node that joined after the step cannot have seen it, and a node of an older version does not report `offMs`: neither counts.
     if (sessionId === seen.sessionId || before === undefined || offMs === null) continue;
     const within = Math.max(stepMs, Math.abs(seen.stepMs) / 4);
     const [fromStep, fromNone] = [Math.abs(offMs - seen.stepMs), Math.abs(offMs)];
@@ -71,7 +72,8 @@ export function judgeStep(seen: SeenStep, { votes, shiftMs }: ClockVotes): "step
       stepped++;
       if (wallOffMs !== null && wallAgrees(wallOffMs, shiftAfter)) walls++;
     } else if (before < experiencedBeats) continue;
-    // The first beat after `before` may have read the clock before the step and been committed after the step was seen.
+    // The node's first heartbeat after `before` does not count: it may have read the store's clock before the step and committed
+    // afterwards.
     else if (beat > before + 1 && fromNone <= within) agreed++;
     total++;
   }
@@ -79,9 +81,9 @@ export function judgeStep(seen: SeenStep, { votes, shiftMs }: ClockVotes): "step
   return agreed * 2 >= total ? "follow" : undefined;
 }
 
-/** Used while the store's clock is not followed: returns whether most nodes' wall clocks agree with it by now. */
+/** Used while a shift is in force: true if most nodes' wall clocks now agree with the store's clock, so that the shift can be dropped. */
 export function isAdoptable({ votes, shiftMs }: ClockVotes): boolean {
-  // A report from before the shift was set does not describe the present relation to the store's clock.
+  // `offMs` of a report made before the shift was set exceeds `stepMs`; such a report does not describe the store's clock now.
   const agreeing = votes.filter(
     ({ offMs, wallOffMs }) =>
       offMs !== null && Math.abs(offMs) <= stepMs && wallOffMs !== null && wallAgrees(wallOffMs, shiftMs),
@@ -89,30 +91,33 @@ export function isAdoptable({ votes, shiftMs }: ClockVotes): boolean {
   return agreeing.length * 2 > votes.length;
 }
 
-/** The new shift that makes up for a step; 0 if the store's clock came back to within 500 ms. */
+/** Returns the shift that compensates a step of `step` ms; 0 if the store's clock is then within 500 ms of cluster time. */
 export function shiftAfter(shiftMs: number, step: number): number {
   const next = shiftMs - step;
   return Math.abs(next) <= stepMs ? 0 : next;
 }
 
-/** Processes' readings of cluster time at one moment may differ by less than this, in ms. */
+/** Two processes that read cluster time at the same moment differ by less than this, in ms; a smaller step back is ignored. */
 export const timeBackMs = 5_000;
 
-/** Cluster time is behind a time that it had reached: slots planned or accounted for up to that time are still to come. */
+/** Describes that cluster time has gone back: slots between now and `reachedMs` were planned or recorded already. */
 export interface TimeBack {
-  /** The latest cluster time that was reached. */
+  /** The highest cluster time that was reached before. */
   reachedMs: number;
-  /** When the first process that noticed this started; null: the store's clock was adopted while processes were running. */
+  /**
+   * When the first process started after cluster time had gone back; null if time went back while processes ran, by adopting the store's
+   * clock.
+   */
   sinceMs: number | null;
-  /** True if an operator has had the tasks replanned since. */
+  /** True if an operator has replanned the tasks since cluster time went back. */
   replanned: boolean;
 }
 
-/** How a node reacts if it finds cluster time behind when it starts. `refuse`: it does not start. */
+/** How a starting node reacts if cluster time has gone back: `wait` starts and waits, `refuse` does not start. */
 export const clockBacks = ["wait", "refuse"] as const;
 export type ClockBack = (typeof clockBacks)[number];
 
-/** The text for a log line or an error. */
+/** Describes for a log line or an error by how much cluster time has gone back. */
 export function timeBackText({ reachedMs }: TimeBack, nowMs: number): string {
   const hours = ((reachedMs - nowMs) / 3_600_000).toFixed(2);
   return `cluster time is ${hours} h behind what it has been: what was planned lies ahead, and no slot of before fires until ${new Date(reachedMs).toISOString()}`;

@@ -1,25 +1,25 @@
 /** The store's row of one grace lock. */
 export interface GraceLockRecordRow {
-  /** Changes with every change of the holder or the record, but not with a beat. */
+  /** Incremented with every change of the holder or of the record; heartbeats leave it unchanged. */
   version: number;
-  /** The fence of the present holding, or of the last one if there is no holder. */
+  /** The fence of the current holder, or of the last holder if there is none now. */
   fence: number;
-  /** The holding that has the lock; null: there is no holder. */
+  /** The id of the current holder; null if the lock is not held. */
   holder: string | null;
   beat: number;
-  /** How long the holder may be silent, ms. */
+  /** The holder loses the lock if it sends no heartbeat for this long, in ms. */
   timeoutMs: number;
-  /** Data that the lock's users keep there. */
+  /** A JSON object that the users of the lock store with it. */
   record: object;
 }
 
-/** Rows that are held by heartbeats. Every write is a compare-and-set; the holder's name is unique to one holding. */
+/** Locks that their holders keep by heartbeats. Every write is a compare-and-set; each acquisition uses a new, unique holder id. */
 export interface GraceLockStore {
-  /** @returns null if the lock was never held */
+  /** Reads a lock; null if the lock was never held. */
   read(name: string): Promise<GraceLockRecordRow | null>;
   /**
-   * Takes the lock if its version is still this one (null: it was never held) and `replaced` is its holder (null: no holder).
-   * @returns the fence, one more than the last; null if the lock could not be taken
+   * Acquires the lock if its version is still `version` (null: it was never held) and its holder is still `replaced` (null: no holder).
+   * @returns the new fence, higher than every earlier one; null if the lock has changed meanwhile
    */
   take(
     name: string,
@@ -28,10 +28,16 @@ export interface GraceLockStore {
     timeoutMs: number,
     record: object,
   ): Promise<{ fence: number } | null>;
-  /** Renews the lock. @returns whether this holder still holds it */
+  /** Sends a heartbeat. @returns false if this holder no longer holds the lock */
   beat(name: string, holder: string): Promise<boolean>;
-  /** Writes the record, and with `release` also gives the lock up. @returns whether this holder held the lock */
+  /**
+   * Writes the record; with `release`, also releases the lock.
+   * @returns false if this holder no longer holds the lock, so nothing changed
+   */
   write(name: string, holder: string, record: object, release: boolean): Promise<boolean>;
-  /** Ends a holding, unless it has beaten since `beat` (null: in any case). @returns whether this call ended it */
+  /**
+   * Removes the holder if it has sent no heartbeat since `beat` (null: removes it in any case).
+   * @returns true if this call removed the holder
+   */
   vacate(name: string, holder: string, beat: number | null): Promise<boolean>;
 }

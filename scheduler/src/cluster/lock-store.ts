@@ -1,22 +1,28 @@
-/** A token's position in a name's line. The first `permits` tokens of a line hold a permit, so no write is needed to grant one. */
+/**
+ * A token's position in a lock's queue. The first `permits` tokens of a queue hold the permits, so a permit passes on when a token leaves,
+ * without a further write.
+ */
 export interface Standing {
-  /** The position in the line, from 1; null: not in line. */
+  /** The position in the queue, from 1; null if the token is not in the queue. */
   readonly rank: number | null;
-  /** A decimal number that rises along the line; null: not in line. */
+  /** A decimal number that increases along the queue; null if the token is not in the queue. */
   readonly fence: string | null;
-  /** The number of permits that the tokens in line have agreed on. */
+  /** The number of permits of this lock, as given by the first token in the queue. */
   readonly permits: number;
-  /** For a token that holds no permit or was not let in: the sessions that hold permits. */
+  /** The sessions that hold the permits; empty if the token itself holds a permit. */
   readonly holders: readonly SeenSession[];
 }
 
 /** A session as read at one moment. */
 export interface SeenSession {
   readonly session: number;
-  /** null: the session no longer exists. */
+  /** The session's heartbeat counter; null if the session no longer exists. */
   readonly beat: number | null;
   readonly timeoutMs: number;
-  /** Time since its last heartbeat by the store's clock, ms: only a hint that the session is worth watching. */
+  /**
+   * Time since the session's last heartbeat by the store's clock, in ms. Only a hint whether the session should be watched: no session is
+   * ended by this value.
+   */
   readonly silentMs: number;
 }
 
@@ -24,9 +30,9 @@ export interface LockEntry {
   readonly name: string;
   readonly token: string;
   readonly permits: number;
-  /** True: get in line even if all permits are held. */
+  /** True: join the queue even if all permits are held. */
   readonly wait: boolean;
-  /** The higher half of the fence. */
+  /** The upper 32 bits of the fence. */
   readonly era: number;
   readonly nowMs: number;
 }
@@ -34,41 +40,46 @@ export interface LockEntry {
 export interface LockLine {
   readonly name: string;
   readonly permits: number;
-  /** Tokens, in the order of the line. */
+  /** Tokens in the order of the queue. */
   readonly line: readonly string[];
 }
 
 export interface LockPulse {
-  /** False: another process has ended this session. */
+  /** False if this session has been ended. */
   readonly alive: boolean;
-  /** The lines of the requested names that have one. */
+  /** The queues of those requested names that have tokens. */
   readonly lines: readonly LockLine[];
-  /** The sessions of all tokens in these lines. */
+  /** The sessions of all tokens in these queues. */
   readonly sessions: readonly SeenSession[];
 }
 
 /**
- * Lines of tokens, kept alive by their processes' sessions. A token is `<session>.<number>`, so a reader of a line sees which session each
- * token belongs to. Every write is one statement on one row, so the row's lock alone decides the order.
+ * Queues of tokens; heartbeats of the processes' sessions keep the tokens valid. A token is `<session>.<number>`, so it names its session.
+ * Every write changes one row in one statement, so the row's lock alone decides the order.
  */
 export interface LockStore {
   open(timeoutMs: number, nowMs: number): Promise<number>;
-  /** Proves that the session is alive, and returns the lines of these names. Repeatable. */
+  /** Sends the session's heartbeat, and returns the queues of the given names. Idempotent. */
   beat(session: number, names: readonly string[], nowMs: number): Promise<LockPulse>;
-  /** Ends a session if its beat is still `beat` (null: in any case). Its tokens stay in their lines, and count as dead. */
+  /**
+   * Ends a session if its heartbeat counter is still `beat` (null: in any case). Its tokens remain in their queues until `evict` removes
+   * them, and count as dead.
+   */
   end(session: number, beat: number | null): Promise<void>;
   /**
-   * Puts the token at the end of the line; a token that is already in line keeps its place, so this may be repeated. Does not let in a
-   * token whose number of permits differs from that of the tokens in line, nor, without `wait`, a token that would not get a permit at
-   * once.
+   * Appends the token to the queue. Idempotent: a token that is already in the queue keeps its position. The token is not appended if its
+   * number of permits differs from that of the tokens in the queue, nor, without `wait`, if it would not get a permit at once.
    */
   enter(entry: LockEntry): Promise<Standing>;
-  /** Takes the token out of the line, and signals the token that now gets a permit. Repeatable. @returns whether the token was in line */
+  /**
+   * Removes the token from the queue, and signals the token that now gets a permit. Idempotent.
+   * @returns whether the token was in the queue
+   */
   leave(name: string, token: string): Promise<boolean>;
-  /** Takes the tokens of ended sessions out of a line. Repeatable. */
+  /** Removes the tokens of ended sessions from a queue. Idempotent. */
   evict(name: string, tokens: readonly string[]): Promise<void>;
-  /** Deletes names that have neither holders nor waiters; their fences go on rising if they are used again. */
+  /** Deletes the locks of the given names whose queues contain no tokens. Fences continue to increase if a name is used again. */
   forget(names: readonly string[]): Promise<void>;
-  /** Returns a number above all that were returned before, for the higher half of a fence. */
+  /** Returns a number higher than every number returned before; used for the upper half of fences. */
   nextBase(): Promise<number>;
 }

@@ -4,76 +4,78 @@ import { CarillonError } from "../base/errors.ts";
 import { limits } from "../base/limits.ts";
 
 /**
- * The port of locks for users. A driver has one task: to grant the permits of a name, each with a fence. A lock is a name with one permit,
- * a semaphore a name with several, an election a lock whose holder leads.
+ * The interface of locks for users. A driver only has to grant the permits of a name, each with a fence. A lock is a name with one permit,
+ * a semaphore is a name with several, and an election is a lock whose holder leads.
  *
- * Every driver guarantees two things. The number of processes that believe they hold a permit never exceeds the number of permits, because
- * each belief ends by its process's own monotonic clock before another process can get the permit. And fences only rise, per kind and
- * name, across holders, processes and restarts. docs/locks.md lists under which faults each driver guarantees this.
+ * Every driver guarantees two things. First, the number of processes that believe they hold a permit never exceeds the number of permits: a
+ * process stops believing so, by its own monotonic clock, before another process can get the permit. Second, the fences of a kind and name
+ * only increase, across holders, processes and restarts. docs/locks.md lists under which faults each driver guarantees this.
  */
 export interface Held extends AsyncDisposable {
   readonly name: string;
   /**
-   * Higher than the fence of every earlier holder: write it beside the data that the lock protects, and reject writes with a lower fence.
-   * Nothing else protects against a process that was stopped for too long between checking and acting. Fits a PostgreSQL bigint.
+   * Higher than the fence of every earlier holder. Store it with the data that the lock protects, and reject writes with a lower fence:
+   * nothing else protects the data from a holder that was paused between checking the lock and writing. Fits a PostgreSQL bigint.
    */
   readonly fence: bigint;
   /**
-   * True if this process certainly holds the lock at this moment, by its clock: correct even if the process was stopped and has not noticed
-   * yet.
+   * True if this process certainly holds the lock now, by its own clock. Correct even if the process was suspended and its timers have not
+   * run yet.
    */
   readonly held: boolean;
-  /** Aborts when the lock is no longer held, before another holder can get it. The reason is LOCK_NOT_HELD. */
+  /** Aborts when this process no longer holds the lock, before another holder can get it. The reason is a LOCK_NOT_HELD error. */
   readonly signal: AbortSignal;
   /**
-   * Ends the holding as soon as it is called. Resolves once other processes can get the lock, with whether this process held the lock until
-   * the call. Never rejects.
+   * Releases the lock: `held` is false from the call on. Resolves once other processes can get the lock; the value tells whether this
+   * process held the lock until the call. Never rejects.
    */
   release(): Promise<boolean>;
 }
 
 export interface TryOptions {
-  /** Gives up when it aborts; the pending call rejects with the signal's reason. */
+  /** Cancels the call: the pending promise rejects with the signal's reason. */
   readonly signal?: AbortSignal;
 }
 
 export interface WaitOptions extends TryOptions {
-  /** How long to wait at most, such as "10s"; default: for ever. */
+  /** The maximum time to wait, such as "10s"; default: no limit. */
   readonly wait?: Duration;
 }
 
 export interface Lock {
   readonly name: string;
   /**
-   * Waits for a permit, also while the store or the service is away.
-   * @throws LOCK_BUSY when `wait` is over; the signal's reason; STOPPED, LOCK_SIZE_DIFFERS, DURATION_INVALID; errors that do not pass by
-   * themselves, such as COORDINATION_REFUSED
+   * Waits for a permit. Keeps waiting while the store or the service is unreachable.
+   * @throws LOCK_BUSY after `wait`; the signal's reason; STOPPED, LOCK_SIZE_DIFFERS, DURATION_INVALID; errors that need a correction, such
+   * as COORDINATION_REFUSED
    */
   acquire(options?: WaitOptions): Promise<Held>;
   /**
-   * Does not wait for other holders. If the holder seems to have died, the call takes up to a session timeout to make sure.
-   * @returns undefined when the lock is taken
-   * @throws as `acquire`; STORE_UNREACHABLE, COORDINATION_UNREACHABLE
+   * Acquires the lock without waiting for other holders. If the holder seems to be dead, the call takes up to a session timeout to verify
+   * that.
+   * @returns undefined if another process holds the lock
+   * @throws as `acquire`; also STORE_UNREACHABLE and COORDINATION_UNREACHABLE
    */
   tryAcquire(options?: TryOptions): Promise<Held | undefined>;
 }
 
 export interface LockOptions {
   /**
-   * Grants permits in the order of the requests. PostgreSQL and ZooKeeper are always fair. Redis is fair only with this option; by default
-   * a waiter retries after a random pause. All users of a name must give the same value. Default false.
+   * True: permits are granted in the order of the requests. Concerns only Redis, where by default a waiter retries after a random pause;
+   * PostgreSQL and ZooKeeper always grant in this order. All users of a name must give the same value. Default false.
    */
   readonly fair?: boolean;
 }
 
 export interface SemaphoreOptions extends LockOptions {
   /**
-   * How many processes may hold it at once. All holders and waiters must give the same number; while there are none, the number may change.
+   * How many processes may hold the semaphore at once. All holders and waiters must give the same number; it can change only while there
+   * are none.
    */
   readonly permits: number;
 }
 
-/** One period of leadership. */
+/** One period in which this process leads an election. */
 export interface Term {
   readonly name: string;
   /** Higher than the fence of every earlier leader. */
@@ -82,26 +84,26 @@ export interface Term {
   readonly signal: AbortSignal;
   /** True if this process certainly leads at this moment, by its clock. */
   readonly leads: boolean;
-  /** Gives this term up: another process can lead as soon as `onLead` has settled, and this process gets in line again. */
+  /** Ends this term: another process can lead as soon as `onLead` has settled, and this process then queues again. */
   resign(): void;
 }
 
 export interface ElectionOptions {
   /**
-   * Called at the beginning of each term of this process. The term lasts until its signal aborts, whether or not this function has
-   * returned; if it rejects, the term is given up. The function must end soon after the signal has aborted. If it goes on for `drain` after
-   * that, this is logged and another process can lead; this process stands again only once the function has settled.
+   * Called at the beginning of each term of this process. The term lasts until its signal aborts, even if this function has returned; if
+   * the function rejects, the term ends. The function must settle soon after the signal has aborted. If it has not settled within `drain`,
+   * this is logged and another process can lead; this process is a candidate again only after the function has settled.
    */
   readonly onLead: (term: Term) => void | Promise<void>;
 }
 
 export interface Election extends AsyncDisposable {
   readonly name: string;
-  /** The present term, while this process leads by its clock; else undefined. */
+  /** The current term while this process leads, by its clock; otherwise undefined. */
   readonly term: Term | undefined;
   /**
-   * Leaves the election: the term's signal aborts, and as soon as `onLead` has settled, or after `drain`, another process can lead.
-   * Resolves then, even if `onLead` goes on. Never rejects.
+   * Leaves the election: the term's signal aborts. Another process can lead as soon as `onLead` has settled, or after `drain`. Resolves at
+   * that moment, even if `onLead` has not settled. Never rejects.
    */
   close(): Promise<void>;
 }
@@ -117,36 +119,37 @@ export interface PermitSpec {
 
 /** The interface that a driver of locks implements. */
 export interface LockPlace {
-  /** The name for messages, such as "ZooKeeper". */
+  /** The service's name for messages, such as "ZooKeeper". */
   readonly title: string;
-  /** Makes the permits of a name; sends no request yet. */
+  /** Returns an object that grants the permits of a name; sends no request yet. */
   permits(spec: PermitSpec): Permits;
-  /** @throws COORDINATION_UNSUPPORTED if the driver cannot keep the guarantees; OPTION_INVALID */
+  /** Returns a grace lock of this name. @throws OPTION_INVALID; COORDINATION_UNSUPPORTED if the driver cannot give the guarantees */
   graceLock(name: string, options: GraceLockOptions): GraceLock;
-  /** Ends all holdings, so that other processes can get the permits, and ends all waiting. Never rejects. */
+  /** Releases everything that is held, so that other processes can get the permits, and cancels all waiting. Never rejects. */
   close(): Promise<void>;
 }
 
-/** The parts of the store that every driver needs, whatever service it uses. */
+/** The functions of the store that every driver needs, whichever service it uses. */
 export interface LockNeeds {
-  /** The least value of the higher half of fences; it changes with each change of service. */
+  /** The lowest value for the upper half of fences; it is raised with each change of the coordination service. */
   readonly era: number;
-  /** Returns a whole number below 2^31, above every number that it returned before, to any process. */
+  /** Returns an integer below 2^31 that is higher than every number returned before, to any process. */
   readonly nextBase: () => Promise<number>;
 }
 
 export interface Permits {
   /**
-   * @param wait false: returns undefined where it would have to wait for other holders, and rejects when it cannot find out; true: waits
-   * until it holds a permit, also while the service is away
-   * @param signal ends the waiting: rejects with the signal's reason, and leaves nothing that blocks others
+   * Acquires a permit.
+   * @param wait false: returns undefined if it would have to wait for other holders, and rejects if the service is unreachable; true: waits
+   * for a permit, also while the service is unreachable
+   * @param signal cancels the waiting: rejects with the signal's reason, and leaves no entry that would block other processes
    */
   acquire(wait: boolean, signal: AbortSignal): Promise<Held | undefined>;
 }
 
 const namePattern = /^[A-Za-z0-9][A-Za-z0-9._:/@-]*$/;
 
-/** @throws OPTION_INVALID */
+/** Checks the characters and the length of a lock's name. @throws OPTION_INVALID */
 export function checkLockName(kind: string, name: unknown): asserts name is string {
   if (typeof name === "string" && name.length <= limits.lockNameLength && namePattern.test(name)) return;
   throw new CarillonError("OPTION_INVALID", `${kind} cannot be called ${JSON.stringify(name)?.slice(0, 300)}`, {
@@ -154,7 +157,7 @@ export function checkLockName(kind: string, name: unknown): asserts name is stri
   });
 }
 
-/** @throws OPTION_INVALID */
+/** Checks that `permits` is an integer from 1 to `limits.permits`. @throws OPTION_INVALID */
 export function checkPermits(name: string, permits: unknown): asserts permits is number {
   if (Number.isInteger(permits) && (permits as number) >= 1 && (permits as number) <= limits.permits) return;
   throw new CarillonError("OPTION_INVALID", `the semaphore ${name} cannot have ${String(permits)} permits`, {
@@ -162,7 +165,7 @@ export function checkPermits(name: string, permits: unknown): asserts permits is
   });
 }
 
-/** The error for a semaphore that is in use with another size. */
+/** The error for a semaphore that other processes use with a different number of permits. */
 export function sizeDiffers({ name, permits }: PermitSpec, present: number | string): CarillonError {
   return new CarillonError(
     "LOCK_SIZE_DIFFERS",
@@ -180,7 +183,7 @@ export function notHeld(name: string, why: string, cause?: unknown): CarillonErr
   });
 }
 
-/** Waits for `work` until the signal aborts, and then rejects with the signal's reason. The work goes on, and its result is ignored. */
+/** Waits for `work`. If the signal aborts first, rejects with its reason; `work` continues, and its result is ignored. */
 export function whileWaiting<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const abort = () => reject(signal.reason);

@@ -1,32 +1,38 @@
 import type { Pulse } from "./session-store.ts";
 
 /**
- * The port of coordination: which processes are alive, and which one leads. A membership is a session and all that depends on it.
- * Check `trusted` before acting: it is true only while no other process may have declared this one dead. Its time window is measured
- * on this machine's monotonic clock, from the moment the last proof of life *began*.
+ * The interface of coordination: which processes are alive, and which one leads. A membership is a process's session, which is renewed by
+ * heartbeats. Check `trusted` before acting: it is true only while no other process can have declared this process dead. The time for which
+ * it is true is measured by this machine's monotonic clock, from the moment when the last successful heartbeat was *sent*.
  */
 export interface Membership {
   readonly node: string;
-  /** The number of the present session; it changes when the session was lost and a new one was opened. */
+  /** The current session; a new number replaces it if the session was lost. */
   readonly sessionId: number;
-  /** @param mono the current time, if the caller has just read this machine's monotonic clock */
+  /** @param mono the time of this machine's monotonic clock, if the caller has just read it */
   trusted(mono?: number): boolean;
-  /** Milliseconds since trust ended; 0 while trusted. A claim's grace period is measured with it. */
+  /** Time since `trusted` became false, in ms; 0 while it is true. The grace period of claims is measured by this value. */
   doubtMs(): number;
-  /** The term while this process leads and is trusted, else null. */
+  /** The number of the current term while this process leads and is trusted; otherwise null. */
   term(): number | null;
-  /** Requests a pulse now, because something changed. */
+  /** Sends a heartbeat now instead of at the next regular time, because something has changed. */
   refresh(): void;
   /**
-   * Called when a signal brought a member's heartbeat: its silence counts from now, not from the next pulse that would show the heartbeat.
+   * Called when a signal reports a member's heartbeat. The time without a heartbeat then counts from now, instead of from this process's
+   * next heartbeat, which would also return the member's heartbeat.
    */
   heard(sessionId: number, beat: number): void;
   onPulse(listener: (pulse: Pulse) => void): void;
   /** Calls the listener when a new session replaces a lost one. */
   onRejoin(listener: (oldSessionId: number, newSessionId: number) => void): void;
   onLeadership(listener: (term: number | null) => void): void;
-  /** Resigns leadership for good; the session goes on. Resolves when the store has recorded it, or could not be reached. */
+  /**
+   * Resigns leadership and does not run for it again; the session continues. Resolves when the store has recorded this or is unreachable.
+   */
   handOver(why: string): Promise<void>;
-  /** Hands leadership over and ends the session. @param abandoned aborts when the caller, which has logged the reason, stops waiting */
+  /**
+   * Hands leadership over and ends the session.
+   * @param abandoned aborts when the caller no longer waits; the caller has then logged the reason
+   */
   leave(why: string, abandoned?: AbortSignal): Promise<void>;
 }

@@ -10,98 +10,100 @@ export interface SessionIdentity {
   timeoutMs: number;
   /** The groups whose tasks the process runs. */
   groups?: readonly string[];
-  /** Labels for people and searches, such as its place and its properties. A pulse omits these labels and the fields below. */
+  /** Labels for people and searches, such as the machine's location. The answer to a heartbeat lacks these labels and the fields below. */
   labels?: Readonly<Record<string, string>>;
-  /** How many runs the process takes at once; 0: it runs none; null: its version is too old to report this. */
+  /** How many runs the process runs at once; 0: none; null: an older version, which does not report it. */
   capacity?: number | null;
   settings?: SessionSettings | null;
 }
 
 /**
- * Settings that must agree with those of other processes, or that have limits set by theirs. Optional fields were added later than the
- * others.
+ * Settings of a process that must agree with those of other processes, or that limit them. The optional fields are missing in reports of
+ * older versions.
  */
 export interface SessionSettings {
   retentionMs: number;
   horizonMs: number;
   claimAheadMs: number;
-  /** The address at which the process can be reached, host:port; null: none. */
+  /** The address at which other processes reach this one, host:port; null if it has none. */
   address?: string | null;
-  /** The coordination service as its operator wrote it, without secrets; null: only the store. */
+  /** The coordination service as configured, without secrets; null if only the store is used. */
   coordination?: string | null;
-  /** True: the process never leads. */
+  /** True if the process never leads. */
   observer?: boolean;
-  /** Whether the process has channels for alarms. Absent: an older version. */
+  /** True if channels for alarms are configured. Absent in reports of older versions. */
   alarms?: boolean;
-  /** The release of the definitions that this process brings, if it brings any: see task/release.ts. */
+  /** The release of the task definitions that this process contains, if any; see task/release.ts. */
   release?: string;
 }
 
 export interface Member extends SessionIdentity {
   sessionId: number;
-  /** For a remote worker that reported them: the tasks for which it has handlers; null: any task of its groups. */
+  /** The tasks for which a remote worker has handlers; null or absent: it may run any task of its groups. */
   tasks?: readonly string[] | null;
   beat: number;
-  /** True: the member relies on a coordination service that shows it, so its heartbeats may be rare. */
+  /** True if the member relies on a coordination service that reports it alive, so it sends heartbeats to the store rarely. */
   witnessed: boolean;
   startedMs: number;
   seenMs: number;
-  /** True: the member takes no more runs, because an operator has drained its node or because it stops. */
+  /** True if the member claims no further runs, because an operator has drained its node or because it is stopping. */
   draining?: boolean;
-  /** How long its event loop had stood still at the last report of its stand-in, ms; null: the event loop runs. */
+  /**
+   * For how long its event loop had been blocked at the last report of its stand-in thread, in ms; null if the event loop runs.
+   */
   stillMs: number | null;
 }
 
 export interface Leadership {
   term: number;
-  /** null: leadership is vacant. */
+  /** The leader's session; null if no node leads. */
   sessionId: number | null;
 }
 
-/** The fields of a member that a pulse returns, from which its silence is judged. */
+/** The fields of a member that a heartbeat's answer contains; they suffice to detect that a member no longer sends heartbeats. */
 export type Beating = Pick<Member, "sessionId" | "node" | "role" | "beat" | "witnessed" | "timeoutMs">;
 
 export interface Pulse {
-  /** Cluster time by the store's clock. */
+  /** Cluster time: the store's clock plus the shift. */
   storeMs: number;
-  /** The store's clock and the shift, which together give `storeMs`. */
+  /** The shift and its version; `storeMs` already contains the shift. */
   clock: ClusterClock;
-  /** The server that was reached and the timeline of its log; null: the server does not report them. */
+  /** The PostgreSQL server that answered and the timeline of its log; null if the server does not report them. */
   server?: string | null;
   /** False: this session has ended, by this process or by another. */
   alive: boolean;
-  /** This session is to take no more runs: an operator has drained its node, or the session reported that it stops. */
+  /** True if this session must claim no further runs: an operator has drained its node, or the session reported that it is stopping. */
   draining?: boolean;
   leadership: Leadership;
-  /** True: the session of the leader has not ended. */
+  /** True if the leader's session has not ended. */
   led: boolean;
-  /** The members that this session must watch: see `beat`. */
+  /** The members whose heartbeats this session must watch; see `beat`. */
   members: Beating[];
-  /** The earliest slot that has not been accepted yet. */
+  /** The earliest slot of any task that has not been planned yet, so that it has no run in the store. */
   nextSlotMs: number | null;
-  /** The earliest due time of the runs that wait for a slot of concurrency and must be judged when they come due. */
+  /** The earliest due time among held runs: when such a run comes due, the leader decides whether it may start. */
   nextHeldMs: number | null;
-  /** The earliest time at which an operation has something to do. */
+  /** The earliest time at which a bulk operation has a step to execute. */
   nextOperationMs?: number | null;
-  /** The earliest time at which a task is resumed by itself. */
+  /** The earliest time at which a pause of a task ends automatically. */
   nextPauseEndMs?: number | null;
-  /** False: the store keeps no alarm rules, so the leader need not read them. */
+  /** False if the store has no alarm rules, so that the leader need not read them. */
   ruled?: boolean;
-  /** The earliest due time of the runs that this session's groups can claim. */
+  /** The earliest due time among the runs that this session's groups can claim. */
   nextReadyMs: number | null;
-  /** True: some task has a concurrency limit, so runs may be waiting for it. */
+  /** True if held runs may exist: some task has a concurrency limit, or a flow still collects runs. */
   gated: boolean;
-  /** A digest of the latest changes of tasks; a different text means that there were more changes. */
+  /** A digest of the latest changes of tasks; if it differs from the last one, tasks have changed. */
   changes: string;
   /** Sessions that ended and still have claims. */
   ended: { sessionId: number; endedMs: number }[];
-  /** The earliest due time of the runs that need an addressee. */
+  /** The earliest due time among the runs that still need an addressee. */
   nextDirectMs?: number | null;
-  /** True: some run is addressed and not claimed. */
+  /** True if some run is addressed to a session and not claimed yet. */
   directed?: boolean;
-  /** Returned to the leader on request: groups and tasks whose runs have long been due and that no worker can take. */
+  /** Returned only to the leader, on request: groups and tasks with runs that have long been due and that no worker can run. */
   unserved?: string[];
-  /** The earliest due time of the runs that are addressed to this session. */
+  /** The earliest due time among the runs that are addressed to this session. */
   nextMineMs?: number | null;
 }
 
@@ -115,43 +117,46 @@ export interface Term {
 }
 
 export interface Beat {
-  /** True: the session relies on a coordination service from now on. */
+  /** True: from now on, the session relies on a coordination service. */
   witnessed?: boolean;
-  /** Set by a node to receive also the workers that a service shows. */
+  /** True: the answer also contains the workers that a coordination service reports alive. Set by scheduler nodes. */
   everyone?: boolean;
-  /** This machine's wall clock, epoch milliseconds. It is reported to the other nodes, which judge the store's clock by it. */
+  /** This machine's wall clock in epoch ms. The other nodes receive it, and compare the store's clock with it. */
   wallMs?: number;
-  /** Set by the leader to query runs that no worker can take; this query costs as much as everything else. */
+  /**
+   * True: the answer also contains runs that no worker can run. Set by the leader only at times, because this doubles the cost of the
+   * heartbeat.
+   */
   unserved?: boolean;
 }
 
 export interface ClusterRecord {
   clusterId: string;
-  /** A service's id, or `store`; null before the first node. */
+  /** The id of the coordination service, or `store`; null before the first node has started. */
   coordination: string | null;
-  /** The address of that service, as `serviceAddress` writes it; null: not known. */
+  /** The address of that service in the form of `serviceAddress`; null if not known. */
   coordinationAt: string | null;
-  /** The least value of the higher half of fences. */
+  /** The lowest value for the upper half of fences. */
   lockEra: number;
 }
 
 export interface SessionStore {
-  /** Opens a session. @returns the session's number, or the live member that has the name */
+  /** Opens a session. @returns the session's number, or the live member that already has this name */
   open(identity: SessionIdentity, nowMs: number): Promise<{ sessionId: number } | { taken: Member }>;
   /**
-   * One statement that proves life and returns everything that a process must know. A scheduler node receives the other nodes, and the
-   * workers that rely on the store. A worker receives no members, because with thousands of workers each would read the rows of all.
-   * Repeatable.
+   * Sends a heartbeat and returns everything that the process must know, in one statement. A scheduler node receives the other nodes, and
+   * the workers that rely on the store. A worker receives no members, because with thousands of workers each would read the rows of all.
+   * Idempotent.
    */
   beat(sessionId: number, nowMs: number, how?: Beat): Promise<Pulse>;
   /** Signals the process of this session to send a heartbeat at once. */
   prompt(sessionId: number): Promise<void>;
-  /** Ends a session whose beat is still `beat`; null ends it whatever its beat is. @returns whether this call ended it */
+  /** Ends a session if its heartbeat counter is still `beat` (null: in any case). @returns true if this call ended it */
   end(sessionId: number, beat: number | null, nowMs: number, why: string): Promise<boolean>;
   /**
-   * Takes the next term, if `observed` is still current and its session has ended.
-   * @param deposing take it even if that session has not ended, because a service decides who leads
-   * @returns the new term or null
+   * Begins the next term, if `observed` is still the current leadership and its session has ended.
+   * @param deposing true: begins it even if that session has not ended, because the coordination service decides which node leads
+   * @returns the new term; null if it was not begun
    */
   campaign(
     sessionId: number,
@@ -160,36 +165,36 @@ export interface SessionStore {
     nowMs: number,
     deposing?: boolean,
   ): Promise<number | null>;
-  /** Resigns leadership. A later term is not changed. */
+  /** Ends this term. If a later term has begun, nothing changes. */
   resign(term: number, nowMs: number, why: string): Promise<void>;
-  /** Marks ended sessions that hold nothing any more, so that pulses skip them; deletes sessions whose retention is over. */
+  /** Marks ended sessions that hold no claims, so that heartbeats skip them, and deletes sessions that ended more than `keepMs` ago. */
   sweep(nowMs: number, keepMs: number): Promise<void>;
   terms(limit: number): Promise<Term[]>;
-  /** The cluster of this store, and how its nodes coordinate. */
+  /** Returns the cluster's id and how its nodes coordinate. */
   cluster(): Promise<ClusterRecord>;
   /**
    * Switches the cluster's coordination from `before` to `next`, if `before` is still in use. If the two differ, locks get a new era, so
-   * that their fences go on rising.
-   * @param at the address of `next`; null: it has none
-   * @returns whether the cluster still coordinated by `before`
+   * that fences continue to increase.
+   * @param at the address of `next`; null if it has none
+   * @returns false if `before` was no longer in use
    */
   coordinateBy(before: string | null, next: string, at: string | null): Promise<boolean>;
-  /** Each node's report about its clocks. @param prompt every process is signalled to send a heartbeat now */
+  /** Returns each node's report about its clocks. @param prompt true: signals every process to send a heartbeat now */
   clockVotes(prompt: boolean): Promise<ClockVotes>;
   /**
-   * Changes the shift from the store's clock to cluster time, if the shift's number is still `number`, and signals every process to send a
+   * Changes the shift between the store's clock and cluster time if its version is still `number`, and signals every process to send a
    * heartbeat now.
-   * @param nowMs cluster time
-   * @returns whether this call changed it
+   * @param nowMs the cluster time
+   * @returns true if this call changed the shift
    */
   shiftClock(number: number, shiftMs: number, nowMs: number): Promise<boolean>;
   /**
-   * An operator's action: from now on, the store's clock as it is now is cluster time. Recorded in the audit log.
-   * @returns by how many milliseconds cluster time steps; 0: it was the store's clock already
+   * Executes an operator's request: removes the shift, so that cluster time is the store's clock from now on. Recorded in the audit log.
+   * @returns the change of cluster time in ms; 0 if there was no shift
    */
   adoptClock(change: Change): Promise<number>;
-  /** Checks whether cluster time is behind a time that it had reached, and records that for the alarm. @returns undefined if it is not */
+  /** Checks whether cluster time has gone back, and records the highest time reached for the alarm. @returns undefined if it has not */
   noteTimeBack(nowMs: number): Promise<TimeBack | undefined>;
-  /** Returns the members as last seen, with everything that they reported, without joining the cluster. */
+  /** Returns all members as last recorded, with everything that they reported. The caller need not be a member. */
   members(): Promise<{ members: Member[]; leadership: Leadership }>;
 }

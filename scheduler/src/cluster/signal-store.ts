@@ -1,8 +1,10 @@
 export type Signal =
   | { kind: "ready"; dueMs: number }
-  /** A held run must be judged at `dueMs`, or a token of a rate limit becomes available; or a task now follows fewer tasks than before. */
+  /**
+   * Held runs must be examined at `dueMs`: one comes due, a rate limit admits another run, or a task was changed to follow fewer tasks.
+   */
   | { kind: "held"; dueMs: number }
-  /** A child of this run ended without a worker; it may be the last child that a join waits for. */
+  /** A child of this run ended without having been claimed. It may be the last child for which a join waits. */
   | { kind: "child"; parentId: number }
   /** A run that is due at `dueMs` needs an addressee. */
   | { kind: "direct"; dueMs: number }
@@ -11,27 +13,27 @@ export type Signal =
   | { kind: "recall" }
   /** Tasks were created, edited, paused, resumed or removed. */
   | { kind: "tasks" }
-  /** A slot was opened: the next slot of a fixed delay, whose run has ended. */
+  /** A fixed-delay task's run has ended, so the time of its next slot is known. */
   | { kind: "plans" }
-  /** A run of a task with `pauseAfter` failed. */
+  /** A run failed, and its task has the option `pauseAfter`. */
   | { kind: "failing"; taskId: number }
-  /** These runs, whose end a caller awaits, have ended. */
+  /** These runs have ended, and callers wait for their end. */
   | { kind: "ended"; runIds: number[] }
-  /** An operation was begun or stopped. */
+  /** A bulk operation was begun or stopped. */
   | { kind: "operations" }
   | { kind: "leadership" }
-  /** A heartbeat of a leader that relies on the store: since each is signalled at once, its silence is noticed at once. */
+  /** A heartbeat of a leader that relies on the store. Each is signalled at once, so that its absence is noticed without delay. */
   | { kind: "beat"; sessionId: number; beat: number }
-  /** The coordination service does not show this session: if its process is alive, it must send a heartbeat at once. */
+  /** The coordination service does not report this session: if its process is alive, it must send a heartbeat at once. */
   | { kind: "prompt"; sessionId: number }
-  /** The holder of this token in a lock's line holds the lock now. */
+  /** The token in a lock's queue that now holds a permit. */
   | { kind: "lock"; token: string }
   /** This worker key was revoked. */
   | { kind: "revoked"; keyId: number }
-  /** Signals may have been lost: check everything. */
+  /** Signals may have been lost, so the receiver must read everything again. */
   | { kind: "resync" };
 
 export interface SignalStore {
-  /** Calls the listener for each signal until `signal` aborts. Signals are hints; they may be lost, doubled or late. */
+  /** Calls the listener for each signal until the AbortSignal aborts. Signals are hints: they may be lost, duplicated or delayed. */
   listen(listener: (signal: Signal) => void, signal: AbortSignal): Promise<void>;
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { SharedStanding } from "./stand-in.ts";
 
-/** All interleavings of the steps of both sides; each side's own steps stay in order. */
+/** Generates all interleavings of the steps of the process and the thread; each side's own steps stay in order. */
 function* orders(ours: number, theirs: number): Generator<("process" | "thread")[]> {
   if (ours === 0 && theirs === 0) yield [];
   if (ours > 0) for (const rest of orders(ours - 1, theirs)) yield ["process", ...rest];
@@ -11,12 +11,12 @@ function* orders(ours: number, theirs: number): Generator<("process" | "thread")
 const fence = 7;
 const place = 3;
 
-/** One claim that waits in the process, and a thread that takes over: applies the steps of both sides in the given order. */
+/** Executes the steps of the process and of the thread that takes over, in the given order. */
 function play(process: (() => boolean)[], thread: (() => boolean)[], order: readonly string[]) {
   const left = { process: [...process], thread: [...thread] };
   for (const who of order) {
     const steps = left[who as "process" | "thread"];
-    // A side whose step returns false has decided and takes no further step.
+    // A step that returns false ends its side: that side takes no further steps.
     if (steps.length > 0 && !(steps.shift() as () => boolean)()) steps.length = 0;
   }
 }
@@ -32,7 +32,7 @@ describe("a claim that waits while the thread takes over", () => {
         let [started, givenBack] = [false, false];
         let marks: Set<number> | null = null;
         const before = shared.returns;
-        // The thread may have taken over while the process stood still; here the process notices that.
+        // The thread may have taken over while the process was blocked; the process checks for that before it starts the claim.
         const back = [
           () => {
             shared.takeBack();

@@ -1,39 +1,41 @@
 /**
- * A thread of this process that acts while the event loop stands still, as it does under a handler that computes without a pause. From then
- * on until the event loop runs again, the thread keeps the session alive, gives back the claims that have not started, and resigns
- * leadership. It ends the session when the standstill exceeds a bound.
+ * A stand-in thread, which acts for this process while the event loop is blocked, for example by a handler that computes for a long time.
+ * Until the event loop runs again, the thread keeps the session alive, returns the claims that have not started, and resigns leadership. It
+ * ends the session if the event loop is blocked for longer than a limit.
  *
- * Guarantees that no run starts in this process under a claim that the thread may have given back. The two sides share memory, because a
- * process that stands still answers no message. Before each start this process marks the claim, then checks whether the thread has taken
- * over. The thread first takes over, then reads the claims, then reads the marks. It announces that it gives back the claims without a
- * mark, and does so unless the process is back by then. So if a start and a take-over happen at one moment, at least one side sees the
- * other. A process that finds that claims were given back gives back all its waiting claims, and starts none of them.
+ * Guarantee: no run starts in this process under a claim that the thread may have returned. The process and the thread share memory,
+ * because a blocked process answers no messages. Before each start, the process first marks the claim and then checks whether the thread
+ * has taken over. The thread first takes over, then reads the claims, then reads the marks. It announces that it will return the claims
+ * without a mark, and returns them unless the process has resumed by then. So if a start and a take-over coincide, at least one side sees
+ * the other. A process that finds that claims were returned also returns all its other waiting claims, and starts none of them.
  *
- * States: *at work*; *stood in for*, from the take-over until this process looks.
+ * States: *at work*; *stood in for*, from the take-over until this process calls `look`.
  */
 export interface StandIn {
-  /** How many times the thread has taken over. */
+  /** How many times the thread has taken over so far. */
   readonly times: number;
-  /** How many times the thread has given claims back, or was about to. */
+  /** How many times the thread has announced so far that it will return claims. */
   readonly returns: number;
-  /** True if the thread has taken over, and this process has not looked since. */
+  /** True if the thread acts for this process: it has taken over, and this process has not called `look` since. */
   readonly acts: boolean;
   /**
-   * Until when the session is certain, by the thread's last answered proof of life and this process's monotonic clock; 0: no proof was
-   * answered since `quiet` last returned a result.
+   * The time of this process's monotonic clock until which the session is certainly alive, by the thread's last successful heartbeat; 0 if
+   * the thread has had none since `quiet` last returned a result.
    */
   sureUntilMono(): number;
-  /** Reports that the event loop runs. If the thread stands in, this process takes over again and the listeners are called. */
+  /**
+   * Reports that the event loop runs. If the thread has taken over, the process takes back its role and calls the listeners of `onBack`.
+   */
   look(): void;
-  /** Marks a claim as started. @returns the mark's index; `notStarted`: the thread stands in, and the run must not start */
+  /** Marks a claim as started. @returns the index of the mark, or `notStarted` if the thread has taken over: then the run must not start */
   starts(fence: number): number;
-  /** Called when the store has the verdict of the run with this mark. */
+  /** Removes the mark; called once the store has recorded the run's result. */
   ended(mark: number): void;
-  /** Calls the listener within `look`, before this process does anything else. */
+  /** Registers a listener that `look` calls when this process takes back its role, before the process does anything else. */
   onBack(listener: (stood: StoodIn) => void): void;
   /**
-   * Resolves once the thread sends the store no more requests, or after the time after which such a request is given up.
-   * @returns how the thread stood in since the last call; null: it did not
+   * Resolves once the thread has no request to the store in progress, or after the time limit of such a request.
+   * @returns what the thread did since the last call; null if it did not take over
    */
   quiet(): Promise<StoodIn | null>;
   /** Passes this process's session, term and server to the thread. */
@@ -42,45 +44,48 @@ export interface StandIn {
 }
 
 export interface StoodIn {
-  /** The value that the method of the same name returns. */
+  /** See `StandIn.sureUntilMono`. */
   sureUntilMono: number;
-  /** True if the thread resigned leadership, or was about to. */
+  /** True if the thread resigned leadership or may have done so. */
   resigned: boolean;
-  /** The value of `returns` when listeners were last called. */
+  /** The value of `returns` when this process last took back its role. */
   returnsBefore: number;
 }
 
 export interface Standing {
   sessionId: number;
-  /** The term while this process leads. */
+  /** The current term while this process leads; otherwise null. */
   term: number | null;
-  /** The server that this process uses, as a pulse returns it: a proof of life that reached another server does not count. */
+  /**
+   * The database server that this process uses, as the answer to a heartbeat names it. If a heartbeat of the thread reached another server,
+   * it is ignored.
+   */
   server: string | null;
 }
 
 export interface Proven {
-  /** False: the session is over. */
+  /** False if the session has ended. */
   alive: boolean;
-  /** True: no other process is a member that could take the runs that were given back. */
+  /** True if there is no other member that could run the returned claims; then the thread returns none. */
   alone: boolean;
   server: string | null;
-  /** Until when the session is certain, by the machine's monotonic clock. */
+  /** The time until which the session is certainly alive, in ms of the machine's monotonic clock. */
   sureUntilMs: number;
 }
 
-/** The thread's requests to the place that keeps the session: the store, or for a remote worker its servers. */
+/** The thread's requests to the store, or to the servers in the case of a remote worker. */
 export interface StandInPlace<Claim extends { fence: number } = { fence: number }> {
-  /** Proves that the session is alive. @param stillMs how long the event loop has stood still */
+  /** Sends a heartbeat for the session. @param stillMs for how long the event loop has been blocked, in ms */
   prove(sessionId: number, stillMs: number): Promise<Proven>;
   claims(sessionId: number): Promise<Claim[]>;
   giveBack(sessionId: number, claims: readonly Claim[]): Promise<void>;
   resign(term: number, why: string): Promise<void>;
-  /** Ends the session, because the standstill has exceeded its bound. */
+  /** Ends the session, because the event loop has been blocked for longer than `boundMs`. */
   end(sessionId: number, boundMs: number): Promise<void>;
   close(): Promise<void>;
 }
 
-/** For a process without a stand-in thread: a process on virtual time, or one that runs directly from its TypeScript source. */
+/** Used by a process without a stand-in thread: one on virtual time in tests, or one that runs directly from its TypeScript source. */
 export const noStandIn: StandIn = {
   times: 0,
   returns: 0,
@@ -95,19 +100,22 @@ export const noStandIn: StandIn = {
   close: async () => undefined,
 };
 
-/** Returned instead of a mark if there was no room for a mark, or if there is no thread to read it. */
+/**
+ * Returned by `starts` instead of a mark's index: `unmarked` if no mark was free or no thread reads the marks, `notStarted` if the run must
+ * not start.
+ */
 export const unmarked = -1;
 export const notStarted = -2;
 
-/** Far more than the number of runs that one process executes at once. If there are more runs than marks, the thread gives nothing back. */
+/** The number of marks; far more than one process runs at once. If more runs than that have started, the thread returns no claims. */
 const marksMost = 16_384;
 const cell = { acts: 0, ticks: 1, times: 2, busy: 3, unmarked: 4, resigned: 5, returns: 6 } as const;
 
-/** The memory that both sides share. */
+/** The memory that the process and the stand-in thread share. */
 export class SharedStanding {
   readonly buffer: SharedArrayBuffer;
   readonly #cells: Int32Array;
-  /** Until when the session is certain, in microseconds of the machine's monotonic clock. */
+  /** The time until which the session is certainly alive, in microseconds of the machine's monotonic clock. */
   readonly #sure: BigInt64Array;
   readonly #marked: Int32Array;
   readonly #fences: Float64Array;
@@ -156,7 +164,7 @@ export class SharedStanding {
     Atomics.store(this.#cells, cell.resigned, is ? 1 : 0);
   }
 
-  /** The same in milliseconds; 0: never. */
+  /** The time until which the session is certainly alive, in ms of the machine's monotonic clock; 0 if there was no heartbeat. */
   get sureUntilMs(): number {
     return Number(Atomics.load(this.#sure, 0)) / 1_000;
   }
@@ -165,10 +173,11 @@ export class SharedStanding {
     Atomics.store(this.#sure, 0, BigInt(Math.round(ms * 1_000)));
   }
 
-  // ---- the process
+  // ---- called by the process
 
   /**
-   * Shows the thread that the event loop runs. Also called at each start of a run, where an atomic operation would cost noticeable time.
+   * Shows the thread that the event loop runs. The write is not atomic, because it is also executed at each start of a run, where an atomic
+   * operation would take noticeable time.
    */
   tick(): void {
     this.#cells[cell.ticks] = ((this.#cells[cell.ticks] as number) + 1) | 0;
@@ -183,17 +192,17 @@ export class SharedStanding {
     Atomics.store(this.#marked, place, 1);
   }
 
-  /** It is harmless if the thread sees this late, because an ended run is not given back. */
+  /** The write is not atomic: the thread may see it late without harm, because an ended run is not returned. */
   unmark(place: number): void {
     this.#marked[place] = 0;
   }
 
-  /** Changes the number of started runs for which there was no mark. */
+  /** Adds `more` to the number of started runs that have no mark. */
   countUnmarked(more: 1 | -1): void {
     Atomics.add(this.#cells, cell.unmarked, more);
   }
 
-  // ---- the thread
+  // ---- called by the thread
 
   takeOver(): void {
     this.busy = true;
@@ -202,13 +211,13 @@ export class SharedStanding {
     Atomics.store(this.#cells, cell.acts, 1);
   }
 
-  /** Called when the thread is about to give claims back. @returns true if it may, because the process is not back */
+  /** Called before the thread returns claims. @returns true if the thread may return them, because the process is still blocked */
   returning(): boolean {
     Atomics.add(this.#cells, cell.returns, 1);
     return this.acts;
   }
 
-  /** The fences of the claims that have started; null: not all of them are marked. */
+  /** The fences of the claims that have started; null if some started run has no mark, so that the set would be incomplete. */
   started(): Set<number> | null {
     if (Atomics.load(this.#cells, cell.unmarked) > 0) return null;
     const started = new Set<number>();

@@ -9,75 +9,76 @@ const services: Record<string, string> = {
   rediss: "Redis",
 };
 
-/** A service's URL as operators write it, without secrets, such as "ZooKeeper at zk1:2181,zk2:2181/billing". */
+/** Describes a coordination service by its URL, without secrets: "ZooKeeper at zk1:2181,zk2:2181/billing". */
 export function servicePlace(url: string): string {
   const [, scheme = "", variant, rest = ""] = /^(.*?)(?:\+(.*?))?:\/\/(.*)$/s.exec(withoutCredentials(url)) ?? [];
   return `${services[scheme] ?? scheme}${variant ? ` ${variant}` : ""} at ${rest.split("?")[0]}`;
 }
 
 /**
- * The port of a coordination service beside the store: it sees which processes are alive, and has a line of the processes that want to
- * lead. Its answers are hints, which make coordination faster and save queries of the store; everything that must hold is decided by the
- * store's transactions.
+ * The interface of a coordination service that is used beside the store. The service lists which processes are alive, and has a queue of
+ * the processes that want to lead. What it reports is only a hint, which speeds up coordination and saves queries of the store; every
+ * guarantee rests on the store's transactions.
  *
- * Times are by this machine's monotonic clock.
+ * All times are those of this machine's monotonic clock, in ms.
  */
 export interface Witness {
-  /** The name for messages, such as "ZooKeeper". */
+  /** The service's name for messages, such as "ZooKeeper". */
   readonly title: string;
-  /** Identifies this service among others of its kind; stored in the service itself when it is first used. */
+  /** Identifies this installation of the service. The id is stored in the service itself at the first use. */
   readonly serviceId: string;
   /**
-   * Shows this process under its store session, in place of its previous entry. Retries until it succeeds, also after the service lost the
-   * entry. Never rejects.
+   * Lists this process under its store session, in place of its previous entry. Retries until it succeeds, and lists the process again if
+   * the service loses the entry. Never rejects.
    */
   announce(shown: Shown): void;
   /**
-   * Until when this process is certainly shown: no observer can have seen it disappear before that time. 0 if it is not shown, or if that
-   * is in doubt. The value rises by itself while the service answers.
+   * The time until which this process is certainly listed: no observer can have seen its entry disappear before. 0 if the process is not
+   * listed or this is uncertain. The time moves forward automatically while the service answers.
    */
   shownUntil(): number;
   /**
-   * Since when this process has been shown without a gap, as far as it can know: before that time, an observer may have seen it disappear
-   * and reported that to the store. Meaningful only while it is shown.
+   * The time since which this process has certainly been listed without interruption. Before that time, an observer may have seen the entry
+   * disappear and reported that to the store. Meaningful only while the process is listed.
    */
   shownSince(): number;
-  /** True if the connection is good, so that the answers of the other methods are recent. */
+  /** True while the connection is good, so that the values of the other methods are recent. */
   sure(): boolean;
   /**
-   * Returns those of these store sessions that the service does not show, by a query and not from a cache. Rejects when it cannot find out.
+   * Queries which of these store sessions the service does not list; does not use cached data. Rejects if the service cannot be queried.
    */
   gone(sessionIds: readonly number[]): Promise<number[]>;
   /**
-   * The store sessions that are shown, as last seen; for noticing changes, never for a decision. The first call begins to follow them,
-   * which only the first in line needs; undefined until all have been read.
+   * The listed store sessions as last received; suitable for detecting changes, not for decisions. The first call begins to subscribe to
+   * the list, which only the first in the queue needs. Undefined until the whole list has been read.
    */
   shown(): ReadonlySet<number> | undefined;
-  /** Queries a member's own entry. @returns undefined when the member is not shown */
+  /** Queries the entry of a member. @returns undefined if the member is not listed */
   described(sessionId: number): Promise<Shown | undefined>;
-  /** Gets in line to lead, and stays there until `stepDown`. */
+  /** Enters the queue of processes that want to lead, and stays there until `stepDown`. */
   contend(): void;
-  /** Leaves the line; the next process is then first at once. Never rejects. */
+  /** Leaves the queue, so that the next process is first at once. Never rejects. */
   stepDown(): Promise<void>;
-  /** Returns whether this process is certainly first in line at this moment. */
+  /** True if this process is certainly the first in the queue now. */
   first(): boolean;
   /**
-   * Returns whether no process is before this one, as far as the service knows: true for the first in line, and also for the head of the
-   * line if the service has lost its data lately. In the latter case another process may still believe that it is first. So this is enough
-   * to take leadership that is vacant by the store's record, and never to depose a leader.
+   * True if no process precedes this one in the queue, as far as the service knows. This holds for the first in the queue, and also for the
+   * head of a queue whose data the service has recently lost; in that case another process may still believe that it is first.
+   * So `ahead` suffices to take leadership that is vacant in the store, but not to depose a leader.
    */
   ahead(): boolean;
   /**
-   * Calls the listener when `first`, `ahead` or `sure` changed, and with `members` when a process may no longer be shown; not when a
-   * process appears.
+   * Registers a listener that is called when `first`, `ahead` or `sure` has changed, and with `members` when a process may no longer be
+   * listed. It is not called when a process appears.
    */
   onChange(listener: (what: "first" | "sure" | "members") => void): void;
   /**
-   * Opens the locks for users, also in a process that has not announced itself. The caller must close them before this witness.
+   * Opens the locks for users; this also works in a process that has not announced itself. The caller must close the locks before it calls
+   * `leave`.
    * @throws COORDINATION_…
    */
   locks(needs: LockNeeds): Promise<LockPlace>;
-  /** Removes everything that this process shows. Never rejects. */
+  /** Removes all entries of this process from the service. Never rejects. */
   leave(): Promise<void>;
 }
 
@@ -94,14 +95,14 @@ export interface Shown {
 }
 
 export interface WitnessOptions {
-  /** As given by the user: zookeeper://host:port,host:port/path, redis://… */
+  /** The URL as configured: zookeeper://host:port,host:port/path, redis://… */
   readonly url: string;
-  /** The cluster's id in the store: a service that holds another cluster's id is refused. */
+  /** The cluster's id in the store. A service that holds the id of another cluster is refused. */
   readonly clusterId: string;
   readonly sessionTimeoutMs: number;
   readonly log: (line: string) => void;
-  /** Aborts the opening; afterwards `leave` closes what was opened. */
+  /** Cancels the opening of the service. `leave` afterwards closes what has been opened so far. */
   readonly signal: AbortSignal;
-  /** Returns the id for a service that holds no cluster's data; default: a new one. Its rejection ends the opening. */
+  /** Called if the service holds no cluster's data, to get its new id; default: a random id. If it rejects, opening the service fails. */
   readonly nameNew?: () => Promise<string>;
 }

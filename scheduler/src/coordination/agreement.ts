@@ -13,13 +13,13 @@ import { isGone, type JoinOptions } from "./open-session.ts";
 import { serviceAddress } from "./service-address.ts";
 
 const retryMs = 250;
-/** The service id that the store records for nodes that use no service. */
+/** The service id that the store records for a cluster whose nodes use no coordination service. */
 export const storeAlone = "store";
 
 /**
- * Joins the cluster, and leaves again if this process's settings conflict with those of an older member. The comparison happens
- * once its own row exists: of two processes that start at once, the later one sees the earlier. After a lost session the
- * comparison is repeated.
+ * Joins the cluster, and leaves again if this process's settings conflict with those of a member that joined earlier. The settings are
+ * compared once this process's own session row exists, so that of two processes that start at the same time, the later one sees the
+ * earlier. They are compared again after a lost session.
  * @throws NODE_NAME_TAKEN, NODE_ADDRESS_TAKEN, SETTINGS_DIFFER, COORDINATION_DIFFERS
  */
 export async function joinAgreeing(options: JoinOptions, signal?: AbortSignal): Promise<Membership> {
@@ -37,9 +37,9 @@ export async function joinAgreeing(options: JoinOptions, signal?: AbortSignal): 
 }
 
 /**
- * The same as `joinAgreeing`, but waits while the store is away.
- * @param optionsOf called at each try
- * @param rename gives the process another name, if it may have any name; returns false if it may not
+ * Joins like `joinAgreeing`, but retries while the store is unreachable, unless `failFast`.
+ * @param optionsOf called for each attempt
+ * @param rename called if the name is taken: gives the process another name and returns true, or returns false if the name is fixed
  */
 export async function joinPatiently(
   optionsOf: () => JoinOptions,
@@ -56,8 +56,9 @@ export async function joinPatiently(
 }
 
 /**
- * @param sessionId this process's own session; the process is compared with members whose session number is smaller. Infinity: it has no
- * session yet.
+ * Compares this process's coordination and settings with those of the members.
+ * @param sessionId this process's own session: the settings are compared with members whose session number is smaller. Infinity if it has
+ * no session yet.
  */
 async function agree(options: JoinOptions, sessionId: number, signal?: AbortSignal): Promise<void> {
   const { store, clock, storeClock, identity, witness, log } = options;
@@ -68,7 +69,7 @@ async function agree(options: JoinOptions, sessionId: number, signal?: AbortSign
       await agreeOnCoordination(store.sessions, mine, { clock, storeClock, signal });
       return await agreeOnSettings(options, sessionId, signal);
     } catch (error) {
-      // While the store is away this process's session lives on, or is found ended and opened again; the comparison still has to be made.
+      // While the store is unreachable, this process's session may go on or be replaced. In both cases the comparison must still be made.
       if (!isStoreAway(error) || signal?.aborted) throw error;
       log.warn({ error: messageOf(error) }, "cannot compare settings with the others'; trying again");
       await pause(clock, retryMs, signal);
@@ -101,7 +102,7 @@ async function agreeOnSettings(options: JoinOptions, sessionId: number, signal?:
     const watched = await watchBeats(store.sessions, refuses, clock, signal);
     if ("living" in watched) throw refusal(watched.living);
     for (const member of watched.silent) {
-      // The beat of a member that a service shows may stand still. If the service gives no answer, the loop looks once more.
+      // A listed member sends heartbeats rarely, so the service is queried. If the service does not answer, the loop runs once more.
       if (!member.witnessed || (await isGone(options, member))) await endSilent(store.sessions, member, storeClock);
       else if (looks > 0) throw refusal(member);
     }
@@ -109,14 +110,15 @@ async function agreeOnSettings(options: JoinOptions, sessionId: number, signal?:
 }
 
 /**
- * Ends the session of a silent member, so that the member cannot continue unnoticed: a process that was only paused finds its session
- * ended, and compares its settings again.
+ * Ends the session of a member that sends no heartbeats. If that process was only paused, it finds its session ended and compares its
+ * settings again before it continues.
  */
 const endSilent = (sessions: SessionStore, { sessionId, beat }: Member, storeClock: StoreClock) =>
   sessions.end(sessionId, beat, storeClock.now(), "silent while another that differs was to join");
 
 /**
- * How a process coordinates: the store's id for the service, its place in messages, and its address for comparison; null: only the store.
+ * How a process coordinates: the id of its service, and the service's description for messages and address for comparison. Both are null if
+ * only the store is used.
  */
 interface Coordination {
   serviceId: string;
@@ -128,11 +130,11 @@ interface AgreeOptions {
   clock: Clock;
   storeClock: StoreClock;
   signal?: AbortSignal;
-  /** False: this process is not a member, so it must not move the cluster to another service. */
+  /** False if this process does not become a member; then it must not move the cluster to another service. */
   joins?: boolean;
 }
 
-/** @param url undefined: only the store coordinates */
+/** @param url the service's URL; undefined if only the store is used */
 export function coordinationOf(url: string | undefined, witness: Witness | undefined): Coordination {
   const serviceId = witness?.serviceId ?? storeAlone;
   if (url === undefined) return { serviceId, place: null, at: null };
@@ -140,17 +142,18 @@ export function coordinationOf(url: string | undefined, witness: Witness | undef
 }
 
 const after = " after ";
-/** The new id of a wiped service contains the former id, so that other processes recognise that the service was wiped. */
+/** The new id of a wiped service contains the former id, so that other processes can see that it is the same service. */
 const renewed = (before: string) => `${randomUUID()}${after}${before.split(after)[0]}`;
 const isRenewed = (id: string, before: string) => id.endsWith(`${after}${before.split(after)[0]}`);
 
 /**
- * Returns the id for a service that holds no cluster's data. If the cluster coordinates by a service at the same address, that service was
- * wiped. Then, if a live member exists, this process must wait until that member has written its id there again; if none lives, the service
- * gets a new id.
- * @param mine this process's own view of the service
- * @param waits true if the caller retries until a live member has written its id
- * @throws COORDINATION_UNREACHABLE: a live member has not written it yet; COORDINATION_DIFFERS: the same, without `waits`
+ * Returns the id for a service that holds no cluster's data. If the store records that the cluster uses a service at this address, the
+ * service was wiped. Then a live member must write its id there again, so this call fails while there is one; if no member is alive, the
+ * service gets a new id.
+ * @param mine the service as this process is configured to use it
+ * @param waits true if the caller retries on COORDINATION_UNREACHABLE
+ * @throws COORDINATION_UNREACHABLE if a live member has not written its id yet; COORDINATION_DIFFERS in the same case without `waits`, and
+ * for a process that does not join if the cluster uses another service
  */
 export async function nameForNew(
   sessions: SessionStore,
@@ -178,9 +181,9 @@ export async function nameForNew(
 }
 
 /**
- * Makes sure that all nodes of a cluster use one way to coordinate: on two services, each half of the cluster would have its own first in
- * line. A cluster with no other live member may change its service; members that were killed first get their timeout to show whether they
- * live.
+ * Ensures that all nodes of a cluster use the same coordination: with two services, each would have its own first node in the queue. A
+ * cluster without any other live member may change its service. Members whose processes were killed first get their session timeout to send
+ * a heartbeat.
  * @throws COORDINATION_DIFFERS
  */
 export async function agreeOnCoordination(

@@ -20,13 +20,13 @@ export interface ClockWatchOptions {
   clock: Clock;
   storeClock: StoreClock;
   log: Log;
-  /** Workers leave requests for beats to the nodes, because there may be thousands of workers. */
+  /** Only nodes prompt other nodes to send heartbeats; workers do not, because there may be thousands of them. */
   identity: { role: "node" | "worker" };
-  /** The reaction when cluster time is behind its former maximum; default: the node waits. */
+  /** How a node reacts if cluster time has gone back when it starts; default: `wait`. */
   clockBack?: ClockBack;
 }
 
-/** A step is judged by the first reading with at most `sharpMs` of uncertainty, or by the most exact of `readings` readings. */
+/** The clock is read up to `readings` times for a reading with an uncertainty of at most `sharpMs` ms; a step is judged by the best one. */
 const sharpMs = 50;
 const readings = 5;
 
@@ -34,16 +34,18 @@ const seconds = (ms: number) => `${(Math.abs(ms) / 1_000).toFixed(1)} s`;
 const ahead = (ms: number) => `${seconds(ms)} ${ms > 0 ? "ahead of" : "behind"}`;
 
 /**
- * Decides about steps of the store's clock together with the other nodes, after each beat. One row of the store has the decision, so all
- * processes follow the same one, and a process that starts meanwhile needs no history.
+ * Decides together with the other nodes, after each heartbeat, how to treat steps of the store's clock. The decision is stored in one row,
+ * so that all processes follow the same one, and a process that starts later does not need to know the steps.
  */
 export class ClockWatch {
   readonly #options: ClockWatchOptions;
   #number: number | undefined;
-  /** The step that is being judged, the nodes' beats when this process first saw it, and how many times it has looked since. */
+  /**
+   * The step that is being judged, the nodes' heartbeat counters when this process first saw it, and how often it has been judged since.
+   */
   #seen: { step: HeldStep; beats: ReadonlyMap<number, number>; looks: number } | undefined;
 
-  /** The clock's number, and whether this process led, when it last checked whether cluster time went back. */
+  /** The clock's version, and whether this process led, when it last checked whether cluster time has gone back. */
   #lookedBackIn: string | undefined;
   #toldReachedMs: number | undefined;
 
@@ -51,7 +53,7 @@ export class ClockWatch {
     this.#options = options;
   }
 
-  /** @param leads true if this process leads: only the leader ends an incident */
+  /** Called after each heartbeat. @param leads true if this process leads: only the leader drops a shift that is no longer needed */
   async beaten({ clock }: Pulse, sessionId: number, leads: boolean): Promise<void> {
     this.#tell(clock);
     await this.#lookBack(clock.number, leads);
@@ -60,7 +62,7 @@ export class ClockWatch {
     if (this.#seen)
       this.#options.log.info({}, "the store's clock shows again what this machine's monotonic clock expects");
     this.#seen = undefined;
-    // The node checks its own clocks first: it reads the other nodes' votes only if this machine's wall clock agrees, too.
+    // The other nodes' votes are read only if this machine's wall clock agrees with the store's clock.
     const rawMs = storeClock.now() - clock.shiftMs;
     if (clock.shiftMs === 0 || !leads || !wallAgrees(rawMs - machine.wall(), clock.shiftMs)) return;
     const votes = await store.sessions.clockVotes(false);
@@ -79,10 +81,10 @@ export class ClockWatch {
     if (!step) return;
     const known = this.#seen?.step.sinceMono === step.sinceMono ? this.#seen : undefined;
     const looks = (known?.looks ?? 0) + 1;
-    // Prompts the nodes to beat at the 1st, 2nd, 4th, 8th … look.
+    // Prompts the nodes to send heartbeats at the 1st, 2nd, 4th, 8th … attempt.
     const prompts = identity.role === "node" && (looks & (looks - 1)) === 0;
     const votes = await store.sessions.clockVotes(prompts);
-    // The cluster has decided meanwhile; the next beat brings the decision.
+    // Another node has decided meanwhile; the next heartbeat returns the decision.
     if (votes.number !== step.number) return;
     const beats = known?.beats ?? new Map(votes.votes.map(({ sessionId: id, beat }) => [id, beat]));
     const stepMs = Math.round(step.stepMs);
@@ -117,8 +119,8 @@ export class ClockWatch {
   }
 
   /**
-   * Checks whether cluster time went back: with a node's first beat, when the node begins to lead, and after each decision about the clock.
-   * At other times cluster time only goes forward.
+   * Checks whether cluster time has gone back: at a node's first heartbeat, when the node begins to lead, and after each decision about the
+   * clock. At other times cluster time cannot go back.
    */
   async #lookBack(number: number, leads: boolean): Promise<void> {
     const { store, storeClock, log, identity } = this.#options;
@@ -132,7 +134,7 @@ export class ClockWatch {
     log.error(back, `${timeBackText(back, nowMs)}; wait, or plan from now on by \`carillon clock replan\``);
   }
 
-  /** Logs the beginning and the end of an incident; every process does so. */
+  /** Logs in every process when a shift begins and when it ends. */
   #tell({ number, shiftMs }: ClusterClock): void {
     const first = this.#number === undefined;
     if (this.#number === number) return;
@@ -147,7 +149,7 @@ export class ClockWatch {
   }
 }
 
-/** If `clockBack` is `refuse`, a node does not start while cluster time is behind its former maximum. @throws CLOCK_BACK */
+/** Refuses to start a node if cluster time has gone back and the setting `clockBack` is `refuse`. @throws CLOCK_BACK */
 export async function requireTime({ store, storeClock, identity, clockBack }: ClockWatchOptions): Promise<void> {
   if (clockBack !== "refuse" || identity.role !== "node") return;
   const nowMs = storeClock.now();

@@ -6,20 +6,22 @@ import { type Election, type ElectionOptions, type Held, notHeld, type Term } fr
 export interface ElectedOptions extends ElectionOptions {
   readonly clock: Clock;
   readonly log: Log;
-  /** How long `onLead` has to settle once its term is over, ms; after that, the term is given up without waiting further. */
+  /**
+   * How long `onLead` may take to settle after its term has ended, in ms. After that, the lock is released although `onLead` still runs.
+   */
   readonly drainMs: number;
-  /** Gets in line, and resolves when this process holds the lock. */
+  /** Enters the lock's queue, and resolves when this process holds the lock. */
   readonly acquire: (signal: AbortSignal) => Promise<Held>;
 }
 
-/** The wait in ms after an error that does not pass by itself, or after an `onLead` that rejected; meanwhile another contender may lead. */
+/** The pause in ms after an error, or after `onLead` has rejected; another candidate may lead meanwhile. */
 const retryMs = 1_000;
 
 /**
- * An election is a lock whose holder leads. The terms of one process follow one another: it waits in line, leads until the term's signal
- * aborts, and gets in line again once `onLead` has settled; so two terms of one process never overlap either. If `onLead` ignores its
- * signal for `drainMs`, the only effect is that this process stays out of the line: the log names the election, the term is given up, and
- * `close` resolves without waiting for `onLead`.
+ * An election is a lock whose holder leads. A process repeats one cycle: it waits in the queue, leads until the term's signal aborts, and
+ * enters the queue again once `onLead` has settled; so two terms of one process never overlap. If `onLead` has not settled `drainMs` after
+ * the signal, this is logged, the lock is released, and `close` resolves without waiting for `onLead`; the process stays out of the queue
+ * until `onLead` has settled.
  */
 export class LockElection implements Election {
   readonly name: string;
@@ -39,7 +41,7 @@ export class LockElection implements Election {
     return this.#term?.leads ? this.#term : undefined;
   }
 
-  /** @param drainMs how long `onLead` has to settle; only the first call's value counts */
+  /** @param drainMs how long `onLead` may take to settle, in ms; only the value of the first call counts */
   close(drainMs = this.#options.drainMs): Promise<void> {
     this.#closed ??= this.#close(drainMs);
     return this.#closed;
@@ -72,7 +74,7 @@ export class LockElection implements Election {
     }
   }
 
-  /** @returns false if `onLead` failed while its term still ran */
+  /** Leads for one term. @returns false if `onLead` rejected before its term had ended */
   async #lead(held: Held): Promise<boolean> {
     const { onLead, clock, log, drainMs } = this.#options;
     if (this.#closing.signal.aborted) {
@@ -107,16 +109,16 @@ interface TermOptions {
   readonly drainMs: number;
   /** Resolves when `onLead` has settled. */
   readonly worked: Promise<void>;
-  /** Called when `onLead` is still running `drainMs` after the term's end. */
+  /** Called if `onLead` still runs `drainMs` after the term's end. */
   readonly late: () => void;
 }
 
 class LockTerm implements Term {
   readonly name: string;
   readonly fence: bigint;
-  /** Resolves when the permit is given back, or was lost. */
+  /** Resolves when the lock has been released or lost. */
   readonly ended: Promise<void>;
-  /** Resolves when the permit is given back or was lost, and `onLead` has used up its time and still runs. */
+  /** Resolves when the lock has been released or lost and `onLead` still runs after its time limit. */
   readonly abandoned: Promise<void>;
   readonly #held: Held;
   readonly #options: TermOptions;
@@ -134,7 +136,7 @@ class LockTerm implements Term {
     this.ended = new Promise((resolve) => {
       const over = () => {
         this.#over.abort(held.signal.reason);
-        // Resolved after the release, if the term ended by one, because the process must leave the line before it enters it again.
+        // Resolves only after a release has completed, because the process must have left the queue before it enters the queue again.
         void Promise.resolve(this.#released).then(() => resolve());
       };
       if (held.signal.aborted) over();
@@ -164,20 +166,20 @@ class LockTerm implements Term {
     this.#released ??= this.#release();
   }
 
-  /** @param drainMs how long `onLead` has to settle from now on, if the term is not over yet */
+  /** @param drainMs how long `onLead` may take to settle from now on, in ms, if the term has not ended yet */
   giveUp(drainMs: number): void {
     this.#drainMs = drainMs;
     this.resign();
   }
 
-  /** Waits for the work to end before it releases the lock, so that the next leader begins only when this process has stopped working. */
+  /** Releases the lock after `onLead` has settled or its time limit has passed, so that the next leader does not overlap with this one. */
   async #release(): Promise<void> {
     this.#over.abort(notHeld(`the term of ${this.name}`, "it was given up"));
     await this.#endsInTime();
     await this.#held.release();
   }
 
-  /** Returns whether `onLead` settles in time. The time limit begins with the first call, when the term is over. */
+  /** Resolves with whether `onLead` settles in time. The time limit begins at the first call, when the term has ended. */
   #endsInTime(): Promise<boolean> {
     this.#inTime ??= settlesWithin(this.#options.clock, this.#drainMs, this.#options.worked);
     return this.#inTime;

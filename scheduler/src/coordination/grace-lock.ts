@@ -4,16 +4,19 @@ import { CarillonError, isStoreAway } from "../base/errors.ts";
 import type { GraceLockStore } from "../cluster/grace-lock-store.ts";
 
 export interface GraceLockRowOptions {
-  /** How long a holder may be silent, ms. The holder itself stops relying on the lock a little earlier. Default 15,000. */
+  /**
+   * A holder that sends no heartbeat for this long, in ms, loses the lock. The holder stops relying on the lock a little earlier. Default
+   * 15,000.
+   */
   readonly timeoutMs?: number;
-  /** The interval between two beats of the holder, ms. Default 5,000. */
+  /** The interval between two heartbeats of the holder, in ms. Default 5,000. */
   readonly beatMs?: number;
-  /** The interval at which contenders without the lock look at the row, ms. Default 1,000. */
+  /** The interval at which candidates without the lock read the row, in ms. Default 1,000. */
   readonly pollMs?: number;
   readonly clock?: Clock;
 }
 
-/** The result of a look at the row, which the caller passes back to `take`. */
+/** The state of the row as read by `look`; the caller passes it to `take`. */
 export interface RowSight<Kept extends object> {
   readonly held: boolean;
   readonly record: Kept | undefined;
@@ -22,21 +25,19 @@ export interface RowSight<Kept extends object> {
   readonly rowVersion: number | null;
 }
 
-/** The holdings of this process that contend on each store. */
+/** For each store, the ids under which this process contends for locks. */
 const livesOf = new WeakMap<GraceLockStore, Set<string>>();
 
-/**
- * Safety between the moment when the holder stops relying on the lock and the earliest moment at which another process may vacate the row.
- */
+/** Time in ms between the moment when the holder stops relying on the lock and the earliest moment when another process may remove it. */
 const marginMs = 500;
-/** A beat or a look that failed is tried again after this many ms, or after a tenth of the usual interval if that is shorter. */
+/** A failed heartbeat or read is retried after this many ms, or after a tenth of the usual interval if that is shorter. */
 const hurryMs = 250;
 
 /**
- * The place of a grace lock in PostgreSQL. It has the shape that `GraceLock` of `@carillon/zookeeper` requires, so that neither package
- * imports the other. The lock is a row with the holder's name and a heartbeat. A contender that sees the beat stand still for the holder's
- * timeout by its own monotonic clock, without losing sight of the store meanwhile, vacates the row by compare-and-set on that beat; so a
- * beat that arrives first wins.
+ * A grace lock in PostgreSQL. Has the interface that `GraceLock` of `@carillon/zookeeper` requires, so that neither package imports the
+ * other. The lock is a row with the holder's id and a heartbeat counter. A candidate removes the holder if the counter has not changed for
+ * the holder's timeout, by the candidate's own monotonic clock, while the candidate could read the store without interruption. The removal
+ * is a compare-and-set on the counter, so a heartbeat that arrives first wins.
  */
 export class GraceLockRow<Kept extends object> {
   readonly name: string;
@@ -46,10 +47,10 @@ export class GraceLockRow<Kept extends object> {
   readonly #timeoutMs: number;
   readonly #beatMs: number;
   readonly #pollMs: number;
-  /** Holdings of this process that may be in the row although they are over. */
+  /** Former holder ids of this process that may still be in the row. */
   readonly #over = new Set<string>();
   #holding: HeldRow<Kept> | undefined;
-  /** The holder that this process is writing into the row, or has written: it must not be mistaken for a holding that is over. */
+  /** The holder id that `take` is writing or has just written; `#see` must not treat it as a former one. */
   #taking: string | undefined;
   #silence: { holder: string; beat: number; sinceMono: number } | undefined;
 
@@ -81,7 +82,7 @@ export class GraceLockRow<Kept extends object> {
     this.#clock = clock;
   }
 
-  /** Reads the row; waits as long as the store is away. */
+  /** Reads the row; retries while the store is unreachable. */
   async look(signal?: AbortSignal): Promise<RowSight<Kept>> {
     for (;;) {
       signal?.throwIfAborted();
@@ -89,7 +90,7 @@ export class GraceLockRow<Kept extends object> {
         const seen = await this.#see();
         if (seen) return seen;
       } catch (error) {
-        // A silence that this process has not watched without interruption proves nothing.
+        // The interval in which the store could not be read does not count as time without heartbeats.
         this.#silence = undefined;
         if (!isStoreAway(error)) throw error;
         await pause(this.#clock, Math.min(hurryMs, this.#pollMs), signal);
@@ -112,7 +113,7 @@ export class GraceLockRow<Kept extends object> {
       return this.#holding;
     } catch (error) {
       if (!isStoreAway(error)) throw error;
-      // The take may have been carried out; in that case the next look finds this holder, and vacates the row.
+      // The row may have been written although the answer was lost; then the next `look` finds this holder id and removes it.
       this.#over.add(holder);
       return undefined;
     } finally {
@@ -120,7 +121,10 @@ export class GraceLockRow<Kept extends object> {
     }
   }
 
-  /** Looks every `pollMs` while this process does not hold the lock. */
+  /**
+   * Reads the row every `pollMs` while this process does not hold the lock, and calls `changed` when it has changed.
+   * @returns a function that stops the reads
+   */
   watch(changed: () => void): () => void {
     const stop = new AbortController();
     void this.#poll(changed, stop.signal);
@@ -141,14 +145,14 @@ export class GraceLockRow<Kept extends object> {
         const { version, held } = await this.look(signal);
         now = `${version} ${held}`;
       } catch {
-        now = "unknown"; // a caller that acquires the lock gets the same error, so the watch only goes on looking
+        now = "unknown"; // the watch goes on; a caller that acquires the lock gets the same error
       }
       if (now !== before && !signal.aborted) changed();
       before = now;
     }
   }
 
-  /** @returns undefined when the row was vacated just now, so that the caller must look again */
+  /** Reads the row once. @returns undefined if this call has removed the holder, so that the caller must read again */
   async #see(): Promise<RowSight<Kept> | undefined> {
     const row = await this.#store.read(this.name);
     if (!row) return { held: false, record: undefined, version: "none", holder: null, rowVersion: null };
@@ -180,7 +184,7 @@ interface Terms {
   readonly timeoutMs: number;
 }
 
-/** A holding of the row. It lasts until the heartbeat fails for too long or another contender vacates the row. */
+/** This process's hold on the row. It ends if heartbeats fail for too long, or if another candidate removes this holder. */
 export class HeldRow<Kept extends object> {
   readonly holder: string;
   readonly fence: bigint;
@@ -189,11 +193,11 @@ export class HeldRow<Kept extends object> {
   readonly #terms: Terms;
   readonly #end = new AbortController();
   #provedMono: number;
-  /** True if the row may be empty because of this process's own release, whose answer has not arrived. */
+  /** True while a release is in progress: the row may already be without holder although the answer has not arrived. */
   #releasing = false;
   #cancelTrust: () => void = () => undefined;
 
-  /** @param provedMono when the take began, by the monotonic clock */
+  /** @param provedMono the time of the monotonic clock when the request that took the lock was sent */
   constructor(store: GraceLockStore, clock: Clock, terms: Terms, provedMono: number) {
     this.#store = store;
     this.#clock = clock;
@@ -240,12 +244,12 @@ export class HeldRow<Kept extends object> {
     this.#end.abort();
   }
 
-  /** Retries the write until its result is known; writing the same record under the same holder twice does no harm. */
+  /** Repeats the write until its result is known. Repeating it is harmless: it writes the same record under the same holder id. */
   async #write(record: Kept, release: boolean): Promise<boolean> {
     for (let again = false; this.remainingMs > 0; again = true) {
       try {
         const written = await this.#store.write(this.#terms.name, this.holder, record, release);
-        // A release whose answer was lost has emptied the row.
+        // False at a repeated release means that the first attempt released the lock and its answer was lost, or that the lock was lost.
         return written || (release && again && (await this.#wasReleased(record)));
       } catch (error) {
         if (!isStoreAway(error)) throw error;
@@ -271,11 +275,11 @@ export class HeldRow<Kept extends object> {
           if (!this.#releasing) return this.stop();
           continue;
         }
-        if (this.remainingMs === 0) return this.stop(); // the time for which the lock was certain had passed before the answer came
+        if (this.remainingMs === 0) return this.stop(); // the answer came after the time until which the lock was certainly held
         this.#provedMono = beganMono;
         waitMs = beatMs;
       } catch {
-        waitMs = this.#hurryMs; // the store is away; the holding stops being certain when its time is over
+        waitMs = this.#hurryMs; // the store is unreachable; `#watchTrust` ends the hold when its time is over
       }
     }
   }
@@ -292,7 +296,7 @@ export class HeldRow<Kept extends object> {
   }
 }
 
-/** Compares without regard to the order of keys, because the database does not keep it. */
+/** Compares two JSON objects regardless of the order of their keys, because the database does not preserve that order. */
 function sameJson(a: object, b: object): boolean {
   const sorted = (value: object) =>
     JSON.stringify(value, (_, inner) =>

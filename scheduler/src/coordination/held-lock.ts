@@ -1,15 +1,15 @@
 import type { CarillonError } from "../base/errors.ts";
 import { type Held, notHeld } from "../cluster/locks.ts";
 
-/** A held lock, as its driver implements it. */
+/** The functions that a driver provides for a held lock. */
 export interface Grip {
-  /** True if no other process can hold the lock at this moment, by this machine's clock. */
+  /** True if, by this machine's clock, no other process can hold the lock now. */
   sure(): boolean;
-  /** Releases it to other processes. @returns false if it was already lost */
+  /** Releases the lock. @returns false if it had already been lost */
   letGo(): Promise<boolean>;
 }
 
-/** A held lock, as its user sees it. */
+/** A held lock in the form in which users get it; wraps a driver's `Grip`. */
 export class HeldLock implements Held {
   readonly name: string;
   readonly fence: bigint;
@@ -40,7 +40,7 @@ export class HeldLock implements Held {
     return (await this.#grip.letGo()) && wasHeld;
   }
 
-  /** Ends the holding after a loss that the user did not request. */
+  /** Called by the driver when the lock was lost without a release: aborts the signal. */
   lose(why: string, cause?: unknown): void {
     this.#finish(notHeld(this.#title, why, cause));
   }

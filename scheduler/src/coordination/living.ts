@@ -5,16 +5,18 @@ import { longestBeatMs } from "../settings/settings.ts";
 
 const lookMs = 250;
 /**
- * If the pause between two looks was longer than this many ms, counting begins again, because a member whose beat stood still may only have
- * lost the store, as this process did.
+ * If more than this many ms passed between two reads, the time without heartbeats is counted from zero again: a member without heartbeats
+ * may only have lost its connection to the store, as this process did.
  */
 const blindMs = 1_500;
 
 /**
- * Watches the beats of members that block this process. A session's row outlives its process until another member finds it silent; if all
- * processes have died, no member does. So a member that blocks this process gets its timeout to show by its beat that it lives.
+ * Watches the heartbeats of members that prevent this process from joining. The session row of a dead process remains until another member
+ * notices the missing heartbeats, which never happens if all processes have died. So each such member gets its timeout to send a heartbeat.
  * @param concerns selects the members to watch
- * @returns the first member that lives; else all members whose beat stood still for their timeout, with that beat
+ * @returns the first member that sends a heartbeat; or, once their timeouts have passed, all selected members, with their last heartbeat
+ * counters
+ * @throws STOPPED if the signal aborts
  */
 export async function watchBeats(
   sessions: SessionStore,
@@ -42,6 +44,8 @@ export async function watchBeats(
   }
 }
 
-/** A member shown by a service may beat rarely, however short its timeout is, so it gets at least the longest beat interval. */
+/**
+ * The time without heartbeats after which a member counts as dead, in ms; longer for members listed by a service, which send them rarely.
+ */
 const silenceOf = ({ timeoutMs, witnessed }: Member) =>
   witnessed ? Math.max(timeoutMs, longestBeatMs + blindMs) : timeoutMs;

@@ -24,38 +24,38 @@ import {
 import { LockElection } from "./election.ts";
 
 export interface LocksOptions {
-  /** Opens the driver of the locks; called at the first use, again after a failure, and again after `rest`. */
+  /** Opens the driver of the locks. Called at the first use, after a failure, and after `rest`. */
   readonly open: () => Promise<LockPlace>;
-  /** Called when the lock place has been closed because no lock is held or waited for. */
+  /** Called after the driver has been closed because no lock is held or waited for. */
   readonly rest?: () => Promise<void>;
   readonly clock: Clock;
   readonly log: Log;
-  /** How long a term that is given up waits for its work to end, ms. */
+  /** How long a term that is given up waits for `onLead` to settle, in ms. */
   readonly drainMs: number;
-  /** The name given to this process, which is the same after a restart; null: no name was given. */
+  /** The configured name of this process, which is the same after a restart; null if none was given. */
   readonly owner: string | null;
-  /** True: reject if the store or the service cannot be opened, instead of trying again. */
+  /** True: a call rejects if the store or the service is unreachable, instead of retrying. */
   readonly failFast: boolean;
 }
 
 export interface GraceOptions extends Omit<GraceLockOptions, "owner" | "graceMs" | "clock"> {
-  /** The contender's name: the same after a restart, and used by no other process. Default: the `name` given to the process, if any. */
+  /** This candidate's name: the same after a restart, and unique among processes. Default: the configured name of the process, if any. */
   readonly owner?: string;
-  /** How long other contenders wait after the holder vanished; default 10 s. */
+  /** How long other candidates wait after the holder has disappeared, so that it can return; default 10 s. */
   readonly grace?: Duration;
 }
 
 const retryMs = 1_000;
-/** How long the lock place stays open after the last use, ms: a program that uses a lock repeatedly opens the place once. */
+/** How long the driver stays open after the last use, in ms, so that a program that uses locks repeatedly does not reopen it each time. */
 const restAfterMs = 2_000;
 
-/** All locks of one Carillon instance, in the store or in its coordination service. */
+/** All locks of one `Carillon`, kept in the store or in its coordination service. */
 export class Locks {
   readonly #options: LocksOptions;
   readonly #stopping = new AbortController();
   readonly #users = new Set<{ close(): Promise<void> }>();
   #place: Promise<LockPlace> | undefined;
-  /** The value of `#place`, once that has resolved. */
+  /** The opened driver: the value with which `#place` has resolved. */
   #there: LockPlace | undefined;
   #closed: Promise<void> | undefined;
   /** The number of locks that are requested or held. */
@@ -69,14 +69,14 @@ export class Locks {
     setMaxListeners(0, this.#stopping.signal);
   }
 
-  /** @throws OPTION_INVALID, STOPPED */
+  /** Returns a lock with this name; sends no request yet. @throws OPTION_INVALID, STOPPED */
   lock(name: string, options: LockOptions = {}): Lock {
     this.#check("a lock", name, options, ["fair"]);
     const { fair = false } = options;
     return this.#lockOf({ kind: "lock", name, permits: 1, fair });
   }
 
-  /** @throws OPTION_INVALID, STOPPED */
+  /** Returns a semaphore with this name; sends no request yet. @throws OPTION_INVALID, STOPPED */
   semaphore(name: string, options: SemaphoreOptions): Lock {
     this.#check("a semaphore", name, options, ["permits", "fair"]);
     const { permits, fair = false } = options;
@@ -84,7 +84,7 @@ export class Locks {
     return this.#lockOf({ kind: "semaphore", name, permits, fair });
   }
 
-  /** @throws OPTION_INVALID, STOPPED */
+  /** Becomes a candidate in the election with this name. @throws OPTION_INVALID, STOPPED */
   elect(name: string, options: ElectionOptions): Election {
     this.#check("an election", name, options, ["onLead"]);
     const { onLead } = options;
@@ -108,7 +108,7 @@ export class Locks {
     };
   }
 
-  /** @throws OPTION_INVALID, STOPPED, COORDINATION_UNSUPPORTED, STORE_…, COORDINATION_… */
+  /** Returns a grace lock with this name. @throws OPTION_INVALID, STOPPED, COORDINATION_UNSUPPORTED, STORE_…, COORDINATION_… */
   async graceLock(name: string, options: GraceOptions): Promise<GraceLock> {
     this.#check("a grace lock", name, options, ["owner", "grace", "onTakenOver", "onLost", "onState"]);
     const { owner = this.#options.owner ?? "", grace = "10s", ...told } = options;
@@ -130,13 +130,13 @@ export class Locks {
     }
   }
 
-  /** Ends the elections: each term is given up when its work has ended or after `drainMs`. Other locks stay. Never rejects. */
+  /** Ends the elections: each term ends once `onLead` has settled, or after `drainMs`. Other locks stay held. Never rejects. */
   async closeElections(drainMs: number): Promise<void> {
     const elections = [...this.#users].filter((user) => user instanceof LockElection);
-    await Promise.allSettled(elections.map((election) => election.close(drainMs))); // each `close` reports its own end
+    await Promise.allSettled(elections.map((election) => election.close(drainMs))); // `close` of each election reports its own errors
   }
 
-  /** Releases all locks and ends all waiting (with STOPPED). Never rejects. */
+  /** Releases all locks and cancels all waiting with STOPPED. Never rejects. */
   close(): Promise<void> {
     this.#closed ??= this.#stop();
     return this.#closed;
@@ -149,7 +149,7 @@ export class Locks {
     for (const one of ended)
       if (one.status === "rejected")
         this.#options.log.warn({ error: String(one.reason) }, "a lock could not be released");
-    // A lock place that could not be opened has nothing to close.
+    // If opening the driver failed, there is nothing to close.
     const [place] = await Promise.allSettled([this.#place]);
     if (place.status === "fulfilled") await place.value?.close();
     await this.#resting;
@@ -165,7 +165,7 @@ export class Locks {
     this.#restLater();
   }
 
-  /** Counts a use of the lock place. @returns a function to call once when that use has ended */
+  /** Counts a use of the driver. @returns a function that the caller must call once when the use has ended */
   #use(): () => void {
     this.#inUse++;
     this.#restTimer.clear();
@@ -183,7 +183,7 @@ export class Locks {
     return this.#inUse === 0 && this.#users.size === 0 && !this.#stopping.signal.aborted;
   }
 
-  /** Closes the lock place when nothing uses it, because an unused connection would keep an otherwise finished process alive. */
+  /** Closes the driver if no lock is in use, because an open connection would prevent the process from exiting. */
   #restIfIdle(): void {
     const place = this.#there;
     if (!place || !this.#isIdle) return;
@@ -221,7 +221,9 @@ export class Locks {
     };
   }
 
-  /** The permits of one handle, created once per lock place, because a driver may keep state in them as long as its place is open. */
+  /**
+   * Returns a getter for one lock's permits. They are created again when the driver was reopened, because they may hold the driver's state.
+   */
   #permits(spec: PermitSpec): () => Promise<Permits> {
     let known: { place: LockPlace; permits: Permits } | undefined;
     return async () => {
@@ -231,7 +233,7 @@ export class Locks {
     };
   }
 
-  /** Acquires a permit. Waiting ends by the user's signal, by the time limit, or by the stop, whichever is first. */
+  /** Acquires a permit. Waiting ends with the user's signal, the time limit, or `close`, whichever comes first. */
   async #acquire(
     name: string,
     permits: () => Promise<Permits>,
@@ -247,7 +249,7 @@ export class Locks {
       else one.addEventListener("abort", stop, { once: true });
       return () => one.removeEventListener("abort", stop);
     });
-    // A program may pass one signal to a thousand waits at once; without this, Node 20 warns of a leak.
+    // A program may pass one signal to a thousand waits at once; without this, Node.js warns of a possible memory leak.
     if (signal) setMaxListeners(0, signal);
     const busy = () =>
       end.abort(

@@ -9,7 +9,7 @@ import { placeOf, untilBeat } from "./rhythm.ts";
 import { type Backing, marginMs, Trust } from "./trust.ts";
 
 const clockSamples = 5;
-/** How often a leader looks for runs that wait in vain for a worker, in ms; it logs runs that have waited for a minute. */
+/** The interval in ms at which the leader queries runs that no worker can run; it logs runs that have waited for a minute. */
 const unservedLookMs = 30_000;
 /** A process that cannot join repeats its log message at this interval, in ms. */
 const remindMs = 60_000;
@@ -21,20 +21,20 @@ const keptOutBy = new Set<ErrorCode>([
 ]);
 
 /**
- * Sessions and leadership by rows and heartbeats in the store. A beat is a counter. A member that watches a session presumes it
- * dead when the counter stood still for the session's timeout by the watcher's own monotonic clock, during which the watcher
- * itself never lost sight of the store. Then it ends the session by compare-and-set on that counter, so a beat that arrives first
- * wins. The leader's beats are also announced by signals: if watchers saw them only with their own next beat, half a timeout
- * later perhaps, they would notice its death as much later. Leadership follows: it is free once its holder's session has ended.
+ * Joins the cluster. Sessions and leadership are rows in the store, kept by heartbeats. A session's beat is a counter. A member that
+ * watches a session ends it if the counter has not changed for the session's timeout, by the watcher's monotonic clock, while the watcher
+ * could reach the store without interruption. The end is a compare-and-set on the counter, so a heartbeat that arrives first wins. The
+ * leader's heartbeats are also sent as signals: otherwise watchers would see them only at their own next heartbeat, and notice the leader's
+ * death that much later. Leadership is vacant once the leader's session has ended.
  *
- * With a witness (a coordination service), a session that the witness shows says so in its row and is judged by that: the member
- * that is first in the witness's line ends sessions that the witness no longer shows. A session that is in doubt of the witness
- * says in its next beat that it relies on the store again, and goes on. So a service that is away costs only the leader, whose
- * work the rescuers do. To lead, a node must be first in line and reach the store; it may then depose a leader that
- * is not, and from then on the store refuses the old term's number. If the witness has lost its memory and cannot say yet which
- * node is first, the node that is ahead takes a vacant term.
+ * With a coordination service (the witness), the row of a session that the service lists says so, and the session is judged by the service:
+ * the first member in the service's queue ends sessions that the service no longer lists. A session that is no longer certain to be listed
+ * states in its next heartbeat that it relies on the store again, and continues. So an outage of the service can cost only a leadership. To
+ * lead, a node must be first in the queue and reach the store. It may then depose a leader that is not first, whose term the store rejects
+ * from then on. If the service has lost its data and does not know which node is first, the head of the queue (`ahead`) may take a vacant
+ * term.
  *
- * @throws NODE_NAME_TAKEN when a live process goes on beating under the same name; CLOCK_BACK
+ * @throws NODE_NAME_TAKEN if a live process with the same name keeps sending heartbeats; CLOCK_BACK
  */
 export async function joinCluster(options: JoinOptions, signal?: AbortSignal): Promise<Membership> {
   for (let i = 0; i < clockSamples; i++) await options.storeClock.ask(options.store.clock);
@@ -50,12 +50,12 @@ class StoreMembership implements Membership {
   readonly #options: JoinOptions;
   readonly #left = new AbortController();
   readonly #silence = new Map<number, { beat: number; sinceMono: number }>();
-  /** Sessions that the witness does not show, each with its beat at the moment when its process was asked to beat. */
+  /** Sessions that the service does not list, each with its heartbeat counter when its process was prompted to send a heartbeat. */
   readonly #asked = new Map<number, { beat: number; sinceMono: number }>();
   readonly #pulseListeners: ((pulse: Pulse) => void)[] = [];
   readonly #rejoinListeners: ((oldSessionId: number, newSessionId: number) => void)[] = [];
   readonly #leadershipListeners: ((term: number | null) => void)[] = [];
-  /** Sessions of this process that have ended, and whose end has not been reported yet. */
+  /** Ended sessions of this process whose end has not been reported to the listeners yet. */
   readonly #lost: number[] = [];
   readonly #trust: Trust;
   readonly #standIn: StandIn;
@@ -63,14 +63,14 @@ class StoreMembership implements Membership {
   #sessionId: number;
   #pulse: Pulse | undefined;
   #term: number | null = null;
-  /** The reason given for handing over; set once this process has been asked to hand over leadership. */
+  /** The reason for handing leadership over, once this process has been asked to do that; null before. */
   #handedOver: string | null = null;
   #toldTerm: number | null = null;
   #sawStoreAt = 0;
-  /** When a beat last looked for runs that wait in vain. */
+  /** When a heartbeat last queried runs that no worker can run, by the monotonic clock. */
   #lookedAt = Number.NEGATIVE_INFINITY;
   readonly #sleeper: Sleeper;
-  /** Why this process is not a member, and when that was last logged. */
+  /** The reason why this process cannot join, and when it was last logged. */
   #keptOut: { message: string; atMono: number } | undefined;
   #loop: Promise<void> | undefined;
   #cancelSilence: () => void = () => undefined;
@@ -101,7 +101,7 @@ class StoreMembership implements Membership {
   }
 
   #trustedUntil(mono: number): number {
-    // The stand-in's proofs of life count too: its beat makes the other members judge the session by the stand-in's beats.
+    // The stand-in thread's heartbeats count too, because the other members see them as heartbeats of this session.
     return Math.max(this.#trust.until(this.#options.witness, mono), this.#standIn.sureUntilMono());
   }
 
@@ -132,7 +132,7 @@ class StoreMembership implements Membership {
     this.#leadershipListeners.push(listener);
   }
 
-  /** Resolves after the first successful beat, so that callers never see a membership that has not beaten. */
+  /** Resolves after the first successful heartbeat, so that callers never see a membership without one. */
   async begin(): Promise<void> {
     const { witness } = this.#options;
     witness?.onChange((what) => this.#onWitness(what));
@@ -150,10 +150,10 @@ class StoreMembership implements Membership {
     try {
       if (this.#term !== null) await this.#resign(this.#term, why);
     } catch (error) {
-      // The next beat tries again to resign, and at last `leave` does.
+      // The next heartbeat tries to resign again, and so does `leave`.
       log.debug({ error: messageOf(error) }, "leadership could not be handed over yet");
     }
-    // The witness is called after the store, so that the next in line finds leadership vacant.
+    // The service is called after the store, so that the next node in the queue finds leadership vacant.
     await witness?.stepDown();
   }
 
@@ -176,7 +176,7 @@ class StoreMembership implements Membership {
       if (this.#term !== null) await this.#resign(this.#term, why);
       await store.sessions.end(this.#sessionId, null, storeClock.now(), why);
     } catch (error) {
-      // Without this call, other members find the session silent; the only cost is that wait.
+      // If the session could not be ended here, other members end it after its timeout; only that wait is lost.
       const fields = { error: messageOf(error) };
       if (abandoned?.aborted) log.debug(fields, "did not say goodbye to the store");
       else log.warn(fields, "could not say goodbye to the store");
@@ -184,17 +184,22 @@ class StoreMembership implements Membership {
     this.#term = null;
     this.#trust.over(0);
     this.#tellTerm();
-    // The witness is called after the store, so that the next in line finds leadership vacant.
+    // The service is called after the store, so that the next node in the queue finds leadership vacant.
     await witness?.leave();
   }
 
-  /** Changes of the member list matter only to the first in the witness's line; other events change this process's own state. */
+  /**
+   * Handles an event of the service. Changes of the member list concern only the first in its queue; other events concern every process.
+   */
   #onWitness(what: "first" | "sure" | "members"): void {
     this.#tellTerm();
     if (what !== "members" || this.#options.witness?.first()) this.refresh();
   }
 
-  /** Called when the event loop runs again: the next beat records whether the store or the witness backs the session from now on. */
+  /**
+   * Called when the event loop runs again after the stand-in thread had taken over: sends a heartbeat, which records what backs the
+   * session.
+   */
   #onBack({ resigned }: StoodIn): void {
     if (resigned) this.#term = null;
     this.#tellTerm();
@@ -235,7 +240,7 @@ class StoreMembership implements Membership {
 
   async #beat(): Promise<void> {
     const { store, clock, storeClock, beatMs, identity, witness } = this.#options;
-    // Either this process or its stand-in beats for the session, never both: with two beats at once, other members could go by either.
+    // Only the process or its stand-in thread sends heartbeats, never both: a result of one must not be judged by the other's heartbeat.
     const stood = await this.#standIn.quiet();
     if (stood) this.#trust.stoodIn(stood.sureUntilMono);
     const { times } = this.#standIn;
@@ -253,7 +258,7 @@ class StoreMembership implements Membership {
     const ended = clock.monotonic();
     if (looks) this.#lookedAt = began;
     storeClock.sample(began, { ms: pulse.storeMs, ...pulse.clock }, ended);
-    // After an interruption of over two beats or a timeout, silences are counted anew: silent members may have been cut off as well.
+    // After an outage that this process may share with the silent members, the time of their silence is counted from zero again.
     if (ended - this.#sawStoreAt > Math.min(2 * beatMs + marginMs, identity.timeoutMs)) {
       this.#silence.clear();
       this.#asked.clear();
@@ -277,7 +282,7 @@ class StoreMembership implements Membership {
   }
 
   /**
-   * If this node is first in line but cut off from the store, it steps down, so that another can lead. A timer, because a beat may hang.
+   * Starts a timer that leaves the service's queue if the store is out of reach for too long, so that another node can lead.
    */
   #awaitSilence(): void {
     const { witness, clock } = this.#options;
@@ -285,11 +290,11 @@ class StoreMembership implements Membership {
     if (!witness) return;
     this.#cancelSilence = clock.after(this.#trust.heardUntil() - clock.monotonic(), () => {
       this.#tellTerm();
-      void witness.stepDown(); // never rejects; the next answered beat stands for leadership again
+      void witness.stepDown(); // never rejects; the next successful heartbeat enters the queue again
     });
   }
 
-  /** While the row names the witness as backing, a beat withdraws that shortly before the backing ends, so that there is no gap. */
+  /** Sends a heartbeat shortly before the service's backing ends, so that the session relies on the store again without a gap. */
   #watchShown(): void {
     const { witness, clock, identity } = this.#options;
     this.#cancelShown();
@@ -302,8 +307,8 @@ class StoreMembership implements Membership {
   }
 
   /**
-   * How long before the end of the witness's backing a process turns to the store, which has to answer by then, in ms. While the service
-   * answers, much more time than this is left, even if the service's sessions are shorter than this process's.
+   * The session relies on the store again this many ms before it stops being certain that the service lists it; the store must answer within
+   * that time. While the service answers, that moment is never reached, even if the service's session timeout is shorter.
    */
   #leadMs(): number {
     return Math.min(this.#options.identity.timeoutMs / 8, 1_000);
@@ -317,16 +322,13 @@ class StoreMembership implements Membership {
     if (!this.#keptOut)
       this.#options.log.warn({ node: this.node, session: lost }, "this node was taken for dead; joining again");
     this.#sessionId = await this.#reopen();
-    // The loss is reported with the first successful beat: if this beat fails, the work that depended on the lost session is not forgotten.
+    // The lost session is reported to the listeners only with the next successful heartbeat, so it stays in the list if this one fails.
     this.#lost.push(lost);
     this.#announce();
     await this.#beat();
   }
 
-  /**
-   * Opens another session. The other members' settings may have changed, so they are compared before a row is made, and a process that
-   * cannot join leaves no row behind at each retry; they are compared again afterwards, for members that join at this moment.
-   */
+  /** Opens another session. Compares the settings before it inserts the row, so that failed attempts leave no row, and again afterwards. */
   async #reopen(): Promise<number> {
     const { agree, store, storeClock } = this.#options;
     const { signal } = this.#left;
@@ -352,19 +354,19 @@ class StoreMembership implements Membership {
     );
   }
 
-  /** Returns `witness` only while the witness certainly shows the session and will do so for a while; else `store`. */
+  /** Returns `witness` if the service certainly lists the session and will do so for some time, otherwise `store`. */
   #backing(): Backing {
     const { witness, clock } = this.#options;
     return witness?.sure() && witness.shownUntil() - this.#leadMs() > clock.monotonic() ? "witness" : "store";
   }
 
-  /** Ends the sessions that stood still for too long. */
+  /** Ends the sessions of members that have sent no heartbeat for their timeout, and those that the service no longer lists. */
   async #bury(pulse: Pulse): Promise<void> {
     const mono = this.#options.clock.monotonic();
     const alive = new Set(pulse.members.map(({ sessionId }) => sessionId));
     for (const sessionId of this.#silence.keys()) if (!alive.has(sessionId)) this.#silence.delete(sessionId);
     for (const member of pulse.members) {
-      // A silence that was counted before a service showed the member would never end, and this process would beat without a pause.
+      // An entry for a listed member would never be removed otherwise, and would make this process send heartbeats without a pause.
       if (member.witnessed) this.#silence.delete(member.sessionId);
       if (member.sessionId === this.#sessionId || member.witnessed) continue;
       const known = this.#silence.get(member.sessionId);
@@ -380,14 +382,14 @@ class StoreMembership implements Membership {
   }
 
   /**
-   * As the first in line, ends sessions that the witness no longer shows. It queries the witness after the store, so that it misses no
-   * change. Each session is first asked to beat; a session that beats lives, whatever the witness shows.
+   * If this node is first in the queue, ends sessions that the service no longer lists; it queries the service after the store, so that it
+   * misses no change. Each such session is first prompted to send a heartbeat; a session that sends one is not ended.
    */
   async #buryGone(pulse: Pulse): Promise<void> {
     const { witness, log } = this.#options;
     if (!witness?.first()) return this.#asked.clear();
     const shown = witness.shown();
-    if (!shown) return; // the member list is still being read; a notification follows
+    if (!shown) return; // the list is still being read; `onChange` follows
     const missing = pulse.members.filter(
       ({ sessionId, witnessed }) => witnessed && sessionId !== this.#sessionId && !shown.has(sessionId),
     );
@@ -396,7 +398,7 @@ class StoreMembership implements Membership {
     if (missing.length === 0) return;
     const gone = await witness.gone(missing.map(({ sessionId }) => sessionId)).catch((error) => {
       log.warn({ error: messageOf(error) }, `${witness.title} does not say who is gone`);
-      return [] as number[]; // without an answer no member counts as gone; the next look queries again
+      return [] as number[]; // a failed query counts no member as gone; the next heartbeat queries again
     });
     for (const member of missing) {
       if (gone.includes(member.sessionId) && (await this.#isSilent(member)))
@@ -404,7 +406,7 @@ class StoreMembership implements Membership {
     }
   }
 
-  /** @returns true if the session has not beaten since it was asked to, for the longest time that an answer takes */
+  /** Prompts the session once; @returns true if it has sent no heartbeat within `answerMs` after the prompt */
   async #isSilent({ sessionId, node, beat, timeoutMs }: Beating): Promise<boolean> {
     const { store, clock, log, witness } = this.#options;
     const asked = this.#asked.get(sessionId);
@@ -433,7 +435,7 @@ class StoreMembership implements Membership {
     this.refresh();
   }
 
-  /** Tries to become the leader where leadership is vacant. */
+  /** Takes the next term if leadership is vacant or, as the first in the queue, deposes a leader that is not first. */
   async #stand({ leadership, led }: Pulse): Promise<void> {
     const { store, storeClock, identity, log, witness } = this.#options;
     if (identity.role !== "node" || identity.settings?.observer || this.#left.signal.aborted) return;
@@ -452,8 +454,7 @@ class StoreMembership implements Membership {
       this.#term = leadership.term;
       return;
     }
-    // A node that is only ahead takes only a vacant term: if it could depose a leader, two nodes that both believe to be ahead could depose
-    // each other in turn.
+    // A node that is only `ahead` takes no term from a leader: two nodes that are both `ahead` could otherwise depose each other.
     if (led && !witness?.first()) return;
     const term = await store.sessions.campaign(this.#sessionId, this.node, leadership, storeClock.now(), led);
     if (term === null) {
@@ -472,16 +473,16 @@ class StoreMembership implements Membership {
     for (const listener of this.#leadershipListeners) listener(term);
   }
 
-  /** Returns the wait until the next beat in ms, shortened if a silent member's timeout ends before. */
+  /** The time in ms until the next heartbeat; shorter if the timeout of a member without heartbeats ends before. */
   #untilNextLook(): number {
     const { clock } = this.#options;
     const mono = clock.monotonic();
     let wait = this.#untilBeat();
-    // Beats come soon until the nodes have judged a step of the store's clock.
+    // Until the nodes have judged a step of the store's clock, heartbeats follow each other at a short interval.
     if (this.#options.storeClock.held) wait = Math.min(wait, hurryMs);
     for (const member of this.#pulse?.members ?? []) {
       const known = this.#silence.get(member.sessionId);
-      // Only members that stood still between the last two looks matter: for the others the timeout ends after the next look anyway.
+      // Only members without a heartbeat between the last two reads matter: the timeout of any other member ends after the next heartbeat.
       if (known && known.sinceMono < this.#sawStoreAt) wait = Math.min(wait, known.sinceMono + member.timeoutMs - mono);
     }
     return Math.max(wait, 1);
@@ -489,9 +490,8 @@ class StoreMembership implements Membership {
 
   #untilBeat(): number {
     const { storeClock, beatMs, shownBeatMs = beatMs, identity } = this.#options;
-    // A process shown by a service proves its life there and beats rarely, except a leader, which needs the store's answers. It beats
-    // rarely only once the other members have read from its row that the service shows it (until then they count its silence in the store),
-    // and only while its trust has had no gap.
+    // A process that the service lists sends heartbeats rarely, except the leader, which needs the store's answers, and except until the
+    // row says that the service lists the session (other members still watch its heartbeats) and after an interruption of trust.
     if (this.#backing() === "witness" && this.#term === null)
       return this.#trust.told === "witness" && this.trusted() ? shownBeatMs : 0;
     const nodes = (this.#pulse?.members ?? []).flatMap(({ role, sessionId }) => (role === "node" ? [sessionId] : []));

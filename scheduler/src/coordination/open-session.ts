@@ -11,42 +11,45 @@ import type { StoreClock } from "../store/store-clock.ts";
 
 export interface JoinOptions {
   store: Store;
-  /** A coordination service; without a service, only the store coordinates. */
+  /** The coordination service; undefined if only the store is used. */
   witness?: Witness | undefined;
-  /** The service's address, as `serviceAddress` returns it. */
+  /** The service's address, as returned by `serviceAddress`. */
   serviceAt?: string | undefined;
   clock: Clock;
   storeClock: StoreClock;
   identity: SessionIdentity;
   beatMs: number;
   /**
-   * The beat's interval while a service shows this process and it does not lead, in ms. It limits how late a change is noticed whose signal
-   * was lost.
+   * The interval in ms between heartbeats while a service lists this process and it does not lead. It limits how late this process notices
+   * a change whose signal was lost.
    */
   shownBeatMs?: number;
-  /** The thread that acts while the event loop stands still; default: none. */
+  /** The thread that acts for this process while the event loop is blocked; default: none. */
   standIn?: StandIn;
   log: Log;
-  /** The behaviour of a node that finds cluster time behind its former maximum; default: it waits. */
+  /** How a node reacts if cluster time has gone back when it starts; default: `wait`. */
   clockBack?: ClockBack;
   /**
-   * Rejects if this process must not run beside a member whose session is older. Called with Infinity before a lost session is followed by
-   * another, and again once the new session exists. Default: always agrees.
+   * Rejects if this process must not run beside a member with an older session. Called with Infinity before a new session replaces a lost
+   * one, and again once the new session exists. Default: never rejects.
    */
   agree?: (sessionId: number, signal: AbortSignal) => Promise<void>;
 }
 
-/** A beat that failed is tried again after this many ms, because trust is running out. */
+/** A failed heartbeat is retried after this many ms, because the time for which the session is certain is running out. */
 export const hurryMs = 250;
 
 /**
- * How long a process has to beat after it was prompted through the store, ms. The coordination service may be wrong about a process, or
- * another client may write to it, so a session that the service does not show is prompted before it is ended. A live process beats within
- * milliseconds.
+ * How long a process may take to send a heartbeat after it was prompted through the store, in ms. A session that the coordination service
+ * does not list is prompted before it is ended, because the service may be wrong, or another client may write to it. A live process answers
+ * within milliseconds.
  */
 export const answerMs = (timeoutMs: number): number => Math.min(timeoutMs / 3, 2_000);
 
-/** Opens a session. If a member already has the name, it first gets its timeout to show that it lives. */
+/**
+ * Opens a session and returns its number. If a member already has the name, the call waits for that member's timeout, in which the member
+ * can show by a heartbeat that it is alive.
+ */
 export async function openSession(options: JoinOptions, signal?: AbortSignal): Promise<number> {
   const { store, clock, storeClock, identity } = options;
   let rival: { member: Member; sinceMono: number; told: boolean; askedMono?: number } | undefined;
@@ -67,7 +70,7 @@ export async function openSession(options: JoinOptions, signal?: AbortSignal): P
     const known = rival;
     const isMissing = taken.witnessed
       ? await isGone(options, taken, (error) => {
-          // A provider that cannot answer is no evidence against the holder, so the time counts from the moment when it can answer.
+          // While the service cannot be queried, the holder's absence is not proven, so the time counts from the next successful query.
           known.sinceMono = clock.monotonic();
           if (!known.told) cannotTell(options, taken, error);
           known.told = true;
@@ -94,8 +97,8 @@ function nameTaken(member: Member): CarillonError {
 }
 
 /**
- * Returns true if the witness reports that the member is gone; false without a witness, or while the witness cannot tell.
- * @param unsure called when the witness cannot tell
+ * True if the coordination service reports that the member is not listed; false without a service, or if it cannot be queried.
+ * @param unsure called if the service cannot be queried
  */
 export async function isGone(
   options: JoinOptions,

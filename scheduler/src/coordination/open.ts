@@ -11,7 +11,7 @@ import { isOpenToAll, openAdvice } from "./service-address.ts";
 const zookeeper = /^zookeepers?:\/\/./;
 const redis = /^rediss?(?:\+(?:sentinel|cluster))?:\/\/./;
 
-/** Checks the URL before anything is opened. @throws OPTION_INVALID if its scheme is unknown */
+/** Checks the URL's scheme without connecting. @throws OPTION_INVALID if the scheme is unknown */
 export function checkCoordination(url: string): void {
   if (zookeeper.test(url) || redis.test(url)) return;
   throw new CarillonError("OPTION_INVALID", `coordination cannot be ${JSON.stringify(withoutCredentials(url))}`, {
@@ -25,27 +25,31 @@ export interface OpenOptions {
   storeClock: StoreClock;
   log: Log;
   signal: AbortSignal;
-  /** True: reject if the service is away, instead of trying again. */
+  /** True: reject if the service is unreachable, instead of retrying. */
   failFast: boolean;
-  /** True if this process becomes a member. A process that only uses locks must not move a cluster to another service. Default true. */
+  /**
+   * True if this process becomes a member of the cluster. A process that only uses locks does not, and must not move the cluster to another
+   * service. Default true.
+   */
   joins?: boolean;
-  /** Opens a provider other than the URL scheme's driver, for tests of the whole cluster. */
+  /** Replaces the driver that the URL's scheme selects; used by tests of a whole cluster. */
   openWitness?: (options: WitnessOptions & { clock: Clock }) => Promise<Witness>;
 }
 
 const retryMs = 1_000;
 /**
- * How long, in session timeouts, a live member has to write again to a service that was wiped: it may notice the wipe only by its timeout.
+ * How long a live member has to write its id again to a wiped service, in session timeouts: it may notice the wipe only after its timeout.
  */
 const timeoutsForLiving = 2;
 
-// Drivers are loaded on use, so that a cluster without a coordination service starts without reading their code.
+// Drivers are imported on first use, so that a cluster without a coordination service does not load them.
 const openRedis = async () => (await import("./redis/redis.ts")).openRedisWitness;
 const openZooKeeper = async () => (await import("./zookeeper/zookeeper.ts")).openZooKeeper;
 
 /**
- * Opens the coordination service, if there is one, and makes sure that all nodes of the cluster use the same service.
- * @param url undefined: only the store coordinates
+ * Opens the coordination service, if one is configured, and ensures that all nodes of the cluster use the same service.
+ * @param url undefined: only the store is used
+ * @returns undefined if only the store is used
  * @throws COORDINATION_…, STORE_…
  */
 export async function openCoordination(
@@ -86,7 +90,8 @@ export async function openCoordination(
 }
 
 /**
- * Reads which cluster a service belongs to, without joining. @returns undefined if it belongs to no cluster yet
+ * Reads which cluster uses a service, without joining that cluster.
+ * @returns undefined if no cluster uses it
  * @throws OPTION_INVALID, COORDINATION_UNREACHABLE, COORDINATION_REFUSED; COORDINATION_FOREIGN if the service holds other data
  */
 export async function lookAtCoordination(url: string): Promise<{ clusterId: string; serviceId: string } | undefined> {

@@ -1,10 +1,11 @@
 import type { Beating } from "../cluster/session-store.ts";
 
 /**
- * Heartbeats are spread over a common interval by the store's clock: nodes divide the interval evenly, and workers beat in its second
- * half, before the first node beats again. So a death is noticed at most half an interval after the last sign of life, not a whole one,
- * and members never all call the store at once. A member that beats at another moment or interval loses only these advantages.
- * @param nodes the ids of all nodes of the cluster, this one included @returns the session's moment in the interval, 0 to 1
+ * Returns the session's moment within the heartbeat interval, from 0 to 1. Heartbeats are spread over the interval by the store's clock:
+ * the nodes divide the interval evenly, and the workers send theirs in its second half. So some node reads a heartbeat at most half an
+ * interval after it was sent instead of up to a whole one, and notices a missing heartbeat that much earlier; and the members do not all
+ * call the store at once. A member that sends heartbeats at another moment or interval only loses these advantages.
+ * @param nodes the sessions of all nodes of the cluster, including this one
  */
 export function placeOf(sessionId: number, role: Beating["role"], nodes: readonly number[]): number {
   if (role === "worker") return 0.5 + 0.45 * ((sessionId * goldenRatio) % 1);
@@ -13,14 +14,14 @@ export function placeOf(sessionId: number, role: Beating["role"], nodes: readonl
 }
 
 const goldenRatio = 0.6180339887498949;
-/** A beat that is off by less than this part of the interval counts as in place. */
+/** A heartbeat that is early by less than this part of the interval counts as punctual. */
 const near = 0.05;
-/** A member waits at least this part of a beat to reach its place. */
+/** The shortest wait until the next heartbeat, as a part of the interval. */
 const least = 0.5;
 
-/** @returns how long to wait for the next beat, so that this and the following ones come to `place`: never above `beatMs` */
+/** Returns the wait in ms until the next heartbeat at the moment `place` of the interval; at most `beatMs`. */
 export function untilBeat(storeMs: number, beatMs: number, place: number): number {
   const late = ((((storeMs - place * beatMs) % beatMs) + beatMs) % beatMs) / beatMs;
-  if (late > 1 - near) return beatMs; // the timer was a little early: the next one corrects it
+  if (late > 1 - near) return beatMs; // the timer fired a little early; the next wait corrects that
   return beatMs * Math.max(1 - late, least);
 }

@@ -3,8 +3,9 @@ import { hasPassword, withoutCredentials } from "../base/credentials.ts";
 import { hostsOf, isThisMachine } from "../settings/this-machine.ts";
 
 /**
- * A service's address for comparison: its URL without secrets. A name that leads every machine to itself, such as localhost,
- * counts as another address on each machine. @param url as given by the user
+ * A service's address for comparison between processes: its URL without secrets. An address such as localhost gets this machine's name
+ * added, because it means another service on each machine.
+ * @param url as configured
  */
 export function serviceAddress(url: string): string {
   const [address = "", query = ""] = withoutCredentials(url).split("?");
@@ -14,14 +15,13 @@ export function serviceAddress(url: string): string {
 }
 
 /**
- * True if other machines can reach a service that asks for no password: any client there can then read and write the data of
- * clusters.
- * @param url as given by the user
+ * True if other machines can reach a service that requires no password: any client there can then read and write the cluster's data.
+ * @param url as configured
  */
 export function isOpenToAll(url: string): boolean {
   return !hasPassword(url) && !hostsOf(withoutCredentials(url)).every(isThisMachine);
 }
 
-/** The advice for a service that asks for no password. */
+/** The advice that is logged for a service that requires no password. */
 export const openAdvice =
   "Give it a password and name it in the URL of `coordination` (docs/coordination.md#who-may-write-there), and let only the cluster's machines reach it.";

@@ -9,7 +9,7 @@ import { type OpenOptions, openCoordination } from "./open.ts";
 import { serviceAddress } from "./service-address.ts";
 
 export interface ServiceOptions {
-  /** undefined: only the store coordinates. */
+  /** The service's URL; undefined if only the store is used. */
   readonly url: string | undefined;
   readonly sessionTimeoutMs: number;
   readonly failFast: boolean;
@@ -20,10 +20,7 @@ export interface ServiceOptions {
   readonly openWitness?: OpenOptions["openWitness"];
 }
 
-/**
- * The coordination service that one process uses beside the store, opened when it joins or first uses a lock, whichever comes
- * first.
- */
+/** The coordination service of one process. It is opened when the process joins the cluster or first uses a lock. */
 export class CoordinationService {
   readonly #options: ServiceOptions;
   #witness: Promise<Witness | undefined> | undefined;
@@ -34,24 +31,24 @@ export class CoordinationService {
     this.#options = options;
   }
 
-  /** undefined: only the store coordinates. */
+  /** The service's address for comparison; undefined if only the store is used. */
   get at(): string | undefined {
     const { url } = this.#options;
     return url === undefined ? undefined : serviceAddress(url);
   }
 
-  /** Opens the service for a member of the cluster. @throws COORDINATION_…, STORE_… */
+  /** Opens the service for a process that becomes a member. @throws COORDINATION_…, STORE_… */
   async join(store: Store): Promise<Witness | undefined> {
     this.#joined = true;
     const witness = await this.#open(store, true);
-    // A service that was opened earlier for locks may no longer be the cluster's.
+    // The service may have been opened for locks before; since then the cluster may have changed to another service.
     if (this.#locked) {
       await agreeOnCoordination(store.sessions, coordinationOf(this.#options.url, witness), this.#options);
     }
     return witness;
   }
 
-  /** Locks for users, on the service if there is one, else on the store. @throws STORE_…, COORDINATION_… */
+  /** Opens the locks for users: in the service if there is one, otherwise in the store. @throws STORE_…, COORDINATION_… */
   async locks(store: Store): Promise<LockPlace> {
     const { sessionTimeoutMs: timeoutMs, clock, storeClock, log } = this.#options;
     this.#locked = true;
@@ -62,13 +59,13 @@ export class CoordinationService {
     return new StoreLocks({ store, clock, nowMs: () => storeClock.now(), timeoutMs, log, era });
   }
 
-  /** Called when joining failed: a process that uses no locks leaves the service. */
+  /** Called if joining has failed: disconnects from the service, unless locks use it. */
   async abandon(): Promise<void> {
     this.#joined = false;
     if (!this.#locked) await this.leave();
   }
 
-  /** Called when no locks are used any more: a process that is not a member leaves the service until the next use. */
+  /** Called when no locks are in use: disconnects from the service until the next use, unless this process is a member. */
   async rest(): Promise<void> {
     this.#locked = false;
     if (!this.#joined) await this.leave();
@@ -76,7 +73,7 @@ export class CoordinationService {
 
   async leave(): Promise<void> {
     const opened = this.#witness;
-    // Cleared at once, so that later callers open another connection.
+    // Cleared before the first await, so that later callers open a new connection.
     this.#witness = undefined;
     const [witness] = await Promise.allSettled([opened]);
     if (witness.status === "fulfilled") await witness.value?.leave();

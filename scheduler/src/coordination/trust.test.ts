@@ -3,7 +3,7 @@ import { Trust } from "./trust.ts";
 
 const windowMs = 1_000;
 
-/** A trust that relies on a witness, which has shown the process from 0 on. */
+/** A `Trust` that relies on a service, which has listed the process from time 0 on. */
 function shown() {
   const trust = new Trust(windowMs);
   const word = { since: 0, until: 5_000 };
@@ -71,6 +71,6 @@ it("goes by a stand-in's word until a beat tells of another; where none of its p
   expect(answered.until(2_300)).toBe(5_000);
   const unanswered = shown();
   unanswered.trust.stoodIn(0);
-  // The last beat may have reached the store long before, so nothing is certain until a beat is answered.
+  // No heartbeat of the stand-in thread was answered, so the row may name either backing, and trust ends when the earlier of the two ends.
   expect(unanswered.until(2_100)).toBeLessThanOrEqual(1_010);
 });

@@ -1,35 +1,35 @@
 import type { Witness } from "../cluster/witness.ts";
 
 /**
- * Computes until when no other process may have presumed this one dead, by its own monotonic clock. Other processes judge a session by the
- * backing that its row in the store names: `store` (its heartbeat's counter stands still for the timeout) or `witness` (a coordination
- * service no longer shows it). While a change from one to the other is under way, or its reply was lost, other processes may read either,
- * so both must hold.
+ * Computes the time until which no other process can have declared this process dead, by this machine's monotonic clock. Other processes
+ * judge a session by the backing that its row in the store names. With `store`, the session is dead if its heartbeat counter has not
+ * changed for the timeout; with `witness`, if a coordination service no longer lists it. While a change of the backing is in progress, or
+ * the answer to the change was lost, other processes may read either value, so both conditions must hold.
  *
- * If the witness showed the session with a gap, for example because the process was stopped for longer than its timeout, the session may
- * have been ended in the gap; that the witness shows it again proves nothing until a heartbeat finds it alive.
+ * If the service did not list the session for some time, for example because the process was paused for longer than its timeout, the
+ * session may have been ended in that time. That the service lists it again then proves nothing, until a heartbeat finds the session alive.
  */
 export type Backing = "store" | "witness";
 
-/** Safety between the end of trust in this process and the earliest moment at which another process may act. */
+/** Time in ms between the moment when this process stops relying on its session and the earliest moment when another process may act. */
 export const marginMs = 500;
 
 export class Trust {
   readonly #windowMs: number;
-  /** The backing that other processes read; "either" while that is uncertain. */
+  /** The backing that the session's row names; "either" while that is unknown. */
   #backing: Backing | "either" = "store";
   #storeUntil = 0;
-  /** Until when the witness has shown the session without a gap. */
+  /** The time until which the service has listed the session without interruption. */
   #shownUntil = 0;
   /**
-   * When the last beat began that found the session alive. A beat that announces the witness counts before its answer, because it finds the
-   * session alive if it is applied.
+   * When the last heartbeat was sent that found the session alive. A heartbeat that announces the service as backing counts even before its
+   * answer: if it is executed at all, it finds the session alive.
    */
   #aliveAt = 0;
-  /** Until when the store's last answer is trusted, whatever the backing is; a leader needs this. */
+  /** The time until which the store's last answer is valid, whatever the backing is; used by the leader. */
   #heardUntil = 0;
 
-  /** @param windowMs the session's timeout less a margin: how long a heartbeat counts, from when it began */
+  /** @param windowMs the session's timeout less a margin, in ms: how long a heartbeat is valid, counted from when it was sent */
   constructor(windowMs: number) {
     this.#windowMs = windowMs;
   }
@@ -41,12 +41,12 @@ export class Trust {
     return this.#backing === "witness" ? until : Math.min(until, this.#storeUntil);
   }
 
-  /** True if the witness has shown the session without a gap since it was known to be alive. */
+  /** True if the service has listed the session without interruption since a heartbeat last found it alive. */
   #isShown(witness: Pick<Witness, "shownUntil" | "shownSince">): boolean {
     return witness.shownUntil() > 0 && witness.shownSince() <= this.#aliveAt;
   }
 
-  /** The backing in the last beat that was applied; "either": other processes may read the store's or the witness's. */
+  /** The backing that the session's row names; "either" if the row may name the store or the service. */
   get told(): Backing | "either" {
     return this.#backing;
   }
@@ -55,18 +55,18 @@ export class Trust {
     return this.#heardUntil;
   }
 
-  /** Called just before a beat with `backing` is sent. */
+  /** Called just before a heartbeat that names `backing` is sent. */
   beating(backing: Backing, beganMono: number): void {
     if (backing === this.#backing) return;
-    // If the beat is applied and its reply lost, other processes count the silence from this beat, not from an earlier one.
+    // If this heartbeat is executed and its answer is lost, other processes count the session's timeout from this heartbeat.
     if (this.#backing === "witness") this.#storeUntil = beganMono + this.#windowMs;
-    // If the beat is applied, it finds the session alive after this moment; processes that read it then judge by what the witness has shown
-    // since.
+    // If this heartbeat is executed, the store finds the session alive after `beganMono`; from then on, other processes go by whether the
+    // service lists the session.
     else if (this.#backing === "store") this.#aliveAt = beganMono;
     this.#backing = "either";
   }
 
-  /** Called when that beat was applied. */
+  /** Called when the answer to that heartbeat has arrived. */
   beaten(backing: Backing, beganMono: number): void {
     this.#backing = backing;
     this.#aliveAt = beganMono;
@@ -74,16 +74,16 @@ export class Trust {
   }
 
   /**
-   * Called when a stand-in announced that the session relies on the store.
-   * @param untilMono until when the session is certain, by the stand-in's last answered proof of life; 0: no proof was answered, and other
-   * processes may read either backing
+   * Called after the stand-in thread has changed the backing to the store.
+   * @param untilMono the time until which the session is certain by the thread's last successful heartbeat; 0 if none succeeded, so that
+   * the row may name either backing
    */
   stoodIn(untilMono: number): void {
     if (untilMono > 0) this.beaten("store", untilMono - this.#windowMs);
     else if (this.#backing !== "store") this.#backing = "either";
   }
 
-  /** Called when the session is over: the process that ended it may act already, however recent the last proof of life is. */
+  /** Called when the session has been ended: the process that ended it may act already, however recent the last heartbeat is. */
   over(mono: number): void {
     this.#backing = "store";
     this.#storeUntil = Math.min(this.#storeUntil, mono);

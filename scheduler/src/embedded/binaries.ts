@@ -6,31 +6,34 @@ import { codeOf } from "./failure.ts";
 import { type Owner, run } from "./program.ts";
 import { oldestMajor } from "./settings.ts";
 
-/** A folder with `postgres` and `initdb` that the server's user can run. */
+/** A folder with the programs `postgres` and `initdb`, which the server's user can run. */
 export interface Binaries {
   readonly folder: string;
-  /** For example "18.4". */
+  /** PostgreSQL's version, such as "18.4". */
   readonly version: string;
   readonly major: number;
 }
 
 export interface BinarySearch {
-  /** If set, searches only this folder, which the user named. */
+  /** The folder that the user configured; if set, no other folder is searched. */
   given?: string | undefined;
-  /** If set, accepts only this major version, because the existing data needs it. */
+  /** The major version that the existing data needs; if set, other versions are rejected. */
   major?: number | undefined;
-  /** The user that will run the binaries; undefined: this process's user. */
+  /** The user that will run the programs; undefined: this process's user. */
   owner?: Owner | undefined;
-  /** The folder for a copy of the package, if the server's user cannot run it in place. */
+  /** The folder for a copy of the npm package's programs, used if the server's user cannot run them in place. */
   copies: string;
   signal: AbortSignal;
   log: (line: string) => void;
-  /** Functions that find the platform package's `native` folder and the machine's folders; tests replace them. */
+  /** Return the npm package's folder `native` and the folders of the operating system; tests replace these functions. */
   packageFolder?: () => string | undefined | Promise<string | undefined>;
   machineFolders?: () => Promise<string[]>;
 }
 
-/** @throws EMBEDDED_UNAVAILABLE; EMBEDDED_FAILED if there are binaries, but none of the data's major version */
+/**
+ * Searches for PostgreSQL's programs.
+ * @throws EMBEDDED_UNAVAILABLE if none are found; EMBEDDED_FAILED if all that are found have another major version than the data
+ */
 export async function findBinaries(search: BinarySearch): Promise<Binaries> {
   const refused: string[] = [];
   const others: string[] = [];
@@ -79,7 +82,7 @@ async function* candidates(search: BinarySearch, refused: string[]): AsyncGenera
   yield* await (search.machineFolders ?? machineFolders)();
 }
 
-/** The folder of the optional peer package @carillon/embedded, if it is installed. */
+/** The folder `native` of the optional peer dependency @carillon/embedded; undefined if that is not installed. */
 async function packageFolder(): Promise<string | undefined> {
   try {
     return (await import("@carillon/embedded")).nativeFolder();
@@ -89,7 +92,7 @@ async function packageFolder(): Promise<string | undefined> {
   }
 }
 
-/** The folders of Debian-like systems, Red Hat and Homebrew, then PATH; the newest version first. */
+/** The folders of Debian and Red Hat packages and of Homebrew, the newest version first, then those of PATH. */
 async function machineFolders(): Promise<string[]> {
   const folders: { folder: string; version: number }[] = [];
   const parents: [string, RegExp][] = [
@@ -113,7 +116,10 @@ async function machineFolders(): Promise<string[]> {
   return there;
 }
 
-/** Runs the binary as the server's user, because only this proves that the user can reach it and that it finds its libraries. */
+/**
+ * Runs the program as the server's user, because only this proves that the user can access it and that it finds its libraries.
+ * @returns the programs, or the reason why they cannot be used
+ */
 async function probe(folder: string, search: BinarySearch): Promise<Binaries | string> {
   if (!(await exists(join(folder, "initdb")))) return "has no initdb";
   const { code, output } = await run(join(folder, "postgres"), ["--version"], search);
@@ -122,7 +128,7 @@ async function probe(folder: string, search: BinarySearch): Promise<Binaries | s
   return { folder, version, major: Number.parseInt(version, 10) };
 }
 
-/** @returns the folder of the package's binaries, in place or copied; undefined: neither can be run */
+/** @returns the folder of the npm package's programs, in place or copied; undefined if neither can be run */
 async function usablePackage(native: string, search: BinarySearch): Promise<string | undefined> {
   if (await restoreLinks(native)) {
     const found = await probe(join(native, "bin"), search);
@@ -148,9 +154,9 @@ async function usablePackage(native: string, search: BinarySearch): Promise<stri
 }
 
 /**
- * npm packages cannot contain symbolic links: the package lists them, and its install script makes them, unless install scripts are
- * disabled.
- * @returns true if all links exist now
+ * Creates the package's symbolic links. An npm package cannot contain links, so it lists them and its install script creates them, unless
+ * install scripts are disabled.
+ * @returns false if links are missing and this process may not create them
  */
 async function restoreLinks(native: string): Promise<boolean> {
   const list = JSON.parse(await readFile(join(native, "pg-symlinks.json"), "utf8")) as {
@@ -161,7 +167,7 @@ async function restoreLinks(native: string): Promise<boolean> {
   for (const { source, target } of list) {
     if (await exists(inside(target))) continue;
     try {
-      // Every link is in the same folder as its target.
+      // Each link is in the same folder as its target, so the target's file name suffices.
       await symlink(source.slice(source.lastIndexOf("/") + 1), inside(target));
     } catch (error) {
       if (codeOf(error) === "EEXIST") continue;
@@ -172,7 +178,7 @@ async function restoreLinks(native: string): Promise<boolean> {
   return true;
 }
 
-/** Copies what a running server needs, readable for all users; leaves out static libraries and those of embedded SQL. */
+/** Copies what a running server needs, readable for all users; leaves out static libraries and those of embedded SQL (ECPG). */
 async function copyTree(from: string, to: string): Promise<void> {
   await mkdir(to);
   await chmod(to, 0o755);

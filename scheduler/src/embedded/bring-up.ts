@@ -18,21 +18,24 @@ export interface BringUp {
 
 export interface BringUpOptions {
   binaries?: string | undefined;
-  /** True: may create a store if none exists. */
+  /** True: creates a store if none exists. False: throws STORE_MISSING instead. */
   create: boolean;
   log: (line: string) => void;
   signal?: AbortSignal | undefined;
 }
 
-/** Recovery reads at most max_wal_size of log; this limit is about ten times what that takes on a slow disk. */
+/**
+ * The time limit for bringing a server up, in ms. Recovery reads at most `max_wal_size` of log; this is about ten times what a slow disk
+ * needs.
+ */
 const bringUpMs = 120_000;
 
 const pollMs = 10;
 
 /**
- * Makes this process a user of a running server, and starts or recovers the server if needed. A process that finds a complete server
- * attaches without a lock. All others queue for the start lock and check again while they hold it, so that of many processes that start at
- * once only one does the work.
+ * Makes this process a user of a running server; starts or recovers the server if needed. If a complete server runs, the process attaches
+ * without a lock. Otherwise it waits for the start lock and checks again while it holds the lock, so that of many processes that start at
+ * once only one starts the server.
  */
 export async function bringUp(place: Place, options: BringUpOptions): Promise<BringUp> {
   const deadline = new AbortController();
@@ -43,7 +46,7 @@ export async function bringUp(place: Place, options: BringUpOptions): Promise<Br
     const presence = await attend(place, signal);
     if (typeof presence !== "string") {
       if (presence.complete) return { presence, started: "attached" };
-      presence.drop(); // the process that started the server is still creating the database, under the lock
+      presence.drop(); // another process started the server and is still creating the database, under the start lock
     }
     const release = await holdStartLock(place.run, signal);
     try {
@@ -53,7 +56,7 @@ export async function bringUp(place: Place, options: BringUpOptions): Promise<Br
     }
   } catch (error) {
     if (deadline.signal.aborted && !options.signal?.aborted)
-      // If the folder no longer exists, its free space is unknown.
+      // The free space is unknown if the folder no longer exists.
       throw overdueFailure(bringUpMs, place.log, await freeBytes(place.home).catch(() => undefined));
     throwIfAborted(signal);
     throw fileFailure(error, `cannot be started in ${place.directory}`);
@@ -62,7 +65,7 @@ export async function bringUp(place: Place, options: BringUpOptions): Promise<Br
   }
 }
 
-/** Called under the start lock. */
+/** Brings the server up; the caller holds the start lock. */
 async function bringUpAlone(place: Place, options: BringUpOptions, signal: AbortSignal): Promise<BringUp> {
   for (;;) {
     const presence = await attend(place, signal);
@@ -78,7 +81,7 @@ async function bringUpAlone(place: Place, options: BringUpOptions, signal: Abort
   }
 }
 
-/** @returns undefined if another server turned out to use the data */
+/** Creates the data if needed and starts the server. @returns undefined if another server turned out to use the data */
 async function start(
   place: Place,
   { binaries: given, create, log }: BringUpOptions,
@@ -113,8 +116,8 @@ async function start(
       await pause(systemClock, pollMs, signal);
     }
   } catch (error) {
-    // The start was given up, or the server answers with an error: end the server, which has no users. If another process attaches at this
-    // moment, that process brings the server back.
+    // The start was cancelled, or the server answers with an error: end the server, because it has no users. If another process attaches at
+    // this moment, that process starts the server again.
     await launched.end();
     throw error;
   }

@@ -8,7 +8,7 @@ import type { Place } from "./place.ts";
 import { run } from "./program.ts";
 import { authentication, configuration, initdbArguments } from "./settings.ts";
 
-/** The major version that made the data; undefined: there is no data yet. */
+/** The major version of PostgreSQL that created the data; undefined if there is no data yet. */
 export async function dataMajor(place: Place): Promise<number | undefined> {
   try {
     return Number.parseInt(await readFile(join(place.data, "PG_VERSION"), "utf8"), 10);
@@ -20,7 +20,7 @@ export async function dataMajor(place: Place): Promise<number | undefined> {
 
 const marker = ".store";
 
-/** Writes a marker beside the data: if the data is ever lost, the marker shows that the folder held a store and is not new. */
+/** Writes a marker file beside the data. If the data is lost later, the marker shows that the folder held a store and is not new. */
 export async function markStore(place: Place): Promise<void> {
   const path = join(place.home, marker);
   const text =
@@ -33,10 +33,10 @@ export async function markStore(place: Place): Promise<void> {
   }
 }
 
-/** Called when there is no data. @throws STORE_MISSING if there was a store, or if creating one is not allowed */
+/** Called if there is no data. @throws STORE_MISSING if the folder held a store before, or if `create` is false */
 export async function requireNew(place: Place, create: boolean): Promise<void> {
   const names = await readdir(place.home);
-  // Stores that were created before the marker was introduced have only the server's log.
+  // A store that was created before the marker was introduced is recognised by the server's log.
   const [remains] = [marker, "server.log", "server.log.1"].filter((name) => names.includes(name));
   if (remains !== undefined)
     throw new CarillonError(
@@ -55,8 +55,8 @@ export const noStore = (directory: string): CarillonError =>
   });
 
 /**
- * Creates the data under another name and renames it when it is complete, so that `data` is never incomplete, however this process ends.
- * Called under the start lock: first removes the remains of an interrupted call.
+ * Creates the data folder under a temporary name and renames it when complete, so that `data` is never incomplete, however this process
+ * ends. First removes temporary folders of interrupted calls. The caller holds the start lock.
  */
 export async function initialise(place: Place, binaries: Binaries, signal: AbortSignal): Promise<void> {
   const draft = `${place.data}.${randomBytes(4).toString("hex")}`;
@@ -84,7 +84,7 @@ export async function initialise(place: Place, binaries: Binaries, signal: Abort
   }
 }
 
-/** Overwrites a file and keeps its owner; the text is on disk when this returns. */
+/** Overwrites a file; its owner stays the same. The text has been flushed to disk when the promise resolves. */
 async function overwrite(path: string, text: string): Promise<void> {
   const file = await open(path, "w");
   try {
@@ -95,12 +95,12 @@ async function overwrite(path: string, text: string): Promise<void> {
   }
 }
 
-/** DB_SHUTDOWNED and DB_SHUTDOWNED_IN_RECOVERY of PostgreSQL's pg_control.h. */
+/** The states DB_SHUTDOWNED and DB_SHUTDOWNED_IN_RECOVERY in PostgreSQL's pg_control.h. */
 const cleanStates = [1, 2];
 
 /**
- * True if the last server ended without a shutdown checkpoint, according to its control file: a 32-bit state after the system identifier
- * (64 bits) and two version numbers (32 each), in the machine's byte order, in all versions we run.
+ * True if the last server ended without a shutdown checkpoint, by the state in its control file. The state is a 32-bit number in the
+ * machine's byte order, after the system identifier (64 bits) and two version numbers (32 bits each), in all supported versions.
  */
 export async function wasInterrupted(place: Place): Promise<boolean> {
   try {
@@ -112,7 +112,7 @@ export async function wasInterrupted(place: Place): Promise<boolean> {
       )
     );
   } catch (error) {
-    if (codeOf(error) === "ENOENT") return true; // the server itself reports what is wrong with this folder
+    if (codeOf(error) === "ENOENT") return true; // the start of the server will report what is wrong with the folder
     throw fileFailure(error, `cannot read ${place.data}`);
   }
 }

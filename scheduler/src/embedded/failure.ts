@@ -1,13 +1,16 @@
 import { CarillonError, isCarillonError, messageOf } from "../base/errors.ts";
 
-/** The file system's errors, as codes of Node and as texts in the output of a server or of initdb. */
+/** Match errors of the file system, as error codes of Node.js or as messages of PostgreSQL's programs. */
 const full = /ENOSPC|EDQUOT|No space left on device|Disk quota exceeded/;
 const readOnly = /EROFS|EACCES|EPERM|Read-only file system|Permission denied|Operation not permitted/;
 
-/** Dynamic shared memory is in /dev/shm, which is often small in a container. PostgreSQL's message ends like that for a full disk. */
+/**
+ * Matches errors of dynamic shared memory, which is in /dev/shm and often small in a container. PostgreSQL's message also contains "No
+ * space left on device", as for a full disk.
+ */
 const sharedMemory = /shared memory segment/;
 
-/** Log lines that a server writes when nothing is wrong. */
+/** Matches log lines that a server also writes when nothing is wrong. */
 const routine = /carillon: starting|LOG: {2}(starting|listening|database system|redo|invalid record length)/;
 
 const hints = {
@@ -21,7 +24,7 @@ const hints = {
   failed: "The lines around it are in the log. A server of your own works too: DATABASE_URL=postgres://…",
 };
 
-/** The error for a file operation that the system refused. `what` reads "could not …". */
+/** The error for a failed file operation. `what` completes the sentence "The embedded store …", such as "cannot be started in /data". */
 export function fileFailure(error: unknown, what: string): CarillonError {
   if (isCarillonError(error)) return error;
   const text = `${(error as NodeJS.ErrnoException)?.code ?? ""} ${messageOf(error)}`;
@@ -32,15 +35,16 @@ export function fileFailure(error: unknown, what: string): CarillonError {
 }
 
 /**
- * The error for a server (or initdb) that ended by itself, from its output. The first line of the highest severity is the cause; in the
- * lines after it PostgreSQL only shuts down. `free` is the space left on the store's disk in bytes: a full disk also swallows the log.
+ * The error for a server (or initdb) that ended unexpectedly, from its output. The first line of the highest severity is the cause; after
+ * that line PostgreSQL only shuts down.
+ * @param free the free space on the store's disk in bytes; it is checked because on a full disk the log may lack the error
  */
 export function serverFailure(what: string, output: string, log: string, free?: number): CarillonError {
   const lines = output.split("\n").filter((line) => line.trim() !== "");
   const severities = [full, /PANIC:/, /FATAL:/, /error:|ERROR:/, /./];
   const at =
     severities.map((severity) => lines.findIndex((line) => severity.test(line))).find((index) => index >= 0) ?? -1;
-  // A wrong setting is reported in the line before the fatal error.
+  // A wrong setting is reported in the line before the fatal error, so that line is included.
   const cause = lines
     .slice(Math.max(0, at - 1), at + 1)
     .filter((line, n, both) => n === both.length - 1 || !routine.test(line));
@@ -58,7 +62,7 @@ export function serverFailure(what: string, output: string, log: string, free?: 
   return new CarillonError("EMBEDDED_FAILED", `${what}: ${said}`, { hint: `Log: ${log}. ${hints.failed}` });
 }
 
-/** The error for a server that has neither come up in time nor ended, which a full disk can cause. */
+/** The error for a server that has neither accepted connections nor ended within `withinMs`; a full disk can cause that. */
 export function overdueFailure(withinMs: number, log: string, free: number | undefined): CarillonError {
   const what = `the server did not accept connections within ${withinMs / 1000} s`;
   if (isFull(free)) return fullDisk(what, free);
@@ -67,7 +71,7 @@ export function overdueFailure(withinMs: number, log: string, free: number | und
   });
 }
 
-/** @param free free space in bytes */
+/** True if less than 1 MiB is free. @param free in bytes; undefined: unknown */
 const isFull = (free: number | undefined): boolean => free !== undefined && free < 1024 * 1024;
 
 function fullDisk(what: string, free: number | undefined): CarillonError {
@@ -77,7 +81,7 @@ function fullDisk(what: string, free: number | undefined): CarillonError {
   });
 }
 
-/** @throws the signal's reason: its caller's own CarillonError, or CANCELLED */
+/** @throws the signal's reason if that is a CarillonError, otherwise CANCELLED */
 export function throwIfAborted(signal: AbortSignal): void {
   if (!signal.aborted) return;
   if (isCarillonError(signal.reason)) throw signal.reason;

@@ -8,25 +8,23 @@ import { names, port } from "./settings.ts";
 import { supervise } from "./supervision.ts";
 
 export interface EmbeddedOptions {
-  /** The store's folder; default `.carillon` in the current folder. Created if missing. */
+  /** The store's folder; default `.carillon` in the working directory. Created if missing and `create` is true. */
   directory?: string;
-  /** A folder with `postgres` and `initdb` to use instead of the npm package's or the machine's. */
+  /** A folder with the programs `postgres` and `initdb`, used instead of those of the npm package or the operating system. */
   binaries?: string;
-  /** Create an empty store if none exists; default true, but false if NODE_ENV is "production". A store that was lost is never replaced. */
+  /** True: creates an empty store if there was none; a lost store is never replaced. Default: true, unless NODE_ENV is "production". */
   create?: boolean | undefined;
-  /**
-   * Receives one line of text for each notable event: first start, recovery, loss and revival of the server. Default: nothing is logged.
-   */
+  /** Called with one line of text for each notable event: first start, recovery, loss and return of the server. Default: no logging. */
   log?: (line: string) => void;
   /** Aborts opening, which then rejects with CANCELLED; has no effect on an opened store. */
   signal?: AbortSignal;
 }
 
-/** A use of the private server by this process, which counts as the server's user from opening until `release` or its own end. */
+/** A process's use of the embedded server. The process counts as a user of the server from opening until `release` or its own end. */
 export interface EmbeddedStore {
-  /** A PostgreSQL URL that `pg` and libpq accept. The URL stays the same through every restart of the server. */
+  /** A PostgreSQL URL for `pg` and libpq. It stays the same when the server is restarted. */
   readonly url: string;
-  /** The same as `url`, as options for `pg`. `host` is the folder of the Unix socket. */
+  /** The content of `url` as options for `pg`. `host` is the folder of the Unix socket. */
   readonly connection: {
     readonly host: string;
     readonly port: number;
@@ -34,22 +32,24 @@ export interface EmbeddedStore {
     readonly database: string;
     readonly ssl: false;
   };
-  /** The absolute path of the store's folder, as given. */
+  /** The absolute path of the store's folder as given to `openEmbedded`. */
   readonly directory: string;
-  /** The absolute path of the server's data folder, which the file `location` may have put elsewhere. */
+  /** The absolute path of the server's data folder; it may be outside `directory`, if the file `location` names another folder. */
   readonly data: string;
   /** The server's version, such as "18.4". */
   readonly version: string;
-  /** What opening found: no store (`first`), a stopped store (`again`), a running server (`attached`), a crashed server (`recovered`). */
+  /**
+   * What opening found: no store (`first`), a stopped server (`again`), a running server (`attached`), or a crashed server (`recovered`).
+   */
   readonly started: Started;
   /**
-   * Resolves once the server accepts connections and counts this process as a user. The store itself brings a lost server back; call this
-   * to wait for that, or to get the error if it does not succeed (the attempts continue).
+   * Resolves once the server accepts connections and counts this process as a user. A lost server is restarted automatically; call this to
+   * wait for that, or to get the error if it fails (the attempts continue).
    * @throws STORE_FULL, STORE_READ_ONLY, EMBEDDED_FAILED, EMBEDDED_UNAVAILABLE; STOPPED after `release`
    */
   revive(): Promise<void>;
   /**
-   * Stops counting this process as a user. If it was the last user, stops the server, which ends all connections to it, and waits until the
+   * Stops counting this process as a user. If it was the last user, stops the server, which ends all connections, and waits until the
    * server has ended. Close connection pools first. Idempotent.
    * @throws EMBEDDED_FAILED if the server does not stop
    */
@@ -64,9 +64,9 @@ export interface EmbeddedStore {
 export async function openEmbedded(options: EmbeddedOptions = {}): Promise<EmbeddedStore> {
   const { binaries, log = () => undefined, signal } = options;
   const { directory = ".carillon", create = process.env.NODE_ENV !== "production" } = options;
-  // Windows is not supported: a server there would need a port, a password and another way to give up rights.
+  // Windows is not supported: a server there would need a TCP port, a password and another way to drop privileges.
   if (process.platform === "win32") throw unavailable(["the embedded store needs Unix sockets; WSL has them"]);
-  // Checked before `locate` creates the folder.
+  // Checked before `locate`, because that creates the folder.
   if (!create && !existsSync(directory)) throw noStore(resolve(directory));
   const place = await locate(directory, log);
   const opened = await bringUp(place, { binaries, create, log, signal });

@@ -1,14 +1,14 @@
 import { copyFile, open, stat, statfs, truncate } from "node:fs/promises";
 import { codeOf } from "./failure.ts";
 
-/** The size at which the server's log is cut. Its content moves to `.1`, so both files together stay under twice this size. */
+/** The size in bytes at which the server's log is moved to `.1` and truncated, so that both files stay below twice this size. */
 export const logBytes = 8 * 1024 * 1024;
 
 export const logCheckMs = 30_000;
 
 /**
- * Copies and cuts the log in place, because the server holds the file open for appending. Every process that uses the store checks this
- * from time to time; if two processes cut at once, at worst an old line is lost.
+ * Copies the log to `.1` and truncates it in place, because the server keeps the file open for appending. Every process that uses the store
+ * checks the size at intervals; if two processes truncate at once, at most old lines are lost.
  */
 export async function boundLog(path: string): Promise<void> {
   try {
@@ -16,8 +16,8 @@ export async function boundLog(path: string): Promise<void> {
     await copyFile(path, `${path}.1`);
     await truncate(path);
   } catch (error) {
-    // Ignores a log that is gone with its folder, or is another user's (root cuts it then). Without space for the copy it is cut all the
-    // same.
+    // Ignores a log that no longer exists or belongs to another user (root truncates it then). If there is no space for the copy, truncates
+    // the log without one.
     if (codeOf(error) === "ENOSPC") await truncate(path);
     else if (!["ENOENT", "EACCES", "EPERM", "EROFS"].includes(codeOf(error))) throw error;
   }
@@ -36,7 +36,7 @@ export async function readLog(path: string, offset: number): Promise<string> {
   }
 }
 
-/** How many bytes an unprivileged user may still write in this folder. */
+/** The number of bytes that an unprivileged user can still write in this folder. */
 export async function freeBytes(folder: string): Promise<number> {
   const { bavail, bsize } = await statfs(folder);
   return bavail * bsize;

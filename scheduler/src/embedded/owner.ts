@@ -4,9 +4,9 @@ import { CarillonError } from "../base/errors.ts";
 import { type Owner, run } from "./program.ts";
 
 /**
- * PostgreSQL refuses to run as root, so root runs the server as a user without rights: the user who already owns the store; else the owner
- * of its folder or project (a volume in a container), who can then use the store without root too; else `postgres`; else `nobody`. initdb
- * needs a user that is in /etc/passwd.
+ * Chooses the unprivileged user that runs the server, because PostgreSQL refuses to run as root. This is the user who owns the store
+ * already; otherwise the owner of its folder or project (such as a container's volume), who can then also use the store without root;
+ * otherwise `postgres`; otherwise `nobody`. The user must be in /etc/passwd, because initdb requires that.
  */
 export async function chooseOwner(directory: string): Promise<Owner> {
   for (const path of [join(directory, "data"), join(directory, "run")]) {
@@ -28,7 +28,7 @@ export async function chooseOwner(directory: string): Promise<Owner> {
 }
 
 async function ownerOf(path: string): Promise<Owner | undefined> {
-  const found = await stat(path).catch(() => undefined); // does not exist yet, as on the first start
+  const found = await stat(path).catch(() => undefined); // the path does not exist at the first start
   return found && found.uid > 0 ? { uid: found.uid, gid: found.gid } : undefined;
 }
 
@@ -39,7 +39,10 @@ function parseUsers(passwd: string): { name: string; uid: number; gid: number }[
   });
 }
 
-/** The kernel itself checks access, because it also considers access lists and mount options. */
+/**
+ * True if the user can enter the folder. Runs `cd` as that user, because only the kernel considers access control lists and mount options
+ * too.
+ */
 export async function reaches(folder: string, owner: Owner): Promise<boolean> {
   return (await run("/bin/sh", ["-c", 'cd "$1"', "sh", folder], { owner })).code === 0;
 }

@@ -23,30 +23,30 @@ import { codeOf, fileFailure } from "./failure.ts";
 import { chooseOwner, reaches } from "./owner.ts";
 import type { Owner } from "./program.ts";
 
-/** The paths of one store. */
+/** The files and folders of one store. */
 export interface Place {
-  /** The folder that was given, as an absolute path. */
+  /** The configured folder as an absolute path. */
   readonly directory: string;
-  /** The folder that holds the store: the same folder, or one that the server's user can reach. */
+  /** The folder that contains the store: `directory`, or another one if the server's user cannot access `directory`. */
   readonly home: string;
   readonly data: string;
-  /** The private folder of the server's socket and of the start lock, as a path short enough for sockets. */
+  /** The private folder of the server's socket and of the start lock; the path is short enough for a Unix socket. */
   readonly run: string;
   readonly log: string;
-  /** The user that the server runs as; undefined: this process's user. */
+  /** The user that runs the server; undefined: this process's user. */
   readonly owner: Owner | undefined;
 }
 
-/** Root's folder for stores, and for copies of the binaries, that the server's user cannot reach in place. */
+/** The folder that root uses for stores and copies of programs that the server's user cannot access in place. */
 export const rootHome = "/var/lib/carillon";
 
 /**
- * sun_path has 108 bytes on Linux, 104 on macOS, with the closing zero; the longest names in the folder have 13
- * (".s.PGSQL.5432", "start.1234567").
+ * The maximum length of the path `run` in bytes. A socket's path has at most 103 bytes on macOS and 107 on Linux; the longest names in the
+ * folder have 13 (".s.PGSQL.5432", "start.1234567").
  */
 const longestRunBytes = 103 - 14;
 
-/** @throws STORE_READ_ONLY, STORE_FULL, STORE_REFUSED, EMBEDDED_FAILED */
+/** Determines the store's paths and creates the folder. @throws STORE_READ_ONLY, STORE_FULL, STORE_REFUSED, EMBEDDED_FAILED */
 export async function locate(asked: string, log: (line: string) => void): Promise<Place> {
   const directory = resolve(asked);
   try {
@@ -55,7 +55,7 @@ export async function locate(asked: string, log: (line: string) => void): Promis
     const owner = process.getuid?.() === 0 ? await chooseOwner(real) : undefined;
     if (made) {
       await writeFile(join(real, ".gitignore"), "*\n");
-      // Makes the server's user the owner, who can then use the store without root.
+      // The server's user becomes the folder's owner, so that this user can later use the store without root.
       if (owner) for (const path of [real, join(real, ".gitignore")]) await chown(path, owner.uid, owner.gid);
     }
     const home = await realpath(await findHome(real, owner, log));
@@ -74,7 +74,9 @@ export async function locate(asked: string, log: (line: string) => void): Promis
   }
 }
 
-/** Called again before each start, because the short path may be in a folder that is cleaned regularly. */
+/**
+ * Creates the run folder and its short path. Called before each start, because the short path may be in a folder that is cleaned regularly.
+ */
 export async function ensurePlace(place: Place): Promise<void> {
   try {
     const run = join(place.home, "run");
@@ -86,8 +88,9 @@ export async function ensurePlace(place: Place): Promise<void> {
 }
 
 /**
- * The given folder itself if possible. Under root the server's user may be unable to reach it, for example in a home of mode 0700. Carillon
- * must not open a user's home to others, so the store is then elsewhere, and the file `location` contains the path of its folder.
+ * Returns the folder for the store: `directory` itself if possible. If this process is root, the server's user may be unable to access it,
+ * for example in a home directory of mode 0700, whose mode must not be changed. The store is then in another folder, whose path is written
+ * to the file `location`.
  */
 async function findHome(directory: string, owner: Owner | undefined, log: (line: string) => void): Promise<string> {
   const pointer = join(directory, "location");
@@ -117,14 +120,14 @@ async function findHome(directory: string, owner: Owner | undefined, log: (line:
       log(`the server's user cannot reach ${directory}: the store lies in ${home}`);
     } catch (error) {
       if (codeOf(error) !== "EEXIST") throw error;
-      await rm(home, { recursive: true }); // another process was first, and its pointer is valid
+      await rm(home, { recursive: true }); // another process has written `location` first, and its folder is used
     } finally {
       await rm(draft);
     }
   }
 }
 
-/** Access to the socket is protected only by this folder's mode and owner. */
+/** Creates the folder with mode 0700: its mode and owner are the only access control for the server's socket. */
 async function privateFolder(path: string, owner: Owner | undefined): Promise<void> {
   const made = await mkdir(path, { mode: 0o700 }).then(() => true, existing);
   const { uid, mode } = await stat(path);
@@ -142,7 +145,9 @@ async function privateFolder(path: string, owner: Owner | undefined): Promise<vo
   if (made || (mode & 0o777) !== 0o700) await chmod(path, 0o700);
 }
 
-/** If the path is too long for a socket, makes a symbolic link to it in a private folder in the system's temporary folder. */
+/**
+ * Returns `run`, or if that is too long for a socket, a symbolic link to it in a private folder of the system's temporary folder.
+ */
 async function shortPath(run: string): Promise<string> {
   if (Buffer.byteLength(run) <= longestRunBytes) return run;
   const uid = process.getuid?.() ?? 0;
@@ -155,7 +160,7 @@ async function shortPath(run: string): Promise<string> {
     return path;
   } catch (error) {
     if (!(error instanceof Occupied)) throw error;
-    // Another user occupies the name in the shared folder, so this process uses an unpredictable name of its own.
+    // Another user owns that name in the temporary folder, so the link gets an unpredictable name.
     const own = join(await mkdtemp("/tmp/carillon-"), name);
     await alias(own, run);
     return own;
@@ -171,13 +176,16 @@ async function alias(path: string, target: string): Promise<void> {
   if (!found.isDirectory() || found.uid !== process.getuid?.() || (found.mode & 0o077) !== 0) {
     throw new Occupied(`${folder} is not a private folder of this user`);
   }
-  if ((await readlink(path).catch(() => undefined)) === target) return; // if it is unreadable or absent, it is made anew below
+  if ((await readlink(path).catch(() => undefined)) === target) return; // a missing or other link is replaced below
   const draft = `${path}.${randomBytes(4).toString("hex")}`;
   await symlink(target, draft);
   await rename(draft, path);
 }
 
-/** Avoids mkdir's own recursion, which reports a read-only file system as "no such file". @returns true if the folder is new */
+/**
+ * Creates the folder and its parents; `recursive` of `mkdir` is not used, because it reports a read-only file system as ENOENT.
+ * @returns true if the folder is new
+ */
 async function makeFolder(path: string): Promise<boolean> {
   try {
     await mkdir(path);

@@ -8,40 +8,40 @@ import { names, port } from "./settings.ts";
 import { holdStartLock } from "./start-lock.ts";
 
 /**
- * A process counts as the server's user while it holds this connection, on which it holds a *shared* advisory lock. The kernel closes the
- * connection of a process that dies for any reason, and the server then drops the lock: no dead process stays counted, and no pid, file or
- * heartbeat is needed. A process that leaves requests the same lock *exclusively*. If it gets the lock, no user is left; a process that
- * wants to become one waits until the server is gone and then starts it again.
+ * This process's registration as a user of the server: a connection on which it holds a *shared* advisory lock. The kernel closes the
+ * connection of a process that dies for any reason, and the server then releases the lock, so no dead process stays registered, and no pid,
+ * file or heartbeat is needed. A process that leaves requests the same lock *exclusively*. If it gets the lock, it was the last user and
+ * stops the server; a process that registers meanwhile waits until the server has ended, and starts it again.
  */
 export interface Presence {
   readonly version: string;
   /** False if the store's role and database have not been created yet. */
   readonly complete: boolean;
-  /** Resolves when the connection is gone. */
+  /** Resolves when the connection has ended. */
   readonly ended: Promise<void>;
   /**
-   * True if the server accepts connections now, and answers on this one. An answer alone would prove nothing, because the children of a
-   * killed server go on answering until they notice.
+   * True if the server accepts new connections and also answers on this one. An answer on this connection alone would not prove that the
+   * server runs, because child processes of a killed server answer until they notice its end.
    */
   alive(signal: AbortSignal): Promise<boolean>;
   /** Creates the role and the database. */
   complement(): Promise<void>;
-  /** Stops the server if this was its last user. @returns false if the connection broke before the outcome was known */
+  /** Unregisters; stops the server if this was its last user. @returns false if the connection broke before the outcome was known */
   leave(place: Place, log: (line: string) => void): Promise<boolean>;
-  /** Closes the connection without `leave`. */
+  /** Closes the connection without stopping the server. */
   drop(): void;
 }
 
-/** The advisory lock's number: "carillon" in ASCII. Nothing else uses its database. */
+/** The key of the advisory lock: "carillon" in ASCII. Nothing else uses advisory locks in this database. */
 const lock = "7161130679611977582";
 
-/** How long a leaving user waits for the connection of a user that died a moment ago to be closed. */
+/** How long a leaving process waits for the exclusive lock, in ms: the connection of a user that has just died may not be closed yet. */
 const leaveWaitMs = 100;
 
-/** Longer than any process holds the start lock to bring a server up. */
+/** The time limit for getting the start lock, in ms; longer than any process holds that lock to bring a server up. */
 const startLockMs = 150_000;
 
-/** "absent": no process listens. "busy": a server exists and is starting, stopping or recovering. */
+/** Registers this process as a user. "absent": no server listens. "busy": a server exists, but is starting, stopping or recovering. */
 export async function attend(place: Place, signal: AbortSignal): Promise<Presence | "absent" | "busy"> {
   throwIfAborted(signal);
   const { client, drop } = prepare(place, `carillon embedded ${process.pid}`);
@@ -58,14 +58,14 @@ export async function attend(place: Place, signal: AbortSignal): Promise<Presenc
       [names.database],
     );
     const { version, complete } = rows[0] as { version: string; complete: boolean };
-    // A stopping server ends the connection of the leaving user, and with it that user's lock, before it ends this connection. It accepts
-    // no new connections by then, which shows that it stops.
+    // While a server stops, it may have ended the leaving user's connection, and with it that user's lock, but not this connection yet. It
+    // accepts no new connections then, so a new connection is tried.
     if (!(await accepts(place, signal))) {
       drop();
       throwIfAborted(signal);
       return "busy";
     }
-    // An idle connection must not keep alive a process that has nothing else to do; a query on it must.
+    // While idle, this connection must not prevent the process from exiting; while a query runs, it must.
     const socket = client as unknown as { ref(): void; unref(): void };
     socket.unref();
     const answers = () =>
@@ -79,8 +79,8 @@ export async function attend(place: Place, signal: AbortSignal): Promise<Presenc
       ended,
       drop,
       async alive(until) {
-        // The order of these two checks matters. A new server accepts connections only once all children of the previous server are gone,
-        // so if the first check succeeds, the answer on this connection comes from a child of the new server.
+        // The order of these two checks matters. A new server accepts connections only after all child processes of the previous server
+        // have ended; so once a new connection was accepted, an answer on this connection comes from the new server.
         if (!open || !(await accepts(place, until))) return false;
         socket.ref();
         return answers().finally(() => socket.unref());
@@ -123,16 +123,16 @@ function prepare(place: Place, application: string, withinMs?: number): { client
     ...(withinMs === undefined ? {} : { connectionTimeoutMillis: withinMs }),
   });
   client.on("error", () => {
-    // The connection broke: either `end` follows, or the query under way rejects.
+    // A broken connection is reported by `end`, or by the rejection of the query in progress.
   });
   const { stream } = (client as unknown as { connection: { stream: { destroy(): void } } }).connection;
   return { client, drop: () => stream.destroy() };
 }
 
-/** A server that takes longer than this to accept a connection counts as absent; the limit for bringing a server up is longer. */
+/** A server that does not accept a connection within this many ms counts as absent; less than the time limit for bringing a server up. */
 const acceptMs = 10_000;
 
-/** Only the server itself accepts connections, so a new connection proves that the server is alive, and not just its children. */
+/** Tries a new connection. Only the main server process accepts connections, so success proves that it runs, and not only its children. */
 async function accepts(place: Place, signal: AbortSignal): Promise<boolean> {
   if (signal.aborted) return false;
   const { client, drop } = prepare(place, "carillon asks", acceptMs);
@@ -141,7 +141,7 @@ async function accepts(place: Place, signal: AbortSignal): Promise<boolean> {
     await client.connect();
     return true;
   } catch (error) {
-    // A server without free connections or disk space does exist.
+    // Class 53 (insufficient resources): a server without free connections or disk space does exist.
     return /^53/.test(codeOf(error));
   } finally {
     signal.removeEventListener("abort", drop);
@@ -149,14 +149,14 @@ async function accepts(place: Place, signal: AbortSignal): Promise<boolean> {
   }
 }
 
-/** 57P01–03: stopping, crashed, starting. 53300: all connections are in use. No code: the server closed the connection. */
+/** Temporary errors. 57P01–03: stopping, crashed, starting. 53300: all connections in use. No code: the server closed the connection. */
 const passing = ["57P01", "57P02", "57P03", "53300", "ECONNRESET", "EPIPE", "EAGAIN", ""];
 
 function attendFailure(error: unknown, place: Place): "absent" | "busy" {
   const code = codeOf(error);
   if (code === "ENOENT" || code === "ECONNREFUSED") return "absent";
   if (passing.includes(code)) return "busy";
-  // 53100 (disk full) also occurs here, because even a connection writes a little, such as its caches.
+  // 53100 (disk full) can occur here, because a new connection also writes a little, such as its caches.
   if (code === "53100") throw serverFailure("the server refused a connection", messageOf(error), place.log);
   if (code === "EACCES" || code === "EPERM") {
     throw new CarillonError(
@@ -181,10 +181,10 @@ async function complement(client: pg.Client): Promise<void> {
 }
 
 /**
- * Releases the shared lock first, then requests the exclusive one: if two processes requested it while both still held their shared locks,
- * each would find the other, and both would leave the server running. The server is stopped under the start lock, like it is started, so
- * that no process starts a server beside one that still writes. The holder of the start lock may be waiting for this advisory lock, so it
- * is released in between and requested again.
+ * Stops the server if this process is its last user. Releases the shared lock before requesting the exclusive one: if two leaving processes
+ * requested it while both held the shared lock, each would find the other, and the server would stay running. The server is stopped under
+ * the start lock, as it is started, so that no process starts a server while another one still writes. The holder of the start lock may be
+ * waiting for the advisory lock, which is therefore released before waiting for the start lock, and requested again.
  */
 async function leave(client: pg.Client, place: Place, log: (line: string) => void): Promise<void> {
   await client.query(`select pg_advisory_unlock_shared(${lock})`);

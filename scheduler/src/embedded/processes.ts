@@ -2,11 +2,11 @@ import { readdir, readFile, stat } from "node:fs/promises";
 import { codeOf } from "./failure.ts";
 import { run } from "./program.ts";
 
-/** The living PostgreSQL processes that work on one data folder. */
+/** The running PostgreSQL processes of one data folder. */
 export interface ServerProcesses {
-  /** The server itself, if it runs. */
+  /** The main server process, if it runs. */
   readonly postmaster: number | undefined;
-  /** The postmaster's children; without a postmaster they are orphans that may still write. */
+  /** The child processes of the server; if `postmaster` is undefined, they are orphans that may still write. */
   readonly children: readonly number[];
 }
 
@@ -17,15 +17,14 @@ interface Process {
 }
 
 /**
- * A pid in a file may be out of date, because any process may have the number by now. The kernel knows what a process *is*: every
- * PostgreSQL process has its data folder as working folder for as long as it lives, zombies have none, and a child renames itself
- * "postgres: …". Processes of other users are invisible here, and need not be visible: PostgreSQL insists that the folder's owner runs the
- * server.
+ * Finds the server's processes by their working directory, because a pid in a file may belong to another process by now. Every PostgreSQL
+ * process has the data folder as its working directory until it ends (a zombie has none), and a child process renames itself "postgres: …".
+ * Processes of other users are not visible here and need not be, because PostgreSQL only starts if its user owns the folder.
  */
 export async function serverProcesses(data: string): Promise<ServerProcesses> {
   const found = process.platform === "linux" ? await fromProc(data) : await fromPs(data);
   const pids = new Set(found.map((one) => one.pid));
-  // A child that was forked a moment ago has not renamed itself yet, but its parent is in the list.
+  // A child process that was forked a moment ago has not renamed itself yet, but its parent is in the list.
   const postmaster = found.find((one) => !one.child && !pids.has(one.parent))?.pid;
   return { postmaster, children: found.filter((one) => one.pid !== postmaster).map((one) => one.pid) };
 }
@@ -38,13 +37,13 @@ async function fromProc(data: string): Promise<Process[]> {
   return all.filter((one) => one !== undefined);
 }
 
-/** Identifies the folder itself, not its path, because a folder that is mounted twice has two paths. */
+/** Identifies a folder by device and inode instead of its path, because a folder that is mounted twice has two paths. */
 async function identify(path: string): Promise<string | undefined> {
   try {
     const { dev, ino } = await stat(path, { bigint: true });
     return `${dev}:${ino}`;
   } catch (error) {
-    // There is no data yet; or the process has ended meanwhile, is a zombie, or belongs to another user.
+    // The folder does not exist yet; or the process has ended, is a zombie, or belongs to another user.
     if (["ENOENT", "ESRCH", "EACCES", "EPERM"].includes(codeOf(error))) return undefined;
     throw error;
   }
@@ -65,7 +64,7 @@ async function oneFromProc(pid: number, folder: string): Promise<Process | undef
   }
 }
 
-/** Without /proc only the postmaster shows its folder (in its arguments); children are found by their parent. */
+/** Without /proc, only the main server process can be identified, by its arguments; its children are found by their parent pid. */
 async function fromPs(data: string): Promise<Process[]> {
   const { output } = await run("ps", ["-axo", "pid=,ppid=,command="]);
   const rows = output.split("\n").flatMap((line) => {
@@ -82,7 +81,7 @@ async function fromPs(data: string): Promise<Process[]> {
   ];
 }
 
-/** Signals a process that may have ended already. @returns true if it existed */
+/** Sends a signal to a process that may have ended already. @returns false if it no longer exists */
 export function signalProcess(pid: number, signal: NodeJS.Signals): boolean {
   try {
     return process.kill(pid, signal);

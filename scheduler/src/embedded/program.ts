@@ -1,14 +1,14 @@
 import { spawn } from "node:child_process";
 import { messageOf } from "../base/errors.ts";
 
-/** The unprivileged user as whom root's process runs the server. */
+/** The unprivileged user that runs the server if this process is root. */
 export interface Owner {
   readonly uid: number;
   readonly gid: number;
 }
 
 export interface Outcome {
-  /** 0: success; -1: the program could not be started, or was killed by a signal. */
+  /** The exit code; -1 if the program could not be started or was killed by a signal. */
   readonly code: number;
   readonly output: string;
 }
@@ -16,15 +16,15 @@ export interface Outcome {
 const outputBytes = 64 * 1024;
 
 /**
- * The server gets nothing of the user's environment: PGDATA and the like would change its behaviour, secrets would stay in a process that
- * outlives this one, and LC_ALL would change the language of the log that Carillon reads.
+ * The environment of the server. It leaves out the user's environment: variables such as PGDATA would change the server's behaviour,
+ * secrets would stay in a process that outlives this one, and LC_ALL would change the language of the log, which Carillon parses.
  */
 export function serverEnvironment(): NodeJS.ProcessEnv {
   const { PATH, LD_LIBRARY_PATH, DYLD_LIBRARY_PATH } = process.env;
   return { PATH, LD_LIBRARY_PATH, DYLD_LIBRARY_PATH, LC_ALL: "C", TZ: "UTC" };
 }
 
-/** Runs a short program to its end and keeps the last 64 KiB of its output. */
+/** Runs a short program until it ends, and returns its exit code and the last 64 KiB of its output. */
 export function run(
   file: string,
   args: readonly string[],

@@ -2,12 +2,12 @@ import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { names, port, socketName } from "./settings.ts";
 
-/** The longest path of a Unix socket, in bytes. */
+/** The maximum length of a Unix socket's path, in bytes. */
 const longestBytes = 103;
 
 /**
- * The URL of a store's server, if it seems to run. This check does not start the server, does not wait, and does not count as a user.
- * @returns null if the server does not run, or only `openEmbedded` can find it
+ * The URL of a store's server if its socket exists. Does not start the server, does not wait, and does not register as a user.
+ * @returns null if there is no socket, or if the path is so long that only `openEmbedded` can find it
  */
 export function runningUrl(directory: string): string | null {
   const pointer = join(resolve(directory), "location");

@@ -13,7 +13,7 @@ import { fixedSettings, socketName } from "./settings.ts";
 
 /** A server that this process has just started. */
 export interface Launch {
-  /** Undefined while the server runs; "taken" if another server uses the data; otherwise the error for which it ended. */
+  /** Undefined while the server runs; "taken" if another server uses the data; otherwise the error with which the server ended. */
   outcome(): Promise<undefined | "taken" | CarillonError>;
   /** Ends the server and waits until it has ended. */
   end(): Promise<void>;
@@ -46,7 +46,7 @@ export async function launch(place: Place, binaries: Binaries): Promise<Launch> 
     child.unref();
     return {
       async end() {
-        // Signals the child object, never its pid: a child that could not be spawned has none.
+        // Uses the child object instead of a pid, because a child that could not be spawned has no pid.
         child.kill("SIGINT");
         while (end === undefined) await pause(systemClock, 10);
       },
@@ -63,7 +63,7 @@ export async function launch(place: Place, binaries: Binaries): Promise<Launch> 
   }
 }
 
-/** This line marks the beginning of this start, and shows that the log can be written. */
+/** Opens the server's log and writes a line that marks this start, which also proves that the log can be written. */
 async function openLog(place: Place, binaries: Binaries) {
   let file: FileHandle | undefined;
   try {
@@ -83,9 +83,9 @@ const orphanGraceMs = 500;
 const orphanEndMs = 10_000;
 
 /**
- * After the death of a server its children end by themselves, except a child in a long statement, which would go on writing. Ensures that
- * no child is left, then removes the dead server's pid file and its socket's lock file: PostgreSQL itself would trust the number in them,
- * even if another process has it by now. Called under the start lock, while no server is alive.
+ * Waits until the child processes of a dead server have ended, and kills those that are still running after `orphanGraceMs`, because they
+ * may write to the data. Then removes the dead server's pid file and its socket's lock file: PostgreSQL would trust the pid in them, even
+ * if another process has that pid now. The caller holds the start lock, and no server is running.
  */
 export async function clearRemains(place: Place, log: (line: string) => void): Promise<void> {
   const began = systemClock.monotonic();
@@ -115,7 +115,7 @@ export async function clearRemains(place: Place, log: (line: string) => void): P
 
 const stopMs = 60_000;
 
-/** Stops the server ("fast": ends sessions and writes a checkpoint) and waits until it has ended. */
+/** Stops the server in the mode "fast" (ends sessions and writes a checkpoint), and waits until it has ended. */
 export async function stop(place: Place, postmaster: number, log: (line: string) => void): Promise<void> {
   const began = systemClock.monotonic();
   signalProcess(postmaster, "SIGINT");

@@ -1,4 +1,4 @@
-/** The role and database of the store, and the superuser that only this folder's code uses. */
+/** The store's role and database, and the server's superuser, which only the code of the embedded store uses. */
 export const names = {
   user: "carillon",
   database: "carillon",
@@ -6,13 +6,13 @@ export const names = {
   maintenance: "postgres",
 } as const;
 
-/** Part of the socket's file name; the server does not listen on TCP. */
+/** Only a part of the socket's file name: the server does not listen on TCP. */
 export const port = 5432;
 export const socketName = `.s.PGSQL.${port}`;
 
 export const oldestMajor = 15;
 
-/** Settings that must hold whatever a user writes into postgresql.conf: they are on the command line, which takes precedence. */
+/** Settings that a user must not change. They are passed on the command line, which takes precedence over postgresql.conf. */
 export function fixedSettings(): string[] {
   const settings = {
     listen_addresses: "",
@@ -29,11 +29,11 @@ export function fixedSettings(): string[] {
   return Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
 }
 
-/** postgresql.conf of a new store. It is written once, so a user may change it. */
+/** The file postgresql.conf of a new store. It is written only once, so that the user may change it. */
 export function configuration(): string {
   const settings: Record<string, string | number> = {
     max_connections: 200,
-    // Reserved for users that attach and leave while all other connections are in use.
+    // Reserved for processes that register and unregister as users while all other connections are in use.
     superuser_reserved_connections: 5,
     shared_buffers: "128MB",
     synchronous_commit: "on",
@@ -41,8 +41,7 @@ export function configuration(): string {
     max_wal_senders: 0,
     min_wal_size: "64MB",
     max_wal_size: "512MB",
-    // A private server on a developer's machine shares its cores, and parallel plans need more /dev/shm than a
-    // container has.
+    // No parallel plans: the server shares the cores of a developer's machine, and parallel plans need more /dev/shm than a container has.
     max_parallel_workers_per_gather: 0,
     max_parallel_maintenance_workers: 0,
     max_logical_replication_workers: 0,
@@ -51,23 +50,23 @@ export function configuration(): string {
     timezone: "UTC",
     log_timezone: "UTC",
     log_checkpoints: "off",
-    // The client receives the error of a failed statement; the statement's text would only fill the log.
+    // A failed statement is reported to the client, so its text is not logged as well.
     log_min_error_statement: "panic",
     log_line_prefix: "%m [%p] ",
     default_text_search_config: "pg_catalog.simple",
   };
-  // Lets a backend in a long statement notice that its client's process was killed.
+  // A backend that executes a long statement checks at this interval whether its client still exists.
   if (process.platform === "linux") settings.client_connection_check_interval = "2s";
   const lines = Object.entries(settings).map(([name, value]) => `${name} = '${value}'`);
   return `# Written once by Carillon; change what you like, then restart every process that uses the store.\n${lines.join("\n")}\n`;
 }
 
-/** pg_hba.conf: the socket's folder is private (0700), so only its user and root reach the socket. */
+/** The file pg_hba.conf. Every connection is trusted, because only the folder's owner and root can reach the socket. */
 export const authentication = "# Carillon: only the Unix socket, in a folder of mode 0700.\nlocal all all trust\n";
 
 export function initdbArguments(data: string, major: number): string[] {
-  // Text is ordered by bytes, with the case rules of Unicode if the server has them built in. No library of the machine is involved, so
-  // an upgrade of the machine cannot corrupt an index.
+  // Text is ordered by bytes, with Unicode's case rules if the server has them built in. No library of the machine is used, so that an
+  // upgrade of the machine cannot change the order and corrupt an index.
   const locale = major >= 17 ? ["--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"] : ["--locale=C"];
   return [
     "-D",

@@ -6,23 +6,27 @@ import { pause, systemClock } from "../base/clock.ts";
 import { codeOf, throwIfAborted } from "./failure.ts";
 
 /**
- * One process at a time starts, initialises or cleans up in a folder. The kernel releases this lock when its holder dies for any reason,
- * and wakes the waiting processes.
- * The lock is a ladder of Unix sockets `start.1`, `start.2`, …: the highest rung counts, and the lock is held while a process listens on
- * it. To take the lock, a process puts a listening socket on the next rung, which only one process can do, because `link` refuses an
- * existing name. To wait, a process stays connected to the holder until the connection breaks. A dead holder's rung refuses connections; it
- * stays, so that numbers only grow: if a process looked long ago, and takes a rung that was removed meanwhile, it sees a higher rung and
- * steps back. A socket listens before it gets its name, so no process sees a rung between bind and listen and takes it for dead.
- * Rejected: a file with a pid (numbers are reused, and mean nothing in another container that shares this folder), unlinking a stale lock
- * (two processes that saw the same stale lock would both win), a lock on an abstract socket (invisible in another network namespace), flock
- * (Node does not have it).
+ * Acquires the lock under which one process at a time starts, initialises or cleans up the server of a folder. The kernel releases the lock
+ * when its holder dies for any reason, and wakes the waiting processes.
+ *
+ * The lock is a series of Unix sockets `start.1`, `start.2`, …: only the highest number counts, and the lock is held while a process
+ * listens on that socket. To acquire the lock, a process links its listening socket to the next number; only one process succeeds, because
+ * `link` refuses an existing name. To wait, a process stays connected to the holder until the connection breaks. The socket of a dead
+ * holder refuses connections; it remains, so that numbers only increase: if a process listed the folder long ago and links a number that
+ * was removed meanwhile, it sees a higher number and withdraws. A socket listens before it gets its name, so that no process mistakes it
+ * for the socket of a dead holder.
+ *
+ * Rejected alternatives: a file with a pid (pids are reused, and mean nothing in another container that shares the folder), removing a
+ * stale lock (two processes that saw the same stale lock would both succeed), a socket in the abstract namespace (invisible in another
+ * network namespace), and flock (Node.js does not offer it).
  * @param folder a path short enough for a Unix socket
+ * @returns a function that releases the lock
  */
 export async function holdStartLock(folder: string, signal: AbortSignal): Promise<() => Promise<void>> {
   const waiting = new Set<Socket>();
   const server = createServer((socket) => {
     waiting.add(socket);
-    socket.on("error", () => socket.destroy()); // a waiting process died; nothing has to be sent to it
+    socket.on("error", () => socket.destroy()); // a waiting process has died
     socket.on("close", () => waiting.delete(socket));
   });
   const unnamed = join(folder, `.${randomBytes(4).toString("hex")}`);
@@ -44,7 +48,7 @@ export async function holdStartLock(folder: string, signal: AbortSignal): Promis
         continue;
       }
       await sweep(folder);
-      // The last few rungs stay: a listing made while rungs come and go then still shows a rung that is high enough.
+      // The last few sockets remain, so that a concurrent listing of the folder still shows a number that is high enough.
       await Promise.all(now.filter((n) => n < top - 8).map((n) => rm(rung(folder, n), { force: true })));
       return release;
     }
@@ -63,13 +67,13 @@ async function rungs(folder: string): Promise<number[]> {
   return names.flatMap((name) => (/^start\.\d+$/.test(name) ? [Number(name.slice(6))] : []));
 }
 
-/** A socket without a rung is removed at this age: its process must have died while waiting, because no process waits this long. */
+/** A socket without a number that is older than this, in ms, is removed: its process has died, because no process waits this long. */
 const sweepMs = 600_000;
 
 async function sweep(folder: string): Promise<void> {
   for (const name of await readdir(folder)) {
     if (!/^\.[0-9a-f]{8}$/.test(name)) continue;
-    const found = await lstat(join(folder, name)).catch(() => undefined); // its owner has just removed it
+    const found = await lstat(join(folder, name)).catch(() => undefined); // the process that created the socket has just removed it
     if (found && systemClock.wall() - found.mtimeMs > sweepMs) await rm(join(folder, name), { force: true });
   }
 }
@@ -92,7 +96,7 @@ async function climb(from: string, to: string): Promise<boolean> {
   }
 }
 
-/** @returns false at once if no process listens there; true once the holder has released the lock */
+/** Waits for the holder of the lock. @returns false at once if no process listens there; true after the holder has released the lock */
 async function waitWhileHeld(path: string, signal: AbortSignal): Promise<boolean> {
   const end = await new Promise<string>((resolve) => {
     const socket = connect(path);
@@ -109,7 +113,7 @@ async function waitWhileHeld(path: string, signal: AbortSignal): Promise<boolean
     socket.resume();
   });
   if (end === "ECONNREFUSED") return false;
-  // EAGAIN: the holder's queue of waiters is full. EACCES: the socket briefly belongs to another user. In both cases the lock is held.
+  // EAGAIN: the holder's connection queue is full. EACCES: the socket briefly belongs to another user. In both cases the lock is held.
   if (end === "EAGAIN" || end === "EACCES") await pause(systemClock, 20, signal);
   else if (!["", "ENOENT", "ECONNRESET", "EPIPE"].includes(end))
     throw Object.assign(new Error(`${path}: ${end}`), { code: end });

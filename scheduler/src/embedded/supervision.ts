@@ -14,9 +14,9 @@ export interface Supervision {
 }
 
 /**
- * Keeps this process a user of a running server until it is released. The states are *present* (the connection stands), *lost* (the
- * connection broke; one attempt to bring the server up runs at a time, with growing pauses between attempts), and *released*, which is
- * final. Timers and the connection do not keep the process alive; an attempt under way does.
+ * Keeps this process registered as a user of a running server until it is released. States: *present* (connected), *lost* (the connection
+ * broke; attempts to bring the server up follow one another, with growing pauses), and *released*, which is final. Timers and the
+ * connection do not keep the process alive; an attempt in progress does.
  */
 export function supervise(
   place: Place,
@@ -31,7 +31,7 @@ export function supervise(
   let left: Promise<void> | undefined;
 
   const hold = (held: Presence) => {
-    presence?.drop(); // this process may not have noticed yet that the former server died; two presences would count twice
+    presence?.drop(); // the process may not have noticed the former server's end yet; with two connections it would count twice
     presence = held;
     retryMs = firstRetryMs;
     void held.ended.then(() => {
@@ -43,7 +43,7 @@ export function supervise(
     });
   };
 
-  /** One attempt at a time; concurrent callers share it. */
+  /** Brings the server up; concurrent callers share one attempt. */
   const bringBack = (): Promise<void> => {
     attempt ??= (async () => {
       cancelRetry();
@@ -69,7 +69,7 @@ export function supervise(
     cancelRetry();
     const timer = setTimeout(() => {
       bringBack().catch(() => {
-        // bringBack itself logs the failure and schedules the next attempt.
+        // Already handled: `bringBack` logs the failure and schedules the next attempt.
       });
     }, afterMs).unref();
     cancelRetry = () => clearTimeout(timer);
@@ -84,11 +84,11 @@ export function supervise(
     clearInterval(bounding);
     stopped.abort();
     await attempt?.catch(() => {
-      // This attempt was given up because of the release, or it failed: the caller of the attempt receives the error.
+      // The attempt was cancelled by the release, or it failed; its own caller receives the error.
     });
     for (let last: Presence | string | undefined = presence; ; ) {
       if (last !== undefined && typeof last !== "string" && (await last.leave(place, options.log))) return;
-      // The connection broke: another user may be stopping the server, or the server still runs and this was its last user.
+      // The connection broke. Either another user is stopping the server, or the server still runs and this process was its last user.
       last = await attend(place, patient);
       if (last === "absent") return;
       if (last === "busy") await pause(systemClock, 20);
@@ -102,7 +102,7 @@ export function supervise(
         if (left !== undefined)
           throw new CarillonError("STOPPED", "This embedded store was released.", { hint: "Open it again." });
         if (presence !== undefined && (await presence.alive(stopped.signal))) return;
-        // Checked in a loop, because an attempt that was under way may have found a server that has died since.
+        // Checked again in a loop: `bringBack` may have joined an earlier attempt, whose server has ended since.
         await bringBack();
       }
     },
@@ -113,5 +113,5 @@ export function supervise(
   };
 }
 
-/** Never aborts: a running server either answers or ends. */
+/** A signal that never aborts: no time limit is needed, because a running server either answers or ends. */
 const patient = new AbortController().signal;

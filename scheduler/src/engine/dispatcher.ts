@@ -15,13 +15,15 @@ export interface DispatcherOptions {
   graceMs: number;
 }
 
-/** How long at most a held run or a join waits for the next sweep if a process crashed between two statements or a signal was lost. */
+/**
+ * The interval in ms at which the leader checks held runs and joins, in case a process crashed between two statements or a signal was lost.
+ */
 const sweepMs = 30_000;
 
 /**
- * Guarantees that a run that waits for a concurrency limit is judged when it comes due (it is skipped, or replaces a run that is asked to
- * end), that no slot stays free while a run waits, and that a join begins once the last child has ended. The statements that end runs do
- * most of this work.
+ * Guarantees that a run that waits for a concurrency limit is decided on when it comes due (it may be skipped, or replace a running one),
+ * that no slot of concurrency stays free while a run waits for it, and that a join begins once the last child has ended. Most of this is
+ * done by the statements that end runs; this class does the rest.
  */
 export class Dispatcher {
   readonly #options: DispatcherOptions;
@@ -29,7 +31,7 @@ export class Dispatcher {
   readonly #timer: EarliestTimer;
   readonly #joining: SingleFlight;
   readonly #joinTimer: EarliestTimer;
-  /** Parents with a child that ended without a worker. */
+  /** Parents of children that ended without having been claimed. */
   #parents = new Set<number>();
   #sweptAt: number;
 
@@ -52,17 +54,17 @@ export class Dispatcher {
     if (nextHeldMs !== null) this.#wakeAt(nextHeldMs);
   }
 
-  /** A run must be judged at that time. */
+  /** Called when a held run comes due at `dueMs` and must then be decided on. */
   onHeld(dueMs: number): void {
     this.#wakeAt(dueMs);
   }
 
-  /** Judges all held runs now: the signal about a held run may have been lost, and no pulse reports runs that wait in line. */
+  /** Decides on all held runs now: signals about them may have been lost, and heartbeats do not report runs in a bounded queue. */
   onResync(): void {
     this.#wakeAt(this.#options.storeClock.now());
   }
 
-  /** A child of this run ended without a worker. */
+  /** Called when a child of this run has ended without having been claimed. */
   onChildEnded(parentId: number): void {
     this.#parents.add(parentId);
     this.#joinTimer.within(this.#afterLeaderMs());
@@ -78,7 +80,7 @@ export class Dispatcher {
     this.#timer.within(this.#options.storeClock.until(heldMs + this.#afterLeaderMs()));
   }
 
-  /** The leader acts at once; other nodes act `graceMs` later, in case the leader is gone. */
+  /** The delay before this node acts, in ms: 0 for the leader, `graceMs` for other nodes, which act only in case the leader is gone. */
   #afterLeaderMs(): number {
     const { membership, graceMs } = this.#options;
     return membership.term() === null ? graceMs : 0;
@@ -88,7 +90,7 @@ export class Dispatcher {
     const { store, membership, storeClock } = this.#options;
     const parents = [...this.#parents];
     this.#parents.clear();
-    // Parents that are not handled now are left to the sweep.
+    // If this process is not trusted, these parents are handled by the leader's next check.
     if (membership.trusted() && parents.length > 0) await store.flow.join(parents, storeClock.now());
   }
 
@@ -97,7 +99,7 @@ export class Dispatcher {
     if (!membership.trusted()) return;
     const nowMs = storeClock.now();
     const nextMs = await store.plans.admitHeld(nowMs, nowMs);
-    // A run that is due and still held waits for a slot; it is judged when a run ends and frees one.
+    // A run that is due and still held needs no timer: it is decided on when another run ends.
     if (nextMs !== null && nextMs > nowMs) this.#wakeAt(nextMs);
   }
 }

@@ -34,10 +34,12 @@ export interface EngineOptions {
   onAccepted?: (slots: number) => void;
 }
 
-/** Longer than the time that workers claim ahead, so that a rescued slot is still claimed in time. */
+/**
+ * How close an unplanned slot may come before any node plans it, in ms; longer than workers claim ahead, so that its run starts on time.
+ */
 const rescueAheadMs = 2_000;
 
-/** The services of one scheduler node, woken by pulses and signals; none of them polls on its own. */
+/** The services of one scheduler node. The answers to heartbeats (pulses) and signals wake them; none of them polls. */
 export class Engine {
   readonly #membership: Membership;
   readonly #clock: Clock;
@@ -77,7 +79,7 @@ export class Engine {
     this.#schedules = schedules;
     this.#services = [planner, rescuer, dispatcher, router, reaper, janitor, pauses, steward, zones, schedules];
     options.membership.onPulse((pulse) => {
-      // The session outlives the engine. A timer set now would keep the process alive until the next slot.
+      // Heartbeats continue after the engine has stopped. A timer set then would keep the process alive until the next slot.
       if (this.#stopped) return;
       planner.onPulse(pulse);
       rescuer.onPulse(pulse);
@@ -115,15 +117,15 @@ export class Engine {
     if (signal.kind === "child") this.#dispatcher.onChildEnded(signal.parentId);
     if (signal.kind === "resync") this.#dispatcher.onResync();
     if (signal.kind === "direct") this.#router.onDirect(signal.dueMs);
-    // An edit may have given a route to runs that had none.
+    // An edit may have added a route to a task whose waiting runs had no addressee.
     if (signal.kind === "tasks" || signal.kind === "resync") {
       this.#router.onDirect(0);
       this.#pauses.run();
     }
     if (signal.kind === "tasks" || signal.kind === "plans" || signal.kind === "resync") {
       void this.#planner.run();
-      // A new slot may be due before the next pulse reports it, so the rescuer looks once the leader has had time to plan it. The delay
-      // counts from the first signal, because signals may keep arriving at shorter intervals than the delay.
+      // A new slot may be due before the next heartbeat reports it, so the rescuer runs once the leader has had time to plan it. The delay
+      // counts from the first signal, because signals may arrive at shorter intervals than the delay.
       this.#cancelCheck ??= this.#clock.after(this.#graceMs, () => {
         this.#cancelCheck = undefined;
         if (this.#membership.term() === null) void this.#rescuer.run();
@@ -132,7 +134,7 @@ export class Engine {
     }
   }
 
-  /** Called when changes of these tasks are seen for the first time. */
+  /** Called with the tasks of changes that this process has just read for the first time. */
   onChanged(taskIds: number[]): void {
     if (!this.#stopped) this.#schedules.onChanged(taskIds);
   }

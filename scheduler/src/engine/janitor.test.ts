@@ -9,7 +9,7 @@ import { Janitor } from "./janitor.ts";
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
 
-/** A janitor on a store that does nothing, except for the functions that a test gives. */
+/** Creates a janitor whose store does nothing, except for the functions that a test passes. */
 function stage({
   rotate = () => undefined,
   look = () => undefined,
@@ -65,7 +65,7 @@ function stage({
     storeClock,
     async pulse() {
       janitor.onPulse();
-      // After this timeout every promise of a round has settled, because none of them waits for a timer.
+      // None of the promises of a round waits for a timer, so all of them have settled after this timeout.
       await new Promise((resolve) => setTimeout(resolve, 0));
     },
     resign() {

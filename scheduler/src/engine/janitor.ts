@@ -12,44 +12,44 @@ export interface JanitorOptions {
   storeClock: StoreClock;
   log: Log;
   keepMs: number;
-  /** How long a release still counts as bringing its definitions after its last process was seen, in ms. */
+  /** For how long a release still counts as present after its last process was seen, in ms. */
   releaseGraceMs: number;
 }
 
 const rotateEveryMs = 3_600_000;
 const dayMs = 86_400_000;
 const foldEveryMs = 60_000;
-/** If no runs end, there is nothing to fold: each look without a result doubles the wait, up to this. */
+/** The longest interval between two folds of counters, in ms: each fold that finds nothing doubles the interval up to this. */
 const foldAtLeastEveryMs = 240_000;
 const countersPerFold = 50_000;
 const lookEveryMs = 60_000;
-/** How often the sizes of the namespaces' histories are estimated, if any namespace has a quota of history. */
+/** The interval in ms at which the sizes of the namespaces' histories are estimated; only namespaces with a quota of history need this. */
 const measureEveryMs = 600_000;
 const looksPerGrace = 4;
 const toldAtMost = 20;
 /**
- * The longest assumed duration of a transaction in which a caller enqueues. A change of a task cannot see a run in such an open
- * transaction; the janitor finds that run within this time.
+ * The longest expected duration, in ms, of a transaction in which an application enqueues runs. A change of a task does not see a run that
+ * such an open transaction has inserted; the janitor searches for such runs after changes that are up to this old.
  */
 const enqueuingMs = 600_000;
 
 /**
- * Guarantees that there is always a partition to write to; that history older than the retention is deleted; that counter rows and ended
- * sessions that must be read stay few; that each quota of history has an estimate to be compared with; that no run keeps its task's state
- * from before a change, or stays set aside for a pause that is over; that no task with `atEnd: "remove"` outlives its schedule; and that no
- * task keeps a definition that no living process brings while a living process brings another one. The leader does this; partitions are
- * made days ahead, so no write waits for the leader.
+ * Guarantees that a partition to write to always exists; that history older than the retention is deleted; that there are few unfolded
+ * counter rows and ended sessions; that each quota of history has an estimate; that no run keeps a state of its task from before a change,
+ * or waits for a pause that is over; that a task with `atEnd: "remove"` is removed when its schedule is over; and that no task keeps a
+ * definition that no live process contains, while a live process contains another. The leader does all this. Partitions are created days
+ * ahead, so no write waits for the leader.
  */
 export class Janitor {
   readonly #options: JanitorOptions;
-  /** Rotation has a flight of its own: if a day of history cannot be dropped, the look for runs left behind must still go on. */
+  /** Rotation is an operation of its own, so that the other ones continue if a partition of history cannot be dropped. */
   readonly #rotation: SingleFlight;
   readonly #look: SingleFlight;
   readonly #folding: SingleFlight;
   readonly #releases: SingleFlight;
   readonly #sizes: SingleFlight;
   #rotatedAt = Number.NEGATIVE_INFINITY;
-  /** The day, by the store's clock, of the last rotation. */
+  /** The day of the last rotation, in days since 1970 by the store's clock. */
   #rotatedDay = Number.NEGATIVE_INFINITY;
   #lookedAt = Number.NEGATIVE_INFINITY;
   #releasesAt = Number.NEGATIVE_INFINITY;
@@ -93,9 +93,9 @@ export class Janitor {
   }
 
   /**
-   * Rotation is also due when the store's clock stepped, or when this machine slept (its monotonic clock does not count that time), because
-   * beyond the partitions made ahead no run could be planned or ended. A midnight alone is no reason: the next day's partition exists, and
-   * midnight is a busy moment.
+   * Rotation is due every hour, and also after the store's clock has stepped or this machine has slept (its monotonic clock does not count
+   * that time), because no run could be planned or ended beyond the existing partitions. A change of date alone does not make it due: the
+   * next day's partition exists already, and midnight is a busy time.
    */
   #isRotationDue(): boolean {
     const { clock, storeClock } = this.#options;

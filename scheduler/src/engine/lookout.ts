@@ -7,7 +7,7 @@ export interface LookoutOptions {
   log: Log;
 }
 
-/** Guarantees that the leader logs, once, that runs wait because no worker can take them, and logs once more when they go on. */
+/** Guarantees that the leader logs once when runs wait that no worker can run, and once more when they no longer wait. */
 export class Lookout {
   readonly #options: LookoutOptions;
   #told = new Set<string>();
@@ -22,7 +22,7 @@ export class Lookout {
       this.#told.clear();
       return;
     }
-    if (!unserved) return; // only some beats query the unclaimable runs
+    if (!unserved) return; // only some heartbeats query such runs
     const now = new Set(unserved);
     const begun = unserved.filter((what) => !this.#told.has(what));
     const over = [...this.#told].filter((what) => !now.has(what));

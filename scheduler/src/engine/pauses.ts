@@ -15,15 +15,15 @@ export interface PausesOptions {
 }
 
 /**
- * Guarantees that the leader resumes a task when its pause has a set end and that time has come, and pauses a task when as many of its runs
- * in a row have failed as its `pauseAfter` says. Pulses and signals of changes report when the next pause ends; a signal of each failure
- * names the task to look at. Two leaders at once do no harm, because the store lets each pause begin and end only once.
+ * Guarantees that a paused task is resumed when the pause ends, and that a task is paused after `pauseAfter` consecutive failed runs. The
+ * leader does this. Heartbeats and signals of changes report when the next pause ends; a signal of each failure names the task. Two leaders
+ * at once do no harm, because the store lets each pause begin and end only once.
  */
 export class Pauses {
   readonly #options: PausesOptions;
   readonly #flight: SingleFlight;
   readonly #failing: SingleFlight;
-  /** Tasks whose runs failed since the last look; null: signals may have been lost, so runs of any task may have failed. */
+  /** Tasks with failed runs since the last check; null: any task, because signals may have been lost. */
   #failed: Set<number> | null = null;
   #cancelTimer: () => void = () => undefined;
   #stopped = false;
@@ -42,7 +42,7 @@ export class Pauses {
     if (this.#options.membership.term() !== null) void this.#flight.run();
   }
 
-  /** @param taskId the task with `pauseAfter` whose run failed; null: signals may have been lost, so it may be any task */
+  /** @param taskId a task with `pauseAfter` whose run failed; null: any task, because signals may have been lost */
   onFailing(taskId: number | null): void {
     if (this.#options.membership.term() === null) return;
     if (taskId === null) this.#failed = null;

@@ -21,16 +21,19 @@ export interface PlannerOptions {
   clock: Clock;
   storeClock: StoreClock;
   log: Log;
-  /** How far ahead slots are accepted; longer than an election takes. */
+  /** How far ahead slots are planned, in ms; longer than an election takes. */
   horizonMs: number;
   onAccepted: (slots: number) => void;
 }
 
-/** The most tasks read by one statement, and the number of slots at which a statement is written (a task's slots are never split). */
+/**
+ * The maximum number of tasks read by one statement, and the number of slots after which a batch is written; a task's slots stay together.
+ */
 const tasksPerStep = 2_000;
 const slotsPerStatement = 5_000;
 /**
- * The most unreadable definitions tried before the next read from the store: each try takes up to a millisecond to build its error's hint.
+ * How many tasks that cannot be planned are tried before the next read from the store: each attempt takes up to a millisecond, to build the
+ * hint of its error.
  */
 const unreadPerStep = 50;
 
@@ -38,15 +41,15 @@ const nothing: ReadonlySet<number> = new Set();
 
 interface Steps {
   writes: PlanWrite[];
-  /** How many definitions could not be read. */
+  /** The number of tasks that could not be planned. */
   unread: number;
   /** True if more slots are due than these steps cover. */
   open: boolean;
 }
 
 /**
- * Guarantees that every slot up to a horizon ahead is accepted in the store, and that its run waits there for its due time. The leader does
- * this; any node can, because the store decides which planner was first.
+ * Guarantees that every slot up to `horizonMs` ahead has been stored, with a run that waits there for its due time. Normally the leader
+ * does this; any node can, because the store decides which of several planners was first.
  */
 export class Planner {
   readonly #options: PlannerOptions;
@@ -59,18 +62,18 @@ export class Planner {
     this.#flight = new SingleFlight("planner", options.log, () => this.#lead());
   }
 
-  /** A pulse carries the earliest open slot, so a cluster with little to do sends no further query. */
+  /** The answer to a heartbeat contains the earliest unplanned slot, so a cluster with few tasks needs no further query. */
   onPulse({ nextSlotMs }: Pulse): void {
     const { storeClock, horizonMs } = this.#options;
     if (nextSlotMs !== null && nextSlotMs <= storeClock.now() + horizonMs * refill) void this.run();
   }
 
-  /** Plans as the leader: called when slots may be open, a task changed, or leadership begins. */
+  /** Plans if this process leads. Called when slots may be due, a task has changed, or leadership begins. */
   run(): Promise<void> {
     return this.#options.membership.term() === null ? Promise.resolve() : this.#flight.run();
   }
 
-  /** Tasks that this process could not read and does not try again for a while. */
+  /** Tasks that this process could not plan and will not try again for a while. */
   setAside(): SetAside[] {
     return this.#unread.setAside();
   }
@@ -79,7 +82,7 @@ export class Planner {
     return this.#unread.size;
   }
 
-  /** The findings about tasks that this process cannot read; null: not known yet. */
+  /** The findings about tasks that this process cannot plan; null if not known yet. */
   unreadableFound(): Finding[] | null {
     const { definitions, membership } = this.#options;
     return this.#unread.findings(membership.node, (taskId) => definitions.get(taskId)?.version);
@@ -96,8 +99,8 @@ export class Planner {
   }
 
   /**
-   * Builds the writes for due plans. Tasks that this process cannot read are set aside, because another process may be able to read them
-   * and the other tasks must not wait.
+   * Builds the writes for due plans. Tasks that this process cannot plan are set aside, so that the other tasks need not wait; another
+   * process may be able to plan them.
    */
   #stepsOf(due: readonly DuePlan[], nowMs: number, untilMs: number): Steps {
     const { definitions } = this.#options;
@@ -112,7 +115,7 @@ export class Planner {
         steps.open = true;
         break;
       }
-      // Between the reading of the due plans and this loop, the planner or the rescuer has set this task aside.
+      // After the due plans were read, the planner or the rescuer has set this task aside.
       if (this.#unread.has(plan)) {
         steps.unread++;
         continue;
@@ -139,8 +142,8 @@ export class Planner {
   }
 
   /**
-   * Accepts the open slots up to `untilMs`, in steps.
-   * @param term the leader's term; null when acting as a rescuer
+   * Plans the open slots up to `untilMs`, in steps.
+   * @param term the leader's term; null if the rescuer calls this on a node that does not lead
    */
   async plan(untilMs: number, term: number | null): Promise<void> {
     const { store, membership, definitions, clock, storeClock, onAccepted } = this.#options;
@@ -157,7 +160,7 @@ export class Planner {
           : await store.plans.accept({ sessionId: membership.sessionId, term }, writes, nowMs);
       onAccepted(accepted);
       if (!open) break;
-      // Another planner or an edit is handling the plans that were not taken; the next pulse shows them again.
+      // Nothing was written: another planner or an edit has the rows of these plans. The next heartbeat reports them again.
       if (taken.size + unread === 0) return;
       if (term !== null && membership.term() !== term) return;
     }

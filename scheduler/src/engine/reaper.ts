@@ -15,13 +15,13 @@ export interface ReaperOptions {
 }
 
 const runsPerStep = 1_000;
-/** The interval between looks while a dead member's claims wait for the end of their grace period. */
+/** The interval in ms between checks while claims of a dead worker wait for the end of their grace period. */
 const lookMs = 250;
 
 /**
- * Guarantees that a dead worker's claims end once their task's grace period has passed (at once if no start of the run was recorded), and
- * that the run then starts again, fails or waits for a decision, as the task says. Every node may do this; each claim is taken back once,
- * by its fence.
+ * Guarantees that a dead worker's claim ends when its task's grace period has passed (at once if no start was recorded), and that the run
+ * is then retried, fails, or waits for an operator's decision, according to the task. Every node may do this; each claim is taken back only
+ * once, by its fence.
  */
 export class Reaper {
   readonly #options: ReaperOptions;
@@ -60,7 +60,7 @@ export class Reaper {
         if (runs.length < runsPerStep) break;
       }
     }
-    // The next pulse reports whether claims are left; before that pulse, their grace period may end.
+    // Claims may be left whose grace period ends before the next heartbeat.
     if (this.#ended.length > 0) this.#cancel = clock.after(lookMs, () => void this.#flight.run());
   }
 }

@@ -16,24 +16,27 @@ export interface ReconcilerOptions {
   clock: Clock;
   storeClock: StoreClock;
   log: Log;
-  /** Called once with the tasks of changes that no earlier look had seen. */
+  /** Called once with the tasks of changes that no earlier read has returned. */
   onChanged: (taskIds: number[]) => void;
 }
 
-/** A change is committed, and so visible, well within this time of its timestamp. */
+/** A change becomes visible within this many ms of its timestamp, because its transaction commits well within that time. */
 const overlapMs = 300_000;
-/** A look is made this often even without a reason, for changes that no pulse reports (see `changesWatched` in the store's sessions). */
+/** The longest interval between two reads in ms, because a heartbeat does not report every change (see `changesWatched`). */
 const lookEveryMs = 240_000;
-/** Changes within this time share one look. When looks take long, the next one waits longer, so that looks take a tenth of the time. */
+/**
+ * Changes within this many ms share one read. If reads take long, the pause before the next one is nine times as long as a read, at most
+ * `gatherMostMs`.
+ */
 const gatherMs = 50;
 const gatherMostMs = 2_000;
 const restsPerLook = 9;
 
 /**
- * Guarantees that a change of a task is in this process's memory within one pulse of its commit, whether or not signals arrive. A signal
- * only means "look now". A pulse carries a digest of the latest changes, so a lost signal is noticed with the next pulse, and an idle node
- * sends no further query. Every look goes back five minutes before the last successful look, however long ago that was. A version only ever
- * replaces an older version, so signals may arrive twice, late and in any order.
+ * Guarantees that a change of a task is cached in this process within one heartbeat interval of its commit, even if signals are lost. A
+ * signal only triggers a read. The answer to a heartbeat contains a digest of the latest changes, so a lost signal is noticed with the next
+ * heartbeat, and an idle node sends no further query. Each read starts five minutes before the last successful one, however long ago that
+ * was. A version only replaces an older version, so signals may arrive twice, late, or in any order.
  */
 export class Reconciler {
   readonly #options: ReconcilerOptions;
@@ -41,17 +44,17 @@ export class Reconciler {
   readonly #stopping = new AbortController();
   #fromMs: number;
   #lookedAt: number;
-  /** The digest in the last pulse, and the digest after which the last look was made. */
+  /** The digest in the last heartbeat's answer, and the digest that had been received when the last read began. */
   #told: string | undefined;
   #followed: string | undefined;
-  /** The changes that the last look returned: if the next look returns them again, they are not new. */
+  /** The changes that the last read returned; if the next read returns them again, they are not reported again. */
   #seen = new Map<number, TaskChange>();
   #lookTookMs = 0;
 
   constructor(options: ReconcilerOptions) {
     this.#options = options;
     const { membership, definitions, clock, storeClock } = options;
-    // It is unknown when the definitions that are already loaded were read, so the first look covers all changes.
+    // It is unknown when the definitions that are cached already were read, so the first read covers all changes.
     this.#fromMs = definitions.size > 0 ? 0 : storeClock.now() - overlapMs;
     this.#lookedAt = clock.monotonic();
     this.#flight = new SingleFlight("reconciler", options.log, () => this.#look());

@@ -33,7 +33,7 @@ it("asks ever more seldom for a slot that it cannot plan, however often a pulse 
   const pass = async (ms: number) => {
     for (let passedMs = 0; passedMs < ms; passedMs += 25) {
       await new Promise((resolve) => setTimeout(resolve, 0));
-      // Signals of other nodes cause pulses too, more often than the rescuer may look.
+      // Signals of other nodes also cause heartbeats, at shorter intervals than the rescuer's own.
       tellPulse();
       clock.advance(25);
     }

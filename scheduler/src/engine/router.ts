@@ -16,21 +16,21 @@ export interface RouterOptions {
   storeClock: StoreClock;
   log: Log;
   graceMs: number;
-  /** How long a release still counts after its last worker ended, in ms. */
+  /** For how long a release (a version of the application) still counts as present after its last worker has ended, in ms. */
   releaseGraceMs: number;
   random: Random;
 }
 
-/** Longer than the time that workers claim ahead, so that addressed runs are claimed and started in time. */
+/** How long before their due time runs are addressed, in ms; longer than workers claim ahead, so that these runs start on time. */
 const aheadMs = 2_000;
-/** A run that its addressee has not claimed within this time goes to another worker, if the route allows that. */
+/** An addressed run that has not been claimed this long after its due time, in ms, goes to another worker, if the route allows that. */
 const lateMs = 5_000;
 const runsPerView = 500;
 
 /**
- * Guarantees that a run whose task selects the worker is addressed to a worker shortly before the run is due, and that runs addressed to a
- * worker that is gone are taken back. The leader acts at once, other nodes `graceMs` later. If two routers choose workers for a task at
- * once, only the choices of one are written.
+ * Guarantees that a run of a task with a route is addressed to a worker shortly before the run is due, and that runs addressed to a worker
+ * that no longer exists are withdrawn from it. The leader acts at once, other nodes `graceMs` later. If two routers choose workers for a
+ * task at the same time, only the choices of one are written.
  */
 export class Router {
   readonly #options: RouterOptions;
@@ -51,7 +51,7 @@ export class Router {
     if (directed && this.#options.membership.term() !== null) void this.#sweep.run();
   }
 
-  /** Called when a run that is due at this time still has no addressee. */
+  /** Called when a run that is due at `dueMs` has no addressee. */
   onDirect(dueMs: number): void {
     const { storeClock, membership, graceMs } = this.#options;
     this.#timer.within(storeClock.until(dueMs - aheadMs) + (membership.term() === null ? graceMs : 0));
@@ -69,7 +69,7 @@ export class Router {
       const nowMs = storeClock.now();
       const view = await store.routes.view(nowMs + aheadMs, runsPerView, [...waiting], nowMs - releaseGraceMs);
       const done = await this.#address(view);
-      // Runs that no worker can take now are looked at again with the next pulse; other runs must not wait behind them.
+      // Runs that no worker can run now are left for the next heartbeat, so that the runs after them need not wait.
       for (const { taskId } of view.tasks) if (!done.has(taskId)) waiting.add(taskId);
       if (done.size > 0 || view.more) continue;
       if (view.nextDueMs !== null) this.onDirect(view.nextDueMs);
@@ -78,8 +78,8 @@ export class Router {
   }
 
   /**
-   * Addresses the runs of a view.
-   * @returns the tasks whose runs were handled, by this router or meanwhile by another
+   * Addresses the runs of a view to workers.
+   * @returns the tasks whose runs were addressed, by this router or meanwhile by another
    */
   async #address(view: RouteView): Promise<Set<number>> {
     const { store } = this.#options;
@@ -134,8 +134,8 @@ export class Router {
   }
 
   /**
-   * Gives up a part of a broadcast, which only its own worker can run. If the worker may have begun the part, the part first waits for that
-   * worker to come back, for as long as a claim outlives its worker's session.
+   * Ends a part of a broadcast whose worker is gone, because no other worker may run the part. If the worker may have begun the part, waits
+   * for the worker's return until the task's grace period has passed after the due time.
    */
   async #giveUp({ runId, attempt, dueMs }: UnaddressedRun, graceMs: number): Promise<void> {
     const { store, storeClock } = this.#options;

@@ -12,14 +12,14 @@ export interface ScheduleKeeperOptions {
 }
 
 /**
- * Guarantees that a task's schedules follow each change of the task, and are removed with it. The leader checks the schedules of each task
- * of which it receives a change, and all schedules when it becomes the leader or when signals may have been lost. Two leaders at once do no
- * harm, because a schedule's definition is written with its task locked.
+ * Guarantees that a task's named schedules are updated after each change of the task, and removed with it. The leader checks the schedules
+ * of each task of which it receives a change, and all schedules when it becomes the leader or signals may have been lost. Two leaders at
+ * once do no harm, because a schedule's definition is written while its task is locked.
  */
 export class ScheduleKeeper {
   readonly #options: ScheduleKeeperOptions;
   readonly #flight: SingleFlight;
-  /** Tasks that changed since the last look; null: any task may have changed. */
+  /** Tasks that have changed since the last check; null: any task may have changed. */
   #changed: Set<number> | null = null;
 
   constructor(options: ScheduleKeeperOptions) {
@@ -28,11 +28,11 @@ export class ScheduleKeeper {
   }
 
   onPulse(): void {
-    // The last look failed, or none has been made.
+    // All tasks must be checked: no check has been made yet, or the last one failed.
     if (this.#changed === null) this.onChanged(null);
   }
 
-  /** @param taskIds null: changes may have been missed, so any task may have changed */
+  /** @param taskIds the changed tasks; null: any task, because changes may have been missed */
   onChanged(taskIds: number[] | null): void {
     if (this.#options.membership.term() === null) return;
     if (taskIds === null) this.#changed = null;

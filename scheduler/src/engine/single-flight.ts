@@ -4,8 +4,8 @@ import type { Log } from "../base/log.ts";
 const passing: ReadonlySet<ErrorCode> = new Set(["STORE_CONFLICT", "FENCE_STALE"]);
 
 /**
- * Runs the one operation of a service, never twice at once: calls during a run make the operation run once more afterwards. An unreachable
- * store is not logged here, because the store client logs it once; the next pulse after the store's return calls again.
+ * Runs the operation of a service, never twice at the same time: a call while the operation runs makes it run once more afterwards. An
+ * unreachable store is not logged as an error, because the store client logs it; the first heartbeat after the outage calls again.
  */
 export class SingleFlight {
   readonly #name: string;
@@ -21,7 +21,7 @@ export class SingleFlight {
     this.#work = work;
   }
 
-  /** Resolves when a run of the operation that began at or after this call has ended. */
+  /** Resolves when a run of the operation that began at or after this call has ended; at once if the service was stopped. */
   run(): Promise<void> {
     if (this.#stopped) return Promise.resolve();
     if (this.#flight) {
@@ -45,14 +45,14 @@ export class SingleFlight {
       try {
         await this.#work();
       } catch (error) {
-        // If the process stopped without waiting for this service, the store is closed while the operation still runs.
+        // After `stop`, the process may close the store while the operation still runs, so an error is then expected.
         const expected = this.#stopped || isStoreAway(error) || (isCarillonError(error) && passing.has(error.code));
         const fields = { service: this.#name, error: messageOf(error) };
         if (expected) this.#log.debug(fields, "a service was interrupted; it goes on with the next pulse");
         else this.#log.error(fields, "a service failed; it tries again with the next pulse");
       }
     } while (this.#again && !this.#stopped);
-    // Cleared here and not when the promise resolves: otherwise a call in between would get a run that began before the call.
+    // Set here and not in a `finally` of the promise: a call in between would otherwise get a run that began before the call.
     this.#flight = undefined;
   }
 }

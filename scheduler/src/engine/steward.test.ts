@@ -8,7 +8,7 @@ import { Steward } from "./steward.ts";
 
 const wallMs = 1_800_000_000_000;
 
-/** A steward whose steps give these answers in turn, and the last answer from then on. */
+/** Creates a steward whose store returns these results of `step` in turn, and then the last one again and again. */
 function lead(...answers: { stepped: number | null; inMs: number | null }[]) {
   const clock = new VirtualClock(wallMs);
   let steps = 0;

@@ -6,7 +6,7 @@ import type { Store } from "../store/store.ts";
 import type { StoreClock } from "../store/store-clock.ts";
 import { SingleFlight } from "./single-flight.ts";
 
-/** The interval after which an operation that another process is working on is looked at again. */
+/** The interval in ms at which an operation is tried again while another process has locked it. */
 const elsewhereMs = 1_000;
 
 export interface StewardOptions {
@@ -18,9 +18,9 @@ export interface StewardOptions {
 }
 
 /**
- * Guarantees that every operation that was begun goes on, in small steps that take turns, until it has ended. The leader does this, so that
- * other nodes are free. The store lets any number of processes step the same operation, so a change of leaders neither loses nor repeats a
- * step.
+ * Guarantees that every bulk operation proceeds, in small steps that alternate between operations, until it has ended. The leader does
+ * this, so that other nodes are not burdened. The store lets any number of processes execute steps of the same operation, so a change of
+ * leaders neither loses nor repeats a step.
  */
 export class Steward {
   readonly #options: StewardOptions;
@@ -56,8 +56,8 @@ export class Steward {
       const { stepped, nextMs } = await store.operations.step(askedMs);
       if (stepped !== null) continue;
       if (nextMs === null) return;
-      // An operation with a rate waits for its next time. An operation that was passed over is locked by another process, which may have
-      // stalled: until it is free, the steward steps again once a second.
+      // An operation with a rate waits for its next time. An operation whose time has passed is locked by another process, which may be
+      // blocked; it is tried again every second.
       const waitMs = nextMs <= askedMs ? elsewhereMs : storeClock.until(nextMs);
       this.#cancel = clock.after(waitMs, () => void this.run());
       return;

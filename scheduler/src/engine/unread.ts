@@ -2,9 +2,9 @@ import type { Finding } from "../alarms/alarms.ts";
 import type { Clock } from "../base/clock.ts";
 import type { SetAside } from "../slots/plan-store.ts";
 
-/** How long until a task is tried again: a definition does not change within a version, but this process's calendars and zones may. */
+/** How long a task is set aside, in ms. Its definition does not change within a version, but this process's calendars and zones may. */
 const setAsideMs = 5 * 60_000;
-/** The most tasks with an alarm of their own; all further tasks share one alarm of the cluster, which gives their number. */
+/** The maximum number of tasks with separate alarms; all further tasks share one alarm of the cluster, with their number. */
 const alarmsNamed = 100;
 
 export interface Reason {
@@ -18,8 +18,8 @@ interface Unreadable extends Reason {
 }
 
 /**
- * Tasks whose definition this process cannot plan by, such as a task with a zone of a newer tzdata. The list is local to this process and
- * not in the store; a node that can read these tasks plans them. Each entry names the version of the task that was tried.
+ * Tasks that this process cannot plan, such as a task with a time zone that only a newer tzdata contains. The list is not stored; nodes
+ * that can plan these tasks do so. An entry applies to the version of the task that was tried.
  */
 export class Unread {
   readonly #clock: Clock;
@@ -34,14 +34,14 @@ export class Unread {
     return this.#byId.size;
   }
 
-  /** @returns whether this is the first failure with this version of the task */
+  /** @returns true if this version of the task failed for the first time */
   add({ taskId, version }: SetAside, reason: Reason): boolean {
     const isNew = this.#byId.get(taskId)?.version !== version;
     this.#byId.set(taskId, { ...reason, version, untilMono: this.#clock.monotonic() + setAsideMs });
     return isNew;
   }
 
-  /** Returns whether the task is not to be tried now. */
+  /** True if this version of the task is set aside now. */
   has({ taskId, version }: SetAside): boolean {
     const known = this.#byId.get(taskId);
     return known?.version === version && known.untilMono > this.#clock.monotonic();
@@ -51,7 +51,7 @@ export class Unread {
     this.#byId.delete(taskId);
   }
 
-  /** The tasks that are not to be tried now. */
+  /** The tasks that are set aside now. */
   setAside(): SetAside[] {
     const now = this.#clock.monotonic();
     const found: SetAside[] = [];
@@ -60,8 +60,8 @@ export class Unread {
   }
 
   /**
-   * Removes old entries after a look at every due plan since `sinceMono`: a task whose entry had expired and was not tried again has no due
-   * plan any more.
+   * Called after all due plans have been read since `sinceMono`. Removes entries that had expired by then: such a task was not tried again,
+   * so it has no due plan any more.
    */
   looked(sinceMono: number): void {
     this.#isComplete = true;
@@ -69,8 +69,9 @@ export class Unread {
   }
 
   /**
-   * The findings for the alarm `unreadable`; null: this process has not looked at all plans yet, so it cannot tell which alarms are over.
-   * @param newestOf the newest version of a task that this process has read: an entry of an older version is no longer an alarm
+   * The findings for the alarm `unreadable`; null if this process has not read all plans yet, because it then cannot tell which alarms are
+   * over.
+   * @param newestOf returns the newest version of a task that this process has read; an entry of an older version is left out
    */
   findings(node: string, newestOf: (taskId: number) => number | undefined): Finding[] | null {
     if (!this.#isComplete) return null;

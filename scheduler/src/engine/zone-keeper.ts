@@ -16,9 +16,9 @@ export interface ZoneKeeperOptions {
 const lookEveryMs = 3_600_000;
 
 /**
- * Guarantees that tasks are planned by the newest time zone database that a scheduler node has brought. Each node records its own database
- * when it starts, and replans the tasks that this changes. Once an hour the leader looks for tasks that were left out, for example because
- * the node ended while it replanned.
+ * Guarantees that tasks are planned with the newest time zone database among the scheduler nodes. Each node records its own database when
+ * it starts, and replans the tasks that it affects. Every hour the leader searches for tasks that were left out, for example because a node
+ * ended while it replanned.
  */
 export class ZoneKeeper {
   readonly #options: ZoneKeeperOptions;

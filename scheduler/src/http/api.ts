@@ -67,25 +67,25 @@ export interface ApiOptions {
   /** The name of this node. */
   node: string;
   behindProxy: boolean;
-  /** The identity provider that signs users in, beside passwords. */
+  /** The identity provider (OpenID Connect) by which users sign in, besides passwords; null if there is none. */
   provider: ProviderSettings | null;
   signIns: SignInSettings;
   security: SecurityLog;
   checkPassword: PasswordCheck;
-  /** The enqueuer of this process. */
+  /** This process's enqueuer, which inserts runs. */
   enqueuer: Pick<Enqueuer, "add">;
   quotas: Quotas;
   tracing: EnqueueTracing | undefined;
   secretKeys: SecretKeys;
-  /** The receivers of this process's alarms. */
+  /** The alarm settings of this process; null if it has none. */
   alarms: AlarmSettings | null;
-  /** Called before the answer to the revocation of a worker key. */
+  /** Called after a worker key was revoked, before the request is answered. */
   onKeyRevoked: (keyId: number) => void;
 }
 
 const openapiPath = "/v1/openapi.json";
 
-/** The caller of a request. */
+/** The authenticated caller of a request. */
 export interface Shown {
   who: Principal;
   reach: Reach;
@@ -95,7 +95,7 @@ export interface Shown {
   cookie: string | null;
 }
 
-/** Every route of the contract, each behind its policy. */
+/** Serves all routes of the API contract, each protected by its policy. */
 export class Api {
   readonly #options: ApiOptions;
   readonly #principals: Principals;
@@ -104,13 +104,13 @@ export class Api {
   readonly #factors: SecondFactors;
   readonly #handlers: Handlers;
   readonly #stopping = new AbortController();
-  /** The event streams that this server sends now, each with the name of its user. */
+  /** The event streams in progress, each with the name of its user. */
   readonly #streams = new Map<Promise<unknown>, string>();
 
   constructor(options: ApiOptions) {
     const { store, clock, storeClock, log, node, enqueuer, quotas, tracing } = options;
     const now = () => storeClock.now();
-    // Every waiting request listens to this signal; Node would report more than ten listeners as a leak.
+    // Every waiting request listens to this signal, and Node.js warns of a leak above ten listeners.
     setMaxListeners(0, this.#stopping.signal);
     this.#options = options;
     this.#principals = new Principals(store.access, clock, now, log, options.signIns.idleMs);
@@ -151,10 +151,10 @@ export class Api {
         method: shape.method,
         url: shape.path.replace(/\{(\w+)\}/g, ":$1"),
         config: { policy: shape.policy, touches: shape.touches },
-        // `#send` compresses large answers itself, because a compression hook would run for small answers too.
+        // Only requests are handled by a hook. `sendText` compresses large answers, because a compression hook would run for every answer.
         ...(writes(shape) ? { preParsing: unpack } : {}),
         bodyLimit: shape.large ? limits.largeRequestBytes : limits.requestBytes,
-        // Runs before the body is read: the server reads no body of an unknown caller.
+        // The caller is checked before the body is read, so that the server reads no body from an unknown caller.
         onRequest: async (request, reply) => {
           if (shape.deprecated) tellDeprecated(reply.raw, shape.deprecated);
           request.shown = await this.admit(request, shape);
@@ -168,7 +168,7 @@ export class Api {
     );
   }
 
-  /** Registers the provider's routes. Its code is loaded only if a provider is set, because other servers start faster without it. */
+  /** Registers the routes of the identity provider. Its code is imported only if a provider is configured, to keep other starts fast. */
   async registerProvider(app: FastifyInstance): Promise<void> {
     const { provider, store, clock, storeClock, log, security, behindProxy, signIns } = this.#options;
     if (!provider) return;
@@ -198,7 +198,7 @@ export class Api {
     await Promise.allSettled(this.#streams.keys());
   }
 
-  /** @throws SIGN_IN_NEEDED, PASSWORD_TEMPORARY, SECOND_FACTOR_REQUIRED, ACCESS_DENIED, ORIGIN_REFUSED */
+  /** Checks the caller. @throws SIGN_IN_NEEDED, PASSWORD_TEMPORARY, SECOND_FACTOR_REQUIRED, ACCESS_DENIED, ORIGIN_REFUSED */
   async admit(
     request: FastifyRequest,
     shape: Pick<RouteShape, "policy" | "touches" | "noun" | "method" | "byTemporary" | "withoutFactor">,
@@ -206,19 +206,19 @@ export class Api {
     const { policy } = shape;
     const changes = writes(shape);
     if (policy === "anyone") {
-      // A sign-in sets a cookie. Without this check, a page of another origin could sign a browser in as another user.
+      // Signing in sets a cookie. Without this check, a page of another origin could sign a browser in as another user (login CSRF).
       if (changes) checkOrigin(request, true);
       return null;
     }
     if (policy === "worker") throw new Error("the contract's routes are not for workers");
     const shown = await this.#shown(request, true);
     if (shown.cookie !== null) checkOrigin(request, changes);
-    // From here on the caller is known, so the security log can name it when the request is refused.
+    // Set before the policy is checked, so that the security log can name the caller of a refused request.
     request.shown = { ...shown, reach: noReach };
     const { touches, noun, byTemporary } = shape;
     const reach = checkPolicy(shown.who, { policy, touches, noun, writes: changes, byTemporary });
     if (!shape.withoutFactor) this.#factors.demand(shown);
-    // A name in the path shows its namespace, even if nothing with that name exists.
+    // If the path contains a name, its namespace is checked even if nothing with that name exists.
     const named = (request.params as Record<string, unknown> | undefined)?.[touches];
     if (isNamed(touches) && typeof named === "string") reach.check(named);
     return { ...shown, reach };
@@ -269,7 +269,7 @@ export class Api {
     return send(request, reply, shape, answered);
   }
 
-  /** A run or operation that the caller may not see is reported as unknown. @throws RUN_UNKNOWN, OPERATION_UNKNOWN, ACCESS_DENIED */
+  /** Checks access to a run or operation; an invisible one counts as unknown. @throws RUN_UNKNOWN, OPERATION_UNKNOWN, ACCESS_DENIED */
   async #checkThere({ touches }: RouteShape, given: Record<string, unknown>, { who, reach }: Shown): Promise<void> {
     if (reach.namespaces === null || (touches !== "run" && touches !== "operation")) return;
     const { store } = this.#options;
@@ -285,7 +285,7 @@ export class Api {
     }
   }
 
-  /** @param signal for a stream: aborts when its caller disconnects; for other calls: the server's own, which costs nothing to make */
+  /** @param signal for a stream, one that also aborts when its client disconnects; otherwise the server's own signal */
   #callOf(
     request: FastifyRequest,
     reply: FastifyReply,
@@ -297,7 +297,7 @@ export class Api {
     const last = request.headers["last-event-id"];
     const { who = null, reach = noReach, begunMs = null, expiresMs = null } = request.shown ?? {};
     const factorNeeded = request.shown !== null && this.#factors.isLackedBy(request.shown);
-    // A route that is open to anyone checks no cookie, so its caller is unknown.
+    // On a route with the policy `anyone` the cookie has not been checked, so it is only read here and identifies no caller.
     const knownName = `${cookieName(behindProxy)}-known`;
     const cookie = request.shown ? request.shown.cookie : readCookie(request, cookieName(behindProxy));
     return {
@@ -353,12 +353,12 @@ export class Api {
     const gone = goneWith(request, this.#stopping.signal);
     try {
       const call = this.#callOf(request, reply, null, drawnByNone, gone.signal);
-      // An error of this call is a plain answer: no part of the stream has been sent yet.
+      // Nothing of the stream has been sent yet, so an error here is answered like that of any other request.
       const events = await handle(given, call);
       reply.hijack();
       const { raw } = reply;
       raw.writeHead(200, { ...streamHeaders(this.#options.behindProxy), "x-request-id": request.id });
-      // Sends the head at once: a proxy or a client that waits for it would give up before the first event.
+      // Sends the headers at once: a proxy or client that waits for them would give up before the first event.
       raw.flushHeaders();
       await this.#send(events, request, raw, gone);
       return reply;
@@ -367,12 +367,12 @@ export class Api {
     }
   }
 
-  /** Sends a comment at intervals, which shows that the connection lives. Ends the stream of a caller that has lost its right. */
+  /** Sends events until they end, and a comment at intervals as a keep-alive. Ends the stream if the caller has lost access. */
   async #send(events: Events, request: FastifyRequest, raw: FastifyReply["raw"], gone: Gone): Promise<void> {
     const { clock, log } = this.#options;
     const rightsOf = (who: Principal | undefined) => JSON.stringify([who?.role, who?.grants]);
     const rights = rightsOf(request.shown?.who);
-    // If a caller's rights have changed, or the caller must add a second factor first, the stream ends: a new connection is checked again.
+    // Ends the stream also if the caller's rights have changed or a second factor has become mandatory; a new connection is checked again.
     const goesOn = async () => {
       try {
         const shown = await this.#shown(request, false);
@@ -402,10 +402,10 @@ type Events = AsyncIterable<{ data: unknown; id?: string }>;
 const isNamed = (touches: RouteShape["touches"]): boolean =>
   ["task", "calendar", "group", "key", "alarmRule"].includes(touches);
 
-/** The reach of a caller on a route that is open to anyone: no namespace. */
+/** The reach of an unknown caller: no namespace. */
 const noReach = new Reach({ role: null, grants: [], user: "nobody", token: null }, "viewer");
 
-/** A request without an idempotency key draws no run numbers. */
+/** Used for a request without an idempotency key: no run ids are reserved. */
 const drawnByNone = { runIds: [], token: "" };
 
 async function send(
@@ -418,7 +418,7 @@ async function send(
   if (location !== null) reply.header("location", location);
   reply.code(status);
   if (answer === undefined) return reply.send();
-  // Tests check answers against the contract; here the compiler holds them to it.
+  // The answer is not validated at run time: its type is checked by the compiler, and tests compare answers with the contract.
   const text = JSON.stringify(answer);
   if (version !== null) {
     const tag = writes(shape) ? `"${version}"` : tagOf(version, text);
@@ -435,7 +435,7 @@ async function sendText(request: FastifyRequest, reply: FastifyReply, text: stri
   return reply.send(await packed(text));
 }
 
-/** The key in an Idempotency-Key header. @throws REQUEST_INVALID */
+/** Returns the key of an Idempotency-Key header. @throws REQUEST_INVALID */
 function keyOf(header: string | string[]): string {
   const key = [header].flat().join(",");
   if (/^[\x21-\x7e]{1,200}$/.test(key)) return key;
@@ -444,9 +444,7 @@ function keyOf(header: string | string[]): string {
   });
 }
 
-/**
- * Identifies a repeated request. Only a hash is stored; passwords and short secrets are left out, because they could be guessed from it.
- */
+/** The parameters that identify a repeated request; passwords and short secrets are left out, as the stored hash would reveal them. */
 const seenOf = ({ unseen = [] }: RouteShape, given: Record<string, unknown>) =>
   Object.fromEntries(Object.entries(given).filter(([name]) => !unseen.includes(name)));
 
@@ -460,11 +458,11 @@ const runsOf = (routeId: RouteId, given: Record<string, unknown>): number =>
 interface Gone {
   signal: AbortSignal;
   abort: () => void;
-  /** Removes the listeners. */
+  /** Removes the listeners; called when the stream has ended. */
   end: () => void;
 }
 
-/** Aborts when the caller's connection closes, or with the server. */
+/** Returns a signal that aborts when the client's connection closes or the server stops. */
 function goneWith(request: FastifyRequest, stopping: AbortSignal): Gone {
   const gone = new AbortController();
   const { socket } = request.raw;
@@ -484,9 +482,9 @@ function goneWith(request: FastifyRequest, stopping: AbortSignal): Gone {
 
 function drained(raw: FastifyReply["raw"], signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
-    // A connection that is closed already emits no further event.
+    // A closed connection emits no further event.
     if (signal.aborted || raw.destroyed) return resolve();
-    // A stream waits often, so each wait removes its listeners: otherwise each would leave two behind.
+    // A stream waits often, so each wait removes its listeners; otherwise they would accumulate.
     const end = () => {
       raw.off("drain", end);
       raw.off("close", end);

@@ -1,45 +1,45 @@
 import type { Principal, Reach } from "../access/access.ts";
 import type { Answer, Event, Read, RouteId, StreamId } from "../api/contract.ts";
 
-/** One authenticated request. */
+/** The context of one request, which handlers get. */
 export interface Call {
-  /** null only on routes with the policy `anyone`. */
+  /** The authenticated caller; null only on routes with the policy `anyone`. */
   who: Principal | null;
   /** The namespaces in which the caller has the role that the route requires. */
   reach: Reach;
   nowMs: number;
-  /** The version that the change is based on; null: any version. */
+  /** The version on which the change is based (If-Match); null: any version. */
   ifVersion: number | null;
-  /** When the caller's sign-in began; null: the caller uses a token, or is unknown. */
+  /** When the caller's sign-in began, in epoch ms; null if the caller uses a token or is unknown. */
   begunMs: number | null;
-  /** When the credential of the request expires. */
+  /** When the request's credential expires, in epoch ms; null if the caller is unknown. */
   expiresMs: number | null;
-  /** The user must add a second factor before any other call. */
+  /** True if the user must add a second factor before any other call. */
   factorNeeded: boolean;
-  /** Run numbers that were drawn together with the request's idempotency key; empty without a key. */
+  /** Run ids that were reserved together with the request's idempotency key; empty without a key. */
   runIds: readonly number[];
-  /** Identifies this request across repetitions; derived from the idempotency key. */
+  /** A text derived from the idempotency key, so that it is equal for repetitions of the request; random without a key. */
   token: string;
   /** The client's address, as far as the server can determine it. */
   address: string;
-  /** The client's user agent, cut to a length worth storing. */
+  /** The client's user agent, shortened for storage. */
   agent: string;
-  /** Aborts when the caller has gone, or the server stops. */
+  /** Aborts when the server stops; for a stream, also when the client disconnects. */
   signal: AbortSignal;
-  /** The caller's span as a W3C traceparent; absent without tracing. */
+  /** The client's span as a W3C traceparent; undefined if the request has none. */
   traceparent: string | undefined;
-  /** The id of the client's last event, after which the stream resumes. */
+  /** The id of the last event that the client received (Last-Event-ID), after which a stream resumes. */
   lastEventId: string | undefined;
-  /** The browser's sign-in cookie: its value in the request, and a function that sets it; null deletes it. */
+  /** The sign-in cookie: its value in the request, and a function that sets it in the answer; the value null deletes it. */
   cookie: { present: string | null; set: (value: string | null, maxAgeMs: number) => void };
-  /** The browser's proof of an earlier sign-in, as a cookie too: see `known-browser.ts`. */
+  /** A cookie that proves an earlier sign-in with this browser; see `known-browser.ts`. */
   browser: { present: string | null; set: (value: string) => void };
 }
 
 export type Handler<Id extends RouteId> = (given: Read<Id>, call: Call) => Promise<Answer<Id>>;
 /**
- * Each event carries an id, from which a stream that broke off resumes. Refusals are thrown before the stream begins: its first
- * event may be hours away.
+ * Handles a route that answers with an event stream. Each event has an id, after which a client resumes a broken stream. The promise
+ * resolves before the first event, which may be hours away, so that a refusal can be answered as an error.
  */
 export type StreamHandler<Id extends StreamId> = (
   given: Read<Id>,

@@ -62,7 +62,7 @@ describe("connections from outside", () => {
     const flood = [come("bad", true), come("bad"), come("bad"), come("good")];
     const late = [come("good"), come("other")];
     expect(open(flood)).toEqual([true, false, false, true]);
-    // Both addresses had two connections, so the address that had had two for longer lost one.
+    // Both addresses had two connections; the one that had reached two earlier lost a connection.
     expect(open(late)).toEqual([true, true]);
   });
 

@@ -4,24 +4,24 @@ import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 
 const mostEver = 10_000;
-/** The share of the process's file limit for these connections. The store's connections and the program's own files need the rest. */
+/** The share of the process's limit of open files that incoming connections may use; the rest is for the store's connections and files. */
 const share = 0.5;
-/** How many addresses are searched for an idle connection to close; an address may have none. */
+/** How many addresses are searched for an idle connection, because an address may have none. */
 const lookedAt = 20;
 const toldEveryMs = 60_000;
 
-/** How many connections this process's server holds. The file limit is read on Linux; elsewhere the result is `mostEver`. */
+/** The maximum number of connections to this process's server. The limit of open files is read on Linux; elsewhere it is `mostEver`. */
 export function connectionsMost(limits = "/proc/self/limits"): number {
   const [, soft] = /^Max open files +(\d+)/m.exec(existsSync(limits) ? readFileSync(limits, "utf8") : "") ?? [];
   return soft === undefined ? mostEver : Math.min(mostEver, Math.floor(Number(soft) * share));
 }
 
 /**
- * Bounds incoming connections, so that they never use up the process's files, and so that a client with many connections does not lock out
- * other clients. Below the bound every new connection is accepted. At the bound, the oldest idle connection of an address with the most
- * connections is closed in favour of the new one; if those addresses have no idle connection, the new one is closed. A connection is idle
- * until the head of its request has arrived completely. The address is that of the connection itself: behind a proxy it is the proxy's, and
- * the proxy must bound its own clients.
+ * Limits incoming connections, so that they never use up the process's open files, and so that one client with many connections does not
+ * lock out others. Below the limit, every connection is accepted. At the limit, the oldest idle connection of an address with the most
+ * connections is closed in favour of the new one; if no such connection is found, the new one is closed. A connection is idle unless it has
+ * a request whose header has arrived completely and that has not been answered. The address is the connection's peer: behind a proxy it is
+ * the proxy's address, and the proxy must limit its own clients.
  */
 export class Connections {
   readonly #most: number;
@@ -30,13 +30,13 @@ export class Connections {
   readonly #log: Log;
   /** Connections by address, the oldest first. */
   readonly #held = new Map<string, Set<Socket>>();
-  /** The addresses by their number of connections: index 3 has the addresses with three, in the order in which they reached three. */
+  /** The addresses by their number of connections: index 3 holds those with three, in the order in which they reached three. */
   readonly #having: Set<string>[] = [];
   #count = 0;
   #closed = 0;
   #endWindow: (() => void) | undefined;
 
-  /** @param isBusy true while the socket has a request under way */
+  /** @param isBusy returns true while the socket has a request in progress */
   constructor(most: number, isBusy: (socket: Socket) => boolean, clock: Clock, log: Log) {
     this.#most = most;
     this.#isBusy = isBusy;
@@ -50,7 +50,7 @@ export class Connections {
 
   add(socket: Socket): void {
     const address = socket.remoteAddress;
-    // The connection is closed already.
+    // The socket has been closed already.
     if (address === undefined) return;
     if (this.#count >= this.#most) {
       const idle = this.#idle();

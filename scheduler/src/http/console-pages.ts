@@ -1,8 +1,8 @@
 /**
- * Serves the console: the package @carillon/console, which `npm run build` fills. The names of its files contain a hash of their content,
- * so a browser caches them for ever. Compressible files are stored only as brotli. Other encodings are made at the first request and kept;
- * gzip is the usual one, because browsers do not accept brotli over plain HTTP.
- * A browser's page request to an address without a route gets the console's single page, which chooses the view by the address.
+ * Serves the files of the console from the package @carillon/console, which `npm run build` creates. File names contain a hash of the
+ * content, so browsers may cache them indefinitely. Compressible files are stored only in brotli; other encodings are computed at the first
+ * request and cached. Usually that is gzip, because browsers do not accept brotli over plain HTTP. If a browser requests a page at a path
+ * without a route, it gets the console's single page, which selects the view by the path.
  */
 import { randomBytes } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
@@ -13,12 +13,12 @@ import { brotliDecompress, gzip } from "node:zlib";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { messageOf } from "../base/errors.ts";
 
-/** The folder of the built console page, with a slash at its end; null: the package is not installed, or not built. */
+/** The folder of the built console, ending in a slash; null if the package is not installed or not built. */
 function builtFolder(): string | null {
   try {
     return dirname(createRequire(import.meta.url).resolve("@carillon/console")) + sep;
   } catch {
-    return null; // the page then says that the console is not installed
+    return null; // `page` then answers that the console is missing
   }
 }
 
@@ -33,13 +33,13 @@ const unpack = promisify(brotliDecompress);
 const zip = promisify(gzip);
 const packedEnd = ".br";
 
-/** The value of `content-encoding`; "": the body is not encoded. */
+/** The value of the header `content-encoding`; "" if the body is not encoded. */
 type Encoding = "br" | "gzip" | "";
 const encodings: readonly Encoding[] = ["br", "gzip"];
-/** The placeholder that the build writes; each response replaces it with its own nonce. */
+/** Matches the placeholder in the built page, which each response replaces by its own nonce. */
 const noncePlace = /CARILLON-NONCE/g;
 
-/** Scripts from this server alone, none inline; a style element needs the answer's nonce. */
+/** The content security policy: scripts only from this server and none inline; style elements need the response's nonce. */
 const policy = (nonce: string) =>
   [
     "default-src 'none'",
@@ -67,12 +67,12 @@ export class ConsolePages {
   /** The HTML of the console's page; null: the console is not built. */
   #page: string | null = null;
 
-  /** @param folder the built page's folder, ending in a slash; null: the console is not built */
+  /** @param folder the folder of the built console, ending in a slash; null if it is not built */
   constructor(folder: string | null = builtFolder()) {
     this.#folder = folder;
   }
 
-  /** Lists the files at the start: a name that is not in the list is never looked up in the file system. */
+  /** Registers the route of the files. Their names are listed once, so that names in requests are never used as paths unless listed. */
   async register(app: FastifyInstance): Promise<void> {
     if (this.#folder !== null) {
       this.#page = await readFile(`${this.#folder}index.html`, "utf8");
@@ -84,7 +84,7 @@ export class ConsolePages {
     );
   }
 
-  /** True for a browser's request for a page, false for a program's request to the API. */
+  /** True if a browser requests a page; false for a request by a program or for the API. */
   isPage({ method, url, headers }: FastifyRequest): boolean {
     return (
       (method === "GET" || method === "HEAD") &&
@@ -104,7 +104,7 @@ export class ConsolePages {
     const type = kinds[extname(name)];
     const isPacked = this.#names.has(`${name}${packedEnd}`);
     if (type === undefined || !(isPacked || this.#names.has(name))) {
-      // After an update, an open page may request a file that no longer exists: the page then reloads itself.
+      // After an update, an open page may request a file that no longer exists; on this answer, the page reloads itself.
       reply.callNotFound();
       return reply;
     }
@@ -126,7 +126,7 @@ export class ConsolePages {
     }
   }
 
-  /** @param name a file that is stored as brotli */
+  /** Returns a file in the given encoding. @param name a file that is stored in brotli */
   #encoded(name: string, encoding: Encoding): Promise<Buffer> {
     const packed = () => this.#kept(`${name} br`, () => this.#read(`${name}${packedEnd}`));
     if (encoding === "br") return packed();
@@ -140,7 +140,7 @@ export class ConsolePages {
     return readFile(`${this.#folder}assets/${name}`);
   }
 
-  /** Calls `make` once per key and keeps the result: there are a few dozen files, a megabyte altogether. */
+  /** Calls `make` once per key and caches the result without limit: there are a few dozen files with a megabyte altogether. */
   #kept(key: string, make: () => Promise<Buffer>): Promise<Buffer> {
     const known = this.#files.get(key);
     if (known) return known;

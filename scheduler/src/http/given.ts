@@ -4,10 +4,10 @@ import { type RouteShape, writes } from "../api/contract/route.ts";
 import { issuesText } from "../api/issues.ts";
 import { CarillonError, pathTo } from "../base/errors.ts";
 
-/** 96 bits of a hash in base64url. */
+/** The length of the hash in an ETag: 16 characters in base64url, that is 96 bits. */
 const tagLength = 16;
 
-/** Checks each part of a request's parameters, and then all parameters together. @throws REQUEST_INVALID */
+/** Validates the path, query and body of a request, and returns all parameters in one object. @throws REQUEST_INVALID */
 export function readGiven(
   shape: RouteShape,
   { params, query, body }: { params: unknown; query: unknown; body: unknown },
@@ -21,8 +21,8 @@ export function readGiven(
 }
 
 /**
- * The version in If-Match, without the rest of the ETag; null: the header names no version. A route without support for If-Match refuses a
- * change that has the header, because otherwise it would make the change to any version.
+ * Returns the version in the If-Match header, without the hash in the ETag; null if the header names no version. A route without support
+ * for If-Match refuses a change that has the header, because it would change any version.
  * @throws PRECONDITION_NEEDED, REQUEST_INVALID
  */
 export function ifVersionOf(shape: RouteShape, header: string | undefined): number | null {
@@ -35,20 +35,20 @@ export function ifVersionOf(shape: RouteShape, header: string | undefined): numb
 }
 
 /**
- * The ETag of a representation: the version that a change is based on, and a hash of the whole answer. The hash is needed because parts of
- * an answer, such as a task's pause and counters, change without a new version.
+ * The ETag of an answer: its version, and a hash of the whole answer. The hash is needed because parts of an answer, such as a task's pause
+ * and counters, change without a new version.
  */
 export const tagOf = (version: number, text: string): string =>
   `"${version}.${createHash("sha256").update(text).digest("base64url").slice(0, tagLength)}"`;
 
-/** True if the If-None-Match header contains the tag: the caller already has this representation. */
+/** True if the If-None-Match header contains the tag, which means that the client already has this answer. */
 export const hasAlready = (header: string | undefined, tag: string): boolean =>
   (header ?? "")
     .split(",")
     .map((one) => one.trim().replace(/^W\//, ""))
     .some((one) => one === "*" || one === tag);
 
-/** `"7"` → 7; `*` → null: any version. @throws PRECONDITION_NEEDED, REQUEST_INVALID */
+/** Parses an If-Match header: `"7"` → 7; `*` → null, which means any version. @throws PRECONDITION_NEEDED, REQUEST_INVALID */
 function versionOf(header: string | undefined): number | null {
   if (header === undefined) {
     throw new CarillonError("PRECONDITION_NEEDED", "the request has no If-Match", {
@@ -85,8 +85,8 @@ function parsed(where: string, schema: z.ZodObject, value: unknown): Record<stri
 }
 
 /**
- * The path of a key `__proto__` that a schema has dropped silently, as schemas of names and texts do; undefined: there is none. Parts that
- * may be any JSON keep the key.
+ * Finds a key `__proto__` that a schema has silently dropped, as schemas of records do. Returns its path; undefined if there is none. Parts
+ * that may be any JSON retain the key.
  */
 function lostIn(given: unknown, read: unknown, path: readonly string[]): readonly string[] | undefined {
   if (given === read || typeof given !== "object" || typeof read !== "object" || !given || !read) return undefined;
@@ -98,7 +98,7 @@ function lostIn(given: unknown, read: unknown, path: readonly string[]): readonl
   return undefined;
 }
 
-/** The path as the library's errors write it: a task's option without the `options` object that contains it. */
+/** The path in the form of the library's errors: a task's option appears without the surrounding `options` object. */
 const pathOf = (steps: readonly PropertyKey[]): string =>
   steps
     .filter((step) => step !== "options")
@@ -117,13 +117,13 @@ type Def = { type: string; innerType?: { def: Def } };
 const innermost = (def: Def): string => (def.innerType ? innermost(def.innerType.def) : def.type);
 
 /**
- * Fields of paths and queries arrive as texts. Converts each to the number, boolean or list that the contract requires, where the text
- * allows it.
+ * Converts the texts of a path or query to the number, boolean or list that the contract requires. A text that cannot be converted is
+ * returned unchanged, and refused later.
  */
 function spelled(schema: z.ZodObject, given: unknown): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(given as Record<string, unknown>).map(([name, value]) => {
-      // `Object.hasOwn`, because every object inherits a "constructor" that is no field of the schema.
+      // `Object.hasOwn` is used because every object inherits properties such as "constructor" that are not fields of the schema.
       const field = Object.hasOwn(schema.shape, name) ? (schema.shape[name] as { def: Def }) : undefined;
       return [name, field ? asType(innermost(field.def), value) : value];
     }),

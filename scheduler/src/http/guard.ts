@@ -2,7 +2,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { CarillonError } from "../base/errors.ts";
 import { isThisMachine } from "../settings/this-machine.ts";
 
-/** No API response is a page: a browser must not show, frame, guess the type of, or cache it. */
+/** Headers for all answers of the API, which are not pages: a browser must not render, frame, sniff or cache them. */
 const headers = {
   "x-content-type-options": "nosniff",
   "content-security-policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
@@ -18,34 +18,35 @@ export function strictHeaders(reply: FastifyReply, behindProxy: boolean): void {
   if (behindProxy) reply.header("strict-transport-security", "max-age=31536000; includeSubDomains");
 }
 
-/** The headers of a response that is written past Fastify. */
+/** The headers of an event stream, which is written without Fastify. */
 export const streamHeaders = (behindProxy: boolean): Record<string, string> => ({
   ...headers,
   ...(behindProxy ? { "strict-transport-security": "max-age=31536000; includeSubDomains" } : {}),
   "content-type": "text/event-stream; charset=utf-8",
-  // A stopping server waits for its connections, and a connection kept open after its stream would stay idle for a minute.
+  // A stopping server waits for open connections, and without this header the connection would stay open for a minute after the stream.
   connection: "close",
-  // Keeps a proxy from buffering the stream, which would delay its events.
+  // Tells nginx not to buffer the stream, which would delay its events.
   "x-accel-buffering": "no",
 });
 
 /**
- * A request that uses or requests a cookie must come from a page of this server. A browser proves that by Origin, which a page cannot set,
- * or, without Origin, by Sec-Fetch-Site. A client that sends neither header is no browser, and only a browser sends cookies across sites.
+ * Checks that a request that uses or sets a cookie comes from a page of this server. A browser proves that by Origin, which a page cannot
+ * set, or without Origin by Sec-Fetch-Site. A client that sends neither header is not a browser, and only browsers send cookies with
+ * requests from other sites.
  * @throws ORIGIN_REFUSED
  */
 export function checkOrigin(request: FastifyRequest, changes: boolean): void {
   const { origin, "sec-fetch-site": site } = request.headers;
   if (site === "cross-site" || site === "same-site") throw refused(`a page that is ${site}`);
   if (origin === undefined || (!changes && site === "same-origin")) return;
-  // Behind a proxy, the proxy supplies this server's public host: see `trustProxy`.
+  // Behind a proxy, `request.host` is the public host, from the proxy's headers; see `trustProxy`.
   const own = request.host.toLowerCase();
   if (!URL.canParse(origin) || new URL(origin).host !== own) throw refused(origin);
 }
 
 /**
- * Without a proxy the server listens only at this machine's own addresses. If another site's name is made to resolve to them (DNS
- * rebinding), the browser sees that page and this server as one origin; the `Host` header reveals it.
+ * Checks the `Host` header of a server without a proxy, which listens only at this machine's own addresses. If another site's name resolves
+ * to these addresses (DNS rebinding), a browser treats that site's page and this server as one origin; only the `Host` header reveals that.
  * @throws HOST_REFUSED
  */
 export function checkHost(host: string): void {
@@ -61,7 +62,7 @@ const refused = (from: string) =>
     hint: "Use the console at this server's own address. A program sends a token instead of a cookie.",
   });
 
-/** The name of a browser's sign-in cookie. Behind TLS, the prefix `__Host-` keeps other hosts from setting the cookie. */
+/** The name of the sign-in cookie. With TLS, browsers accept a cookie with the prefix `__Host-` only from this very host. */
 export const cookieName = (behindProxy: boolean): string => (behindProxy ? "__Host-carillon" : "carillon");
 
 const agentLength = 300;
@@ -70,7 +71,7 @@ export const agentOf = ({ headers }: FastifyRequest): string => (headers["user-a
 export const readCookie = (request: FastifyRequest, name: string): string | null =>
   readCookieOf(request, name, /^[A-Za-z0-9_-]{43}$/);
 
-/** @param shape the cookie's expected form; a value of another form was not set by this server and is ignored */
+/** Returns a cookie's value; null if absent. @param shape the expected form; a value of another form is ignored */
 export function readCookieOf(request: FastifyRequest, name: string, shape: RegExp): string | null {
   for (const part of (request.headers.cookie ?? "").split(";")) {
     const [key = "", value = ""] = part.split("=", 2).map((text) => text.trim());

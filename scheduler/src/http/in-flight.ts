@@ -2,15 +2,15 @@ import type { Socket } from "node:net";
 import type { FastifyInstance } from "fastify";
 import { type Clock, pause } from "../base/clock.ts";
 
-/** The time limit for responses that a client reads slowly, or not at all, once the server stops. */
+/** When the server stops, clients get this long to read their answers, in ms. */
 const lingerMs = 5_000;
 
 /**
- * Finishes the requests under way when the server stops, for `lingerMs` at most, and then closes every connection. Requests are counted by
- * socket, because Node emits no `close` for pipelined requests that wait behind another one when the client disconnects.
+ * Waits for requests in progress when the server stops, at most `lingerMs`, and then closes all connections. Requests are counted per
+ * socket, because Node.js emits no `close` for pipelined requests whose turn had not come when the client disconnected.
  */
 export class InFlight {
-  /** Requests without a whole answer, by socket. */
+  /** The number of requests per socket that have not been answered completely. */
   readonly #busy = new Map<Socket, number>();
   #onNone: (() => void) | undefined;
 
@@ -19,9 +19,9 @@ export class InFlight {
       const before = this.#busy.get(socket);
       if (before === undefined) socket.once("close", () => this.#free(socket));
       this.#busy.set(socket, (before ?? 0) + 1);
-      // `close` is emitted also if the client disconnects before the answer, and if the answer bypasses Fastify.
+      // `close` is emitted in all cases: if the client disconnects before the answer, and if the answer is sent without Fastify.
       reply.raw.once("close", () => {
-        // The socket may have closed first, which removed its count.
+        // If the socket was closed first, its count has been removed already.
         const count = this.#busy.get(socket);
         if (count !== undefined) this.#busy.set(socket, count - 1);
         this.#tell();

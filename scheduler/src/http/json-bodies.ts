@@ -4,24 +4,24 @@ import { refuseInexact } from "../base/json.ts";
 import { limits } from "../base/limits.ts";
 import { inexactPlaces } from "./workers/inexact-parts.ts";
 
-/** The depth limit of a whole body: the stored value in it may have the full stored depth, and lies a little deeper. */
+/** The maximum depth of a body. A value within the body may have the full storable depth, so a body may be a little deeper. */
 const depthMost = limits.jsonDepth + 10;
-/** JSON contains a NUL or a surrogate only as an escape, because the body was valid UTF-8. */
+/** Matches escapes of NUL and of surrogates. Unescaped ones cannot occur in a body, because the body is valid UTF-8. */
 const suspectEscapes = /\\u(?:0000|[dD][89a-fA-F])/;
 
 /**
- * Refuses bodies that the store could not keep and return unchanged: those with a NUL, with half of a surrogate pair, with deeper nesting
- * than readers support, or with a number that JavaScript cannot represent. Scanning the text costs a nanosecond per character; the parsed
- * value is walked only if the scan finds something suspect.
+ * Refuses bodies that the store could not return unchanged: with a NUL, with an unpaired surrogate, with too deep nesting, or with a number
+ * that JavaScript cannot represent exactly. Scanning the text takes a nanosecond per character; the parsed value is examined only if the
+ * scan finds something suspect.
  */
 export function refuseOddBodies(app: FastifyInstance): void {
-  // `__proto__` is harmless as an own key, which JSON.parse makes of it; the store, files and the library accept it too.
+  // Keys named `__proto__` are accepted ("ignore"): JSON.parse creates them as ordinary own properties, which are harmless.
   const parse = app.getDefaultJsonParser("ignore", "ignore");
   app.decorateRequest("inexact", null);
   app.addContentTypeParser<string>("application/json", { parseAs: "string" }, (request, body, done) =>
     parse(request, body, (error, value) => {
       if (error) return done(error, value);
-      // A worker's poll carries parts of many runs: a wrong number there is refused with its part, not with the whole poll.
+      // A worker's poll contains parts of many runs, so a number in one part must not cause the whole poll to be refused.
       if (request.routeOptions.config.policy === "worker") {
         request.inexact = inexactPlaces(body);
         return done(null, value);
@@ -43,7 +43,7 @@ function isSuspect(text: string): boolean {
   let depth = 0;
   for (let at = 0; at < text.length; at++) {
     const code = text.charCodeAt(at);
-    // Brackets inside strings are counted too, which at worst causes an unnecessary walk of the value.
+    // Brackets within strings are counted too, which at most causes the value to be examined unnecessarily.
     if (code === 0x7b || code === 0x5b) {
       if (++depth > depthMost) return true;
     } else if (code === 0x7d || code === 0x5d) depth--;
@@ -53,7 +53,7 @@ function isSuspect(text: string): boolean {
 
 const unstorable = /\0|\p{Surrogate}/u;
 
-/** Not recursive, because the value may be nested too deeply for the call stack. */
+/** Describes why the value cannot be stored; undefined if it can. Not recursive, because deep nesting could overflow the call stack. */
 function oddOf(value: unknown): string | undefined {
   const left: [part: unknown, depth: number][] = [[value, 0]];
   for (let next = left.pop(); next !== undefined; next = left.pop()) {

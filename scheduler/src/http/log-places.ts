@@ -5,21 +5,21 @@ export const placeText = ({ atMs, lies }: LogPlace): string => `${atMs}${lies}`;
 
 export function readPlace(text: string): LogPlace {
   const [, atMs, lies, block, line] = /^(\d{1,15})(\((\d{1,10}),(\d{1,5})\))$/.exec(text) ?? [];
-  // The store's places (PostgreSQL's ctid) have a block of 32 bits and a line of 16 bits.
+  // A position is a PostgreSQL ctid: a block number of 32 bits and a line number of 16 bits.
   if (atMs !== undefined && lies !== undefined && Number(block) < 2 ** 32 && Number(line) < 2 ** 16)
     return { atMs: Number(atMs), lies };
   throw new CarillonError("REQUEST_INVALID", "that is no place in a log", { hint: "Give a line's id, as it is." });
 }
 
 /**
- * The two snapshots and the place. Every line of a stream carries this text, so the numbers in a snapshot are written as differences from
- * its lowest.
+ * Encodes two snapshots and a position. Every line of a stream contains this text, so it is kept short: the numbers of a snapshot are
+ * written as differences from its lowest number.
  */
 export const logReadText = ({ seen, reading, place }: LogRead): string =>
   [seen, reading].map((snapshot) => (snapshot === null ? "" : packed(snapshot))).join("~") +
   (place === null ? "" : `~${placeText(place)}`);
 
-/** Also reads the id of a single line: reading then continues after that line, by the lines' times. @throws REQUEST_INVALID */
+/** Decodes `logReadText`; also accepts the id of a single line, after which reading continues by time. @throws REQUEST_INVALID */
 export function readLogRead(text: string): LogRead {
   const parts = text.split("~");
   if (parts.length === 1) return { seen: null, reading: null, place: readPlace(text) };
@@ -46,7 +46,7 @@ function packed(snapshot: string): string {
   ].join(".");
 }
 
-/** Unpacks a PostgreSQL snapshot `lowest:next:list`; the transactions in the list are below `next`, in ascending order. */
+/** Decodes a PostgreSQL snapshot `lowest:next:list`; the transaction ids in the list must be ascending and below `next`. */
 function unpacked(text: string): string {
   if (!/^[1-9]\d{0,18}(\.\d{1,18})+$/.test(text)) throw foreign();
   const [lowest = 0n, ...distances] = text.split(".").map(BigInt);

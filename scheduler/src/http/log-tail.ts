@@ -5,7 +5,7 @@ import type { StreamHandler } from "./call.ts";
 import { logObject } from "./calls/run-calls.ts";
 import { logReadText, readLogRead } from "./log-places.ts";
 
-/** Streams a run's log as it is written; the stream ends with the run. */
+/** Streams the lines of a run's log as they are written; the stream ends with the run. */
 export const tailOf = (store: Store, clock: Clock): StreamHandler<"tailLogs"> => {
   return async ({ run: runId, after }, { signal, lastEventId }) => {
     const from = after ?? lastEventId;

@@ -2,7 +2,7 @@ import { statusOf } from "../api/problem-status.ts";
 import type { Problem } from "../api/worker-protocol.ts";
 import { CarillonError, errorCodes } from "../base/errors.ts";
 
-/** The error as an RFC 9457 problem. An error without a Carillon code is a bug; only the server's own log has its details. */
+/** Converts an error to an RFC 9457 problem. An error without a Carillon code is a defect; its details go only to the server's log. */
 export function problemOf(error: unknown): Problem {
   if (!(error instanceof CarillonError)) {
     return {
@@ -24,7 +24,7 @@ export function problemOf(error: unknown): Problem {
   };
 }
 
-/** Converts errors that Fastify itself throws to Carillon's codes. */
+/** Converts errors thrown by Fastify itself to Carillon errors; returns other errors unchanged. */
 export function asCarillonError(error: unknown): unknown {
   if (error instanceof CarillonError || !(error instanceof Error)) return error;
   const { code = "", statusCode = 500 } = error as { code?: string; statusCode?: number };

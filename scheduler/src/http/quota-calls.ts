@@ -62,7 +62,8 @@ export function quotaCalls(
 }
 
 /**
- * Users see their own quota and those of the namespaces that they may view; a worker key's quota is visible to users who may list the key.
+ * Returns whether the caller may view a quota. Callers see the default quotas, their own, and those of namespaces that they may view; a
+ * key's quota is visible to users who may list the key.
  */
 function seenBy(who: Principal | null, reach: Reach): (quota: Quota) => boolean {
   const ofKeys = who === null ? undefined : new Reach(who, "admin");

@@ -4,29 +4,29 @@ import { CarillonError } from "../base/errors.ts";
 import { limits } from "../base/limits.ts";
 import { namespaceOf } from "../base/namespace.ts";
 
-/** How long quotas and counts of waiting runs are cached after a read of the store. */
+/** How long quotas and the counts of waiting runs are cached, in ms. */
 const readMs = 1_000;
 const minuteMs = 60_000;
-/** Above this number, the oldest counters whose minute is over are dropped. */
+/** Above this number of counters, the oldest one is removed if its minute is over. */
 const rememberedMost = 10_000;
 
-/** Runs that are to be enqueued. */
+/** A run that is to be enqueued. */
 export interface Asked {
   task: string;
   payloadBytes: number;
 }
 
-/** Runs of one namespace that a request would create. */
+/** The runs in one namespace that a request would create. */
 export interface Counted {
-  /** null: the runs are of all namespaces, and are not counted for each. */
+  /** null: runs in all namespaces, which are not counted against the quotas of namespaces. */
   namespace: string | null;
   runs: number;
-  /** The most of these runs that are created within one minute. */
+  /** How many of these runs would be created within one minute. */
   aMinute: number;
   bytes: number;
 }
 
-/** Waiting runs that this server has enqueued since the store last counted them. */
+/** Waiting runs that this server has enqueued since the store last counted waiting runs. */
 type Added = Pick<Taken, "runs" | "bytes">;
 
 interface Minute {
@@ -35,9 +35,9 @@ interface Minute {
 }
 
 /**
- * Limits how many runs are enqueued: by a user through the API, in a namespace, and by the workers of a key. A minute begins with the first
- * run enqueued in it, and each server counts its own. The store counts waiting runs once a second; this server adds the runs that it has
- * enqueued since.
+ * Limits how many runs are enqueued: by a user through the API, in a namespace, and by the workers of a key. A minute begins with its first
+ * enqueued run, and each server counts separately. The store counts the waiting runs of a namespace at most once a second; in between, this
+ * server adds the runs that it has enqueued itself.
  */
 export class Quotas {
   readonly #store: QuotaStore;
@@ -51,7 +51,7 @@ export class Quotas {
     this.#clock = clock;
   }
 
-  /** Counts all of the runs, or none of them if a quota is exceeded. @param ask called only if there is a quota @throws QUOTA_EXCEEDED */
+  /** Counts all of the runs, or none of them if a quota would be exceeded. @param ask called only if quotas exist @throws QUOTA_EXCEEDED */
   take(user: string, ask: () => Promise<readonly Asked[]>): Promise<void> {
     return this.takeCounted(user, async () => {
       const of = new Map<string, Counted>();
@@ -64,7 +64,7 @@ export class Quotas {
     });
   }
 
-  /** As `take`, for runs that are already counted by namespace. @throws QUOTA_EXCEEDED */
+  /** Like `take`, for runs that have already been counted per namespace. @throws QUOTA_EXCEEDED */
   async takeCounted(user: string, count: () => Promise<readonly Counted[]>): Promise<void> {
     const rows = await this.#rows();
     if (!rows.some(({ kind }) => kind !== "key")) return;
@@ -74,7 +74,7 @@ export class Quotas {
       const quota = namespace === null ? undefined : quotaOf(rows, "namespace", namespace);
       if (namespace !== null && quota && limitsStore(quota)) takenBy.set(namespace, await this.taken(namespace, quota));
     }
-    // No `await` below: of two concurrent requests, the second must see what the first has counted.
+    // No `await` from here on, so that of two concurrent requests the second one sees what the first one has counted.
     const inAMinute = counted.reduce((sum, { aMinute }) => sum + aMinute, 0);
     const takes = [this.#minute(quotaOf(rows, "user", user), user, inAMinute)];
     for (const { namespace, runs, aMinute, bytes } of counted) {
@@ -102,12 +102,12 @@ export class Quotas {
     for (const take of takes) take();
   }
 
-  /** Counts runs that the workers of a key enqueue. @throws QUOTA_EXCEEDED */
+  /** Counts runs that are enqueued by the workers of a key. @throws QUOTA_EXCEEDED */
   async takeOfKey(key: string, runs: number): Promise<void> {
     this.#minute(quotaOf(await this.#rows(), "key", key), key, runs)();
   }
 
-  /** How many event streams a user may have from this server. */
+  /** The maximum number of event streams that this server sends to a user at once. */
   async streamsMost(user: string): Promise<number> {
     return quotaOf(await this.#rows(), "user", user)?.streams ?? limits.streamsPerUser;
   }
@@ -118,7 +118,7 @@ export class Quotas {
     return minute && !this.#isOver(minute) ? minute.runs : 0;
   }
 
-  /** @param quota waiting runs are counted only up to its `waiting` */
+  /** Returns what a namespace occupies in the store. @param quota waiting runs are counted only up to its `waiting` */
   taken(namespace: string, quota: Pick<Quota, "waiting">): Promise<{ found: Taken; added: Added }> {
     const nowMono = this.#clock.monotonic();
     let known = this.#taken.get(namespace);
@@ -150,7 +150,7 @@ export class Quotas {
     });
   }
 
-  /** Called after a quota was set on this server: drops the cached values. */
+  /** Called after a quota was changed on this server: clears the caches. */
   forget(): void {
     this.#read = undefined;
     this.#taken.clear();
@@ -158,7 +158,11 @@ export class Quotas {
 
   #isOver = ({ fromMono }: Minute) => fromMono + minuteMs <= this.#clock.monotonic();
 
-  /** @returns a function that counts the runs; it is called once all other quotas also allow them @throws QUOTA_EXCEEDED */
+  /**
+   * Checks the quota per minute.
+   * @returns a function that counts the runs, to be called if all other quotas allow them too
+   * @throws QUOTA_EXCEEDED
+   */
   #minute(quota: Quota | undefined, name: string, runs: number): () => void {
     if (!quota || quota.enqueues === null) return () => undefined;
     const key = `${quota.kind} ${name}`;
@@ -182,7 +186,7 @@ export class Quotas {
   }
 }
 
-/** True if the quota limits what a namespace occupies in the store. */
+/** True if the quota limits the waiting runs, payload bytes or history of a namespace. */
 export const limitsStore = ({ waiting, bytes, history }: Quota): boolean =>
   waiting !== null || bytes !== null || history !== null;
 

@@ -7,7 +7,7 @@ import type { InexactNumber } from "../base/json-numbers.ts";
 import type { InexactItems } from "./workers/inexact-parts.ts";
 import type { Attached } from "./workers/sessions.ts";
 
-/** A claim that a part of a worker's poll refers to. */
+/** The claim to which a part of a worker's poll refers. */
 export interface Spoken {
   runId: number;
   fence: number;
@@ -15,11 +15,11 @@ export interface Spoken {
 
 export const claimText = ({ runId, fence }: Spoken) => `${runId} ${fence}`;
 
-/** The store's state of claims, each found by its run and its fence: a fence alone would vouch for any run named beside it. */
+/** The state of claims in the store, found by run and fence together, so that a valid fence is not accepted with another run. */
 export class Standings {
   readonly #byClaim = new Map<string, ClaimStanding>();
 
-  /** @param found in the order of `claims` */
+  /** @param found the states, in the order of `claims` */
   constructor(claims: readonly Spoken[], found: readonly ClaimStanding[]) {
     claims.forEach((claim, at) => void this.#byClaim.set(claimText(claim), found[at] as ClaimStanding));
   }
@@ -47,7 +47,10 @@ export function stale(spoken: Spoken, part: Refusal["part"], standings: Standing
 
 const keptWords = { report: "progress", log: "log fields" } as const;
 
-/** A value that cannot be stored is refused alone: an unstorable log line must not make its run be repeated. */
+/**
+ * Converts a value to JSON text. A value that cannot be stored adds a refusal for this part only and returns null, so that for example an
+ * invalid log line does not cause the run to be repeated.
+ */
 export function kept(
   spoken: Spoken,
   part: keyof typeof keptWords,
@@ -69,7 +72,7 @@ export function kept(
   }
 }
 
-/** A number that JavaScript cannot represent exactly would be stored as another one. */
+/** Refuses a number that JavaScript cannot represent exactly, because another number would be stored. */
 export function inexactRefusal(spoken: Spoken, part: Refusal["part"], { number, path }: InexactNumber): Refusal {
   const place = path.join(".");
   const message = `run ${spoken.runId}: the ${part} has ${inexactWords(number, place)}; give it as a text, in quotes`;

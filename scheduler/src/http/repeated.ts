@@ -13,15 +13,15 @@ export interface Answered {
 }
 
 /**
- * After this span the request that began under a key counts as abandoned. It is longer than any request takes, except for a pause
- * of a busy task.
+ * After this time in ms, a request that has not been answered counts as abandoned, so that its key can be used again. Requests take less
+ * time, unless the process is blocked.
  */
 const busyMs = 60_000;
 
 export interface Asked {
   who: Principal;
   key: string;
-  /** The whole request, by which a different request under the same key is recognised. */
+  /** The request's content; another request with the same key is detected by it. */
   request: { route: string; given: unknown; ifVersion: number | null };
   /** How many run numbers the request may need. */
   runs: number;
@@ -31,10 +31,11 @@ export interface Asked {
 }
 
 /**
- * Executes a request once per idempotency key; a repetition receives the first answer.
- * state × event: (none) –begin→ begun; begun –begin, young→ refused as busy; begun –begin, old or left→ begun again, with the same numbers;
- * begun –answered→ answered; begun –refused, nothing done→ (none); begun –store away→ left; answered –begin→ the same answer; answered –a
- * day→ (none). Another request with the same key is refused in every state.
+ * Executes a request once per idempotency key; a repetition gets the first answer. States of a key: *none* → *begun* when a request begins
+ * → *answered* when it has succeeded → *none* after a day. A repetition of an *answered* request gets its answer. A repetition of a *begun*
+ * request is refused as busy, until `busyMs` have passed; then it is executed again, with the same run ids. If the request fails without
+ * having changed anything, the state is *none* again; if it fails because the store or the server is unavailable, a repetition is executed
+ * at once. In every state, another request with the same key is refused.
  */
 export class Repeated {
   readonly #store: AnswerStore;
@@ -74,7 +75,7 @@ export class Repeated {
     }
     const { runIds } = begun;
     try {
-      // Names that the request would generate are derived from the key instead.
+      // Derived from the key, so that names generated from it are the same if the request is executed again.
       const token = `${owner} ${key}`;
       const answered = await act({ runIds, token });
       const kept = secret ? { ...answered, answer: undefined } : answered;
@@ -93,11 +94,11 @@ export class Repeated {
         ? this.#store.forget(owner, key, token)
         : this.#store.leave(owner, key, token, nowMs - busyMs));
     } catch (failure) {
-      // The key stays in the state `begun`, so a repetition is possible only after `busyMs`.
+      // The key remains *begun*, so a repetition is executed only after `busyMs`.
       this.#log.debug({ error: messageOf(failure) }, "an idempotency key could not be given back");
     }
   }
 }
 
-/** The token of a request without a key: unique. */
+/** The token of a request without an idempotency key; unique. */
 export const tokenOfItsOwn = (): string => randomUUID();

@@ -45,66 +45,66 @@ import { Keys } from "./workers/keys.ts";
 import { Poller, type PollerOptions } from "./workers/poller.ts";
 
 export interface HttpOptions extends Omit<PollerOptions, "quotas"> {
-  /** The keys that seal and open tasks' secrets. */
+  /** The keys that encrypt and decrypt tasks' secrets. */
   secretKeys: SecretKeys;
   alarms: AlarmSettings | null;
-  /** host:port; port 0 takes a free one. */
+  /** host:port at which to listen; with port 0, any free port. */
   listen: string;
   /** True if a proxy in front of the server terminates TLS. */
   behindProxy: boolean;
-  /** Addresses and networks whose `X-Forwarded-…` headers count if the server is behind a proxy. */
+  /** Addresses and networks of proxies whose `X-Forwarded-…` headers are trusted. */
   trustedProxies: readonly string[];
   provider: ProviderSettings | null;
   signIns: SignInSettings;
-  /** The password of the first user, or "file:PATH". */
+  /** The password of the first user, or "file:PATH"; null if not configured. */
   adminPassword: string | null;
-  /** The path of a sorted file of hashes of breached passwords. */
+  /** The path of a sorted file with hashes of breached passwords; null if not configured. */
   breachedPasswords: string | null;
-  /** Metrics for Prometheus. A scraper needs a key or a token, like any caller. */
+  /** Returns metrics for Prometheus. The route requires a sign-in or a token with the role viewer. */
   readMetrics?: () => Promise<{ contentType: string; text: string }>;
-  /** Runs the queries of the start, and repeats them until the store answers (only once with `failFast`). */
+  /** Executes a query during the start, and repeats it until the store answers; with `failFast`, executes it once. */
   untilAnswered: UntilAnswered;
-  /** The reason for which the node should get no new requests; null if it is ready. */
+  /** Returns the reason why the node should get no new requests; null if it is ready. */
   unready: () => "stopping" | "store" | null;
   /** The name of this node. */
   node: string;
-  /** The enqueuer of this process. */
+  /** This process's enqueuer, which inserts runs. */
   enqueuer: Pick<Enqueuer, "add">;
-  /** Absent if this process does not trace. */
+  /** undefined if this process does not trace. */
   tracing: EnqueueTracing | undefined;
 }
 
 declare module "fastify" {
   interface FastifyContextConfig {
-    /** The policy that admits callers to the route. A route without one is a bug, which the start reports. */
+    /** The policy that decides who may call the route. If a route has none, the server does not start, because that is a defect. */
     policy?: Policy;
-    /** The namespaces that the route concerns. A route without this is likewise a bug. */
+    /** The kind of data that the route concerns, for access by namespace. Also required on every route. */
     touches?: Touches;
   }
   interface FastifyRequest {
     workerKey: WorkerKey | null;
-    /** Numbers in a worker's poll that JavaScript cannot hold exactly. */
+    /** The numbers in a worker's poll that JavaScript cannot represent exactly. */
     inexact: InexactPlaces | null;
-    /** The caller of the request, if its route requires one. */
+    /** The request's caller; null if the route requires none. */
     shown: Shown | null;
   }
 }
 
-/** Packing a smaller answer costs more than it saves. */
+/** Answers with fewer bytes are not compressed, because that would cost more than it saves. */
 const packFromBytes = 1_024;
 const packing = { encodings: ["gzip" as const], threshold: packFromBytes, zlibOptions: { level: 1 } };
 /**
- * Deadlines for a whole request and for its head, checked every `lookMs`, so that a request that trickles in cannot hold a connection for
- * ever. The check is frequent, so that each check closes few connections: with 2 s, a flood of 2,000 connections per second delayed slots
- * by 190 ms each time.
+ * Time limits in ms for receiving a whole request and its header, checked every `lookMs`, so that a slow request cannot occupy a connection
+ * indefinitely. The interval is short so that each check closes few connections: with 2 s, a flood of 2,000 connections per second delayed
+ * slots by 190 ms at each check.
  */
 const arrival = { requestMs: 30_000, headMs: 10_000, lookMs: 100 };
 /**
- * The server closes a connection that carries no data for this long, such as one whose client reads no answer. Polls and streams send data
- * sooner.
+ * A connection without data for this long, in ms, is closed, for example because the client does not read the answer. Polls and streams
+ * send data at shorter intervals.
  */
 const silentMs = 120_000;
-/** Refusals that the security log records: their cause is the caller's identity or the origin of the request. */
+/** Refusals that are recorded in the security log: those caused by the caller's identity or the request's origin. */
 const refusalsTold: ReadonlySet<ErrorCode> = new Set([
   ...(["KEY_UNKNOWN", "KEY_FORBIDDEN", "KEY_THROTTLED"] as const),
   ...([
@@ -118,10 +118,10 @@ const refusalsTold: ReadonlySet<ErrorCode> = new Set([
     "HOST_REFUSED",
   ] as const),
 ]);
-/** The longest name in a URL: each character as four UTF-8 bytes, and each byte as %XX. */
+/** The maximum length of a name in a URL: each character may have four UTF-8 bytes, and each byte is written as %XX. */
 const nameBytes = limits.taskNameLength * 4 * 3;
 
-/** The server's HTTP side. */
+/** The HTTP server of a node: the API, the workers' polls, the console, probes and metrics. */
 export class HttpServer {
   readonly #options: HttpOptions;
   readonly #poller: Poller;
@@ -159,28 +159,29 @@ export class HttpServer {
       http: { headersTimeout: arrival.headMs, connectionsCheckingInterval: arrival.lookMs },
       connectionTimeout: silentMs,
       routerOptions: { maxParamLength: nameBytes },
-      // A path that is too long or malformed is refused before a route, and thus a route's error handler, is found.
+      // Handles a path that is too long or malformed. Fastify refuses it before it selects a route, so the error handler below is not
+      // called.
       frameworkErrors: (error, request, reply) => {
         const problem = problemOf(asCarillonError(error));
-        // The reply type has no schema at this point.
+        // Fastify's type of `reply` does not fit here, because no route has been selected.
         const answer = reply as unknown as FastifyReply;
         answer.header("x-request-id", request.id).code(problem.status).type("application/problem+json").send(problem);
       },
-      // A request id from the caller goes into the logs and the answer, so that it can be searched for in both.
+      // A client's own request id is used in the logs and in the answer, so that a request can be found in both.
       genReqId: ({ headers }) => requestIdOf(headers["x-request-id"]) ?? randomUUID(),
       forceCloseConnections: "idle",
-      // Counts hops from the nearest one back, as long as they are the operator's proxies. Addresses that the client itself wrote before
-      // them are not trusted.
+      // Fastify walks back through X-Forwarded-For while the addresses are those of trusted proxies. Entries further back are not trusted,
+      // because a client can write any.
       trustProxy: options.behindProxy && [...options.trustedProxies],
     });
   }
 
-  /** @returns the address that it listens on, as text @throws LISTEN_FAILED, FILE_INVALID */
+  /** Starts to listen; creates the first user if there is none. @returns the address as text @throws LISTEN_FAILED, FILE_INVALID */
   async start(): Promise<string> {
     await this.#breached?.check();
     const app = this.#app;
     const { store, storeClock, log, untilAnswered, adminPassword } = this.#options;
-    // The text is written only to a terminal, where a person reads it.
+    // A generated password is written only to a terminal, not to a log file.
     const terminal = process.stderr.isTTY ? (text: string) => void process.stderr.write(text) : null;
     const nowMs = storeClock.now();
     await makeFirstUser({
@@ -201,14 +202,14 @@ export class HttpServer {
     app.server.on("connection", (socket) => this.#connections.add(socket));
     app.decorateRequest("workerKey", null);
     app.decorateRequest("shown", null);
-    // These hooks run for every request, so they use callbacks: a promise for each request would cost more than the hook's work.
+    // This hook runs for every request, so it uses a callback: a promise would cost more than the hook's work.
     app.addHook("onRequest", ({ host, id }, reply, done) => {
       reply.header("x-request-id", id);
       strictHeaders(reply, this.#options.behindProxy);
       if (!this.#options.behindProxy) checkHost(host);
       done();
     });
-    // Runs before the body is read: the server reads no body of a caller without a valid key.
+    // The worker key is checked before the body is read, so that the server reads no body from a caller without a valid key.
     const onRequest = async (request: FastifyRequest) => {
       request.workerKey = await this.#keys.of(request.headers.authorization, request.ip);
     };
@@ -272,7 +273,7 @@ export class HttpServer {
     return listeningAt(host, port, app.server.address());
   }
 
-  /** For process managers and load balancers. The answer gives only the state, and costs no query of the store. */
+  /** Registers the routes for health checks by supervisors and load balancers. They need no sign-in and no query of the store. */
   #answerProbes(app: FastifyInstance): void {
     const anyone = { config: { policy: "anyone" as const, touches: "nothing" as const } };
     const ready: RouteHandlerMethod = (_, reply) => {
@@ -291,9 +292,9 @@ export class HttpServer {
   }
 
   /**
-   * Answers the waiting polls, so that their workers poll another server. If that takes longer than `withinMs`, for instance because the
-   * store is away, the workers' connections are closed.
-   * @param withinMs the time limit for answers under way, in milliseconds
+   * Stops the server. Answers the waiting polls, so that their workers poll another server; if the store is unreachable, this may take too
+   * long, and the connections are then closed.
+   * @param withinMs the time limit for all requests in progress, in ms
    */
   async stop(withinMs: number): Promise<void> {
     const { clock } = this.#options;
@@ -304,9 +305,9 @@ export class HttpServer {
     this.#connections.close();
   }
 
-  /** Wrong passwords are logged where the sign-in is judged, because the user is known there. */
+  /** Records a refusal in the security log. Wrong passwords are recorded where they are checked, because the user is known there. */
   #tellRefusal(code: ErrorCode, { headers, id, ip, method, routeOptions, shown, workerKey }: FastifyRequest): void {
-    // A browser that has not signed in yet sends no credentials. A browser whose sign-in has ended sends credentials that were valid once.
+    // A 401 without an Authorization header is not recorded: it comes from a browser that has not signed in or whose sign-in has ended.
     const guesses = headers.authorization !== undefined;
     if (!refusalsTold.has(code) || (statusOf(code) === 401 && !guesses)) return;
     const user = shown ? principalText(shown.who) : workerKey?.name;
@@ -320,7 +321,7 @@ export class HttpServer {
 
   async #poll(request: FastifyRequest): Promise<unknown> {
     const body = checked(request.body);
-    // A worker that joins or asks for a secret may use a key that was revoked a moment ago, on this or another server: check the store.
+    // For joining and for secrets, the key is read from the store again, because it may have been revoked a moment ago on another server.
     const key =
       body.join || body.secretOf
         ? await this.#keys.of(request.headers.authorization, request.ip, true)
@@ -334,7 +335,7 @@ export class HttpServer {
       const inexact = request.inexact ? inexactItems(request.inexact, body) : undefined;
       return await this.#poller.poll(key as WorkerKey, body, gone.signal, { traces, inexact });
     } catch (error) {
-      // A session also ends when its key is revoked. Joining again would be useless then, so the caller gets the key's error.
+      // A session also ends when its key is revoked. The worker then gets the key's error, because joining again would fail.
       if (isCarillonError(error, "SESSION_LOST")) await this.#keys.of(request.headers.authorization, request.ip, true);
       throw error;
     } finally {
@@ -348,7 +349,7 @@ export class HttpServer {
   }
 }
 
-/** A caller's own id of its request, if it is fit for a log. */
+/** The request id sent by the client, if it is suitable for logs; otherwise undefined. */
 function requestIdOf(header: string | string[] | undefined): string | undefined {
   return typeof header === "string" && /^[\x21-\x7e]{1,128}$/.test(header) ? header : undefined;
 }

@@ -1,14 +1,14 @@
 import { deflateRawSync, inflateRawSync } from "node:zlib";
 
-/** The limit of the memory's text: the request line with the cursor must fit in the 8 KiB that proxies accept. */
+/** The maximum length of the encoded text, in characters: proxies accept request lines up to 8 KiB, which include the cursor. */
 const textMost = 5_000;
-/** The most runs that the text can name. Consecutive numbers take almost no space, but parsing them takes time. */
+/** The maximum number of runs in the text. Consecutive ids take almost no space in it, but decoding them takes time. */
 const runsMost = 100_000;
 
 /**
- * The runs that a client's walk through the pages of a list has seen while they were live. Such a run appears on a later page again when it
- * ends or waits for a retry; its number shows that the walk has seen it already. The cursor carries these numbers, so any server can
- * continue the walk.
+ * The runs that a client has already received while it reads a list page by page and that had not ended then. Such a run appears again on a
+ * later page when it ends or waits for a retry, and is then left out. The cursor contains the ids of these runs, so that any server can
+ * return the next page.
  */
 export class ShownRuns {
   readonly #runs: Set<number>;
@@ -25,7 +25,7 @@ export class ShownRuns {
     this.#runs.add(runId);
   }
 
-  /** Drops the runs with the lowest numbers if the text would be too long for a cursor. */
+  /** Encodes the ids for a cursor. If the text would be too long, runs with the lowest ids are left out. */
   text(): string {
     let runs = [...this.#runs].sort((a, b) => a - b).slice(-runsMost);
     let text = packed(runs);
@@ -36,18 +36,18 @@ export class ShownRuns {
     return text;
   }
 
-  /** @returns null if `text()` did not make `text` */
+  /** Decodes a text of `text()`. @returns null if it is malformed */
   static read(text: string): ShownRuns | null {
     try {
       return new ShownRuns(unpacked(text));
     } catch {
-      // `text()` did not make this text: the caller refuses the cursor.
+      // A malformed text; the caller refuses the cursor.
       return null;
     }
   }
 }
 
-/** Encodes the differences between ascending numbers as bytes of seven bits; the last byte of each number is below 128. */
+/** Encodes differences between ascending numbers in groups of seven bits; the last byte of each number is below 128. */
 function packed(runs: readonly number[]): string {
   const bytes: number[] = [];
   let before = 0;
@@ -60,7 +60,7 @@ function packed(runs: readonly number[]): string {
   return deflateRawSync(Uint8Array.from(bytes)).toString("base64url");
 }
 
-/** @throws an error of any kind if the text is malformed */
+/** Decodes `packed`. @throws an error of any kind if the text is malformed */
 function unpacked(text: string): number[] {
   const runs: number[] = [];
   let [run, left, unit] = [0, 0, 1];

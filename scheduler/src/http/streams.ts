@@ -11,10 +11,10 @@ import type { StreamHandler } from "./call.ts";
 import { summary } from "./calls/run-calls.ts";
 
 const lookMs = 500;
-/** A run may appear in the store up to this long after its end. */
+/** A run's end may become visible in the store up to this many ms after its end time. */
 const endBackMs = 5_000;
 const endsPerLook = 500;
-/** For a client that does not keep up, the oldest events above this number are dropped and counted. */
+/** If more events than this wait for a slow client, the oldest ones are dropped and counted. */
 const waitingMax = 2_000;
 
 type LiveEvent = Event<"followEvents">;
@@ -23,13 +23,13 @@ interface Follower {
   task: string | undefined;
   reach: Reach;
   waiting: LiveEvent[];
-  /** The number of ended runs that were dropped since the last event. */
+  /** The number of events about ended runs that were dropped and not reported yet. */
   left: number;
   wake: () => void;
 }
 
 /**
- * Sends events to all followers within about a second. One read of the store serves all of them; without followers the store is not read.
+ * Sends events to all followers within about a second. One query of the store serves all followers; without followers there are no queries.
  */
 export class LiveEvents {
   readonly #browse: BrowseStore;
@@ -92,7 +92,7 @@ export class LiveEvents {
       const { task, reach, waiting } = follower;
       if (event.type === "ended" && ((task !== undefined && event.run.task !== task) || !reach.has(event.run.task)))
         continue;
-      // Events other than `ended` only tell the follower to reload: one waiting event of each type is enough.
+      // Events other than `ended` only cause the client to reload data, so one waiting event of each type is enough.
       if (event.type !== "ended" && waiting.some(({ type }) => type === event.type)) continue;
       if (waiting.length >= waitingMax) {
         waiting.shift();
@@ -119,7 +119,7 @@ export class LiveEvents {
         sinceMs = Math.max(sinceMs, Math.min(from, Math.max(sinceMs, ...runs.map(({ endedMs }) => endedMs as number))));
         for (const [runId, endedMs] of told) if (endedMs < sinceMs - 2 * endBackMs) told.delete(runId);
       } catch (error) {
-        // The store is away; followers receive `resync` when it is back.
+        // While the store is unreachable nothing can be read; followers get the event `resync` after the outage.
         this.#log.debug({ error: messageOf(error) }, "events could not be read");
       }
       await pause(this.#clock, lookMs, this.#over.signal);

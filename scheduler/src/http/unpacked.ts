@@ -10,9 +10,9 @@ const unpackers: Readonly<Record<string, typeof createGunzip | typeof createInfl
 };
 
 /**
- * Decompresses request bodies. A client whose body does not match its Content-Encoding gets an error, both if the body is wrong at its
- * beginning and if it breaks off. The rest of the body is read first, up to the body limit, because a client whose connection is closed
- * while it sends reads no answer. @fastify/compress would destroy the request together with the decompressor instead.
+ * Decompresses request bodies. If the body does not match its Content-Encoding or is incomplete, the client gets an error. The remaining
+ * body is read before that, up to the limit, because a client whose connection is closed while it sends does not read the answer.
+ * @fastify/compress is not used here, because it would destroy the request together with the decompressor.
  */
 export const unpack: preParsingHookHandler = (request, reply, raw, done) => {
   const coding = request.headers["content-encoding"]?.trim().toLowerCase() ?? "identity";
@@ -25,7 +25,7 @@ export const unpack: preParsingHookHandler = (request, reply, raw, done) => {
     );
   const unpacker = (unpackers[coding] as typeof createGunzip)();
   const body = unpacked(raw as Readable, unpacker, request.routeOptions.bodyLimit);
-  // An unread rest of a body would block the connection's next request.
+  // If the remainder of the body were not read, the next request on the connection could not be read.
   reply.raw.once("finish", () => {
     raw.unpipe(unpacker);
     raw.resume();
@@ -34,11 +34,11 @@ export const unpack: preParsingHookHandler = (request, reply, raw, done) => {
   done(null, body);
 };
 
-/** @param most the limit for the compressed body, in bytes; a larger body is refused */
+/** @param most the maximum size of the compressed body, in bytes */
 function unpacked(raw: Readable, unpacker: ReturnType<typeof createGunzip>, most: number): Readable {
-  // Fastify compares this count with Content-Length, and the unpacked length with the limit: a small body may unpack to a huge one.
+  // Fastify compares this count with Content-Length, and the decompressed length with its limit: a small body may decompress to a huge one.
   const body = Object.assign(new PassThrough(), { receivedEncodedLength: 0 });
-  // Without a listener an error would end the process. Fastify removes its own when it refuses the body, for instance for its length.
+  // Without a listener, an error would end the process. Fastify removes its own listener when it refuses the body.
   body.on("error", () => undefined);
   let ended = false;
   let failure: Error | undefined;
@@ -53,7 +53,7 @@ function unpacked(raw: Readable, unpacker: ReturnType<typeof createGunzip>, most
     ended = true;
     tell();
   });
-  // The client is gone in the middle of its body; no answer is needed.
+  // The client has disconnected before the end of its body, so no answer is needed.
   raw.once("close", () => {
     if (ended) return;
     unpacker.destroy();
@@ -71,7 +71,7 @@ function unpacked(raw: Readable, unpacker: ReturnType<typeof createGunzip>, most
   let bytes = 0;
   unpacker.on("data", (chunk: Buffer) => {
     bytes += chunk.length;
-    // Stops as soon as the output exceeds the limit, because an attacker could make the rest arbitrarily expensive to unpack.
+    // Decompression stops when the output exceeds the limit, because decompressing the rest could be arbitrarily expensive.
     if (bytes > most) unpacker.unpipe(body).destroy();
   });
   return body;

@@ -28,11 +28,11 @@ import { checkProduction } from "./production-checks.ts";
 
 export interface DoctorOptions extends CommonOptions {
   coordination?: string;
-  /** Also checks whether the cluster is ready for production. */
+  /** True: also checks whether the server and the cluster are ready for production. */
   production?: boolean;
 }
 
-/** Checks everything and changes nothing, except that a stopped embedded store is started for the check. */
+/** Runs all checks and prints their results. Changes nothing, except that a stopped embedded store is started for the checks. */
 export async function doctor(options: DoctorOptions, terminal: Terminal): Promise<ExitCode> {
   requireStore(options, "doctor");
   const { schema } = settingsOf(lookingOptions(options));

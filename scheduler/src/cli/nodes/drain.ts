@@ -19,7 +19,7 @@ interface DrainOptions extends CommonOptions {
   timeout?: string;
 }
 
-/** Stops giving runs to a node; with --wait, waits until its present runs have ended. */
+/** Drains a node: it claims no further runs. With --wait, waits until its current runs have ended. */
 export function drainNode(node: string, options: DrainOptions, terminal: Terminal): Promise<ExitCode> {
   const timeoutMs = options.timeout === undefined ? null : parseDuration(options.timeout, "--timeout");
   if (timeoutMs !== null && !options.wait)
@@ -52,7 +52,7 @@ export function resumeNode(node: string, options: DrainOptions, terminal: Termin
   });
 }
 
-/** The claims and runs as text: "2 runs: settle 17 for 5 s, settle 18". */
+/** Formats a node's count of claims and its running tasks: "2 runs: settle 17 for 5 s, settle 18". */
 export function holdsText({ held, runs }: Holds, nowMs: number): string {
   const named = runs.map(({ run, task, startedMs }) =>
     startedMs === null ? `${plain(task)} ${run}` : `${plain(task)} ${run} for ${spanText(nowMs - startedMs)}`,
@@ -61,11 +61,14 @@ export function holdsText({ held, runs }: Holds, nowMs: number): string {
   return `${held} ${held === 1 ? "run" : "runs"}: ${named.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
 }
 
-/** Waits until the node has no runs, its process has ended, it is resumed, or the time is over. @param timeoutMs null: no limit */
+/**
+ * Polls until the node has no runs, its process has ended, the drain was undone, or the time is over; returns the runs it still has.
+ * @param timeoutMs null: no limit
+ */
 async function ended(cluster: Cluster, node: string, timeoutMs: number | null): Promise<Holds> {
   const until = timeoutMs === null ? Number.POSITIVE_INFINITY : systemClock.monotonic() + timeoutMs;
   for (;;) {
-    // Also waits before the first read, because a claim that was under way at the drain may still give the node runs.
+    // Also waits before the first read, because a claim that was in progress when the drain began may still give runs to the node.
     await pause(systemClock, Math.min(lookMs, until - systemClock.monotonic()));
     const found = (await cluster.drains.list()).find((one) => one.node === node);
     if (!found?.held || systemClock.monotonic() >= until) return found ?? { held: null, runs: [] };

@@ -22,14 +22,14 @@ export interface MigrateOptions extends CommonOptions {
   plan?: boolean;
   wait?: boolean;
   role?: string;
-  /** For how many days ahead partitions are made. */
+  /** How many days ahead partitions are created. */
   days?: number;
 }
 
 const askEveryMs = 1_000;
 /**
- * With 14 days, a daily call may fail for 13 days in a row. More would cost: each partition adds to the planning time of statements on
- * history.
+ * With 14 days, a daily call may fail for 13 days in a row. The number is not higher because each partition adds to the planning time of
+ * statements on the history.
  */
 const defaultDays = 14;
 
@@ -56,7 +56,7 @@ export function migrateStore(options: MigrateOptions, terminal: Terminal): Promi
   return atStore(options, work, options.plan || options.wait ? false : undefined);
 }
 
-/** Runs `work`, which may take long; a signal to the process aborts it. */
+/** Runs `work`, which may take long; SIGINT or SIGTERM aborts the signal that it receives. */
 async function interruptible<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const interrupted = new AbortController();
   const onInterrupt = () => interrupted.abort();
@@ -75,9 +75,8 @@ interface Partitions {
 }
 
 /**
- * Creates and drops partitions. The store has just answered, so if this waits, another transaction holds a lock on a table; the call
- * repeats until it gets the lock. Partitions older than the longest retention of all live nodes are dropped; if no node is alive, none is
- * dropped.
+ * Migrates the schema, and creates and drops partitions. Waits while another transaction holds a lock on one of the tables. Partitions
+ * older than the longest retention of all live nodes are dropped; if no node is alive, none is dropped.
  */
 const migrate = (url: string, schema: string, days: number, terminal: Terminal): Promise<Partitions> =>
   interruptible(async (signal) => {
@@ -91,7 +90,7 @@ const migrate = (url: string, schema: string, days: number, terminal: Terminal):
     }
   });
 
-/** Prints the warnings that a process would log: partitions are missing and this role may not create them. */
+/** A log that prints only warnings, on standard error: for example that partitions are missing and that this role may not create them. */
 const warnings = (terminal: Terminal): Log => ({
   ...silentLog,
   warn: (fields, message) => terminal.aside(`${message}. ${(fields as { hint?: string }).hint ?? ""}`.trim()),
@@ -107,8 +106,9 @@ async function retention(store: Store, nowMs: number): Promise<number | null> {
 const notThere: SchemaFacts = { version: { number: 0, serves: null }, missing: { all: 0, today: 0, mayMake: true } };
 
 /**
- * Waits until a process of this version could start on the schema: the schema is migrated, and today's partitions exist if this role may
- * not create them. Also waits for a store that cannot be reached yet.
+ * Polls until the schema is migrated to this version, and until either today's partitions exist or this role may create them. Also polls
+ * while the store cannot be reached.
+ * @throws STORE_OLDER or STORE_PARTITIONS if a signal ends the wait
  */
 const migrated = (url: string, schema: string): Promise<SchemaFacts> =>
   interruptible(async (signal) => {
@@ -141,7 +141,7 @@ interface Migrated {
   place: string;
   schema: string;
   partitions: Partitions | undefined;
-  /** How many partitions a plan would make. */
+  /** With --plan: the number of partitions that `migrate` would create. */
   wanted: number | undefined;
   /** The role that was granted the rights that a process needs. */
   role: string | undefined;

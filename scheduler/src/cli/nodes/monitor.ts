@@ -10,11 +10,11 @@ import { plain } from "../screen/text.ts";
 import type { CommonOptions } from "../store-choice.ts";
 
 export interface MonitorOptions extends CommonOptions {
-  /** Counts only the alarms of this task, and those of the cluster. */
+  /** If set, only alarms of this task and alarms of the whole cluster count. */
   task?: string;
 }
 
-/** The states of monitoring plugins, each with its exit code. */
+/** The states of monitoring plugins (Nagios and compatible), each with its exit code. */
 const states = { ok: 0, warning: 1, critical: 2, unknown: 3 } as const;
 type State = keyof typeof states;
 
@@ -31,10 +31,10 @@ interface Looked {
   alarms: number;
 }
 
-/** The most tasks that are named of a rule. */
+/** The maximum number of tasks that a finding lists for one alarm rule. */
 const named = 3;
 
-/** One line, an exit code and figures, as monitors expect them of a plugin. */
+/** Prints one line with the state and counters, in the format of monitoring plugins (Nagios), and returns the state's exit code. */
 export async function monitor(options: MonitorOptions, terminal: Terminal): Promise<ExitCode> {
   const { found, nodes, alarms } = await looked(options);
   const worst = found.map(({ state }) => state).reduce((a, b) => (states[b] > states[a] ? b : a), "ok" as State);
@@ -42,7 +42,7 @@ export async function monitor(options: MonitorOptions, terminal: Terminal): Prom
   if (terminal.json) terminal.object({ state: worst, exit: states[worst], says, nodes, alarms });
   else {
     const text = says.length === 0 ? "a node leads, and no alarm is open" : says.join("; ");
-    // A bar begins the figures, and a line break what no monitor shows.
+    // In this format "|" begins the counters, and monitoring systems show only the first line.
     const line = plain(text).replaceAll("|", "/").replaceAll("\n", " ");
     terminal.line(`CARILLON ${worst.toUpperCase()} - ${line} | nodes=${nodes} alarms=${alarms}`);
   }
@@ -53,7 +53,7 @@ async function looked(options: MonitorOptions): Promise<Looked> {
   let result: Looked = { found: [], nodes: 0, alarms: 0 };
   try {
     await withCluster(options, async ({ cluster }) => {
-      // A mistyped name would never have an open alarm.
+      // Refuses an unknown task: a mistyped name would never have an open alarm, so the result would always be OK.
       if (options.task !== undefined) await cluster.tasks.find(options.task);
       const [{ members, leadership }, { open }] = await Promise.all([cluster.members(), cluster.alarms.look(0)]);
       const about = open.filter(
@@ -83,7 +83,7 @@ function leaderFound(members: readonly Member[], { sessionId }: Leadership, nowM
   return [{ state: "critical", says: `${node} leads, and is silent` }];
 }
 
-/** One finding for each rule, the gravest first. */
+/** Returns one finding for each alarm rule, the most severe first. */
 function alarmsFound(open: readonly AlarmRecord[]): Found[] {
   return [...new Set(open.map(({ rule }) => rule))]
     .map((rule): Found => {

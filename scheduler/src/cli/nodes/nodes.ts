@@ -15,7 +15,7 @@ interface Cluster {
   drained: DrainedNode[];
   leadership: Leadership;
   terms: Term[];
-  /** The id of the coordination service; `store`: there is none; null: no node has started yet. */
+  /** The id of the coordination service. `store`: the store alone coordinates. null: no node has started yet. */
   coordination: string | null;
   nowMs: number;
 }
@@ -44,14 +44,17 @@ const isSilent = ({ seenMs, timeoutMs }: Member, nowMs: number) => nowMs - seenM
 const reliesOn = ({ witnessed }: Member) => (witnessed ? "service" : "store");
 const iso = (ms: number | null) => (ms === null ? null : new Date(ms).toISOString());
 
-/** "ZooKeeper at zk1:2181/billing", in the words of the live members; a service that no live member names is shown by its id. */
+/**
+ * Describes the coordination service as a live member reports it: "ZooKeeper at zk1:2181/billing". If no live member reports one, returns
+ * its id.
+ */
 export function usedCoordination(coordination: string | null, members: Member[]): string {
   if (coordination === null || coordination === storeAlone) return "the store alone";
   const known = members.map(({ settings }) => settings?.coordination).find((place) => typeof place === "string");
   return known ?? `service ${coordination}`;
 }
 
-/** The present term; undefined: there is no leader, or the leader has died. */
+/** The current term; undefined if no node leads, or if the current term has already ended. */
 const current = ({ leadership, terms }: Cluster): Term | undefined =>
   leadership.sessionId === null
     ? undefined

@@ -3,13 +3,13 @@ import type { ClusterFacts } from "../../store/postgres/runs/inspect.ts";
 import { groupWorkers } from "../tasks/tasks.ts";
 import { type Check, good, list, problem, remark, silent } from "./checks.ts";
 
-/** A rolling update briefly runs two more processes, which need this many connections with the default settings. */
+/** With the default settings, the two additional processes of a rolling update open up to this many connections. */
 const spareConnections = 20;
 
 /**
- * Checks whether server and cluster are ready for production: the rows of the table in docs/guide/deploying.md that doctor does not check
- * anyway.
- * @param way plain: the machines to which the store's URL leads without TLS
+ * Checks whether the server and the cluster are ready for production. Covers the rows of the table in docs/guide/deploying.md that `doctor`
+ * does not check without --production.
+ * @param way `embedded`: the store is an embedded one; `plain`: the hosts that the store's URL reaches without TLS
  */
 export const checkProduction = (
   facts: ProductionFacts,

@@ -6,7 +6,7 @@ import type { Style } from "../screen/style.ts";
 import { cut, pad, plain } from "../screen/text.ts";
 import { clockText, spanText } from "../screen/times.ts";
 
-/** The end of a run, as printed in one line; made from a stored run or from an event of this process. */
+/** The end of an attempt as printed in one line, made from a stored run or from an event of this process. */
 export interface RunEnd {
   runId: number;
   task: string;
@@ -18,10 +18,10 @@ export interface RunEnd {
   error: string | null;
 }
 
-/** Names are padded to this width, so that the rest of the line stays in columns as long as names are short. */
+/** Task names are padded to this width, so that the columns after them are aligned unless a name is longer. */
 const usualTaskWidth = 20;
 
-/** `14:03:20.001  heartbeat            run 42  ✓ 3 ms   (1 ms late)` */
+/** Formats one line: `14:03:20.001  heartbeat            run 42  ✓ 3 ms   (1 ms late)`. */
 export function endLine(end: RunEnd, zone: Zone, style: Style, taskWidth = usualTaskWidth): string {
   const at = end.startedMs ?? end.endedMs ?? end.dueMs;
   const task = plain(end.task);
@@ -56,7 +56,7 @@ export function lateText(ms: number, style: Style): string {
   return ms >= 1_000 ? style.warning(text) : style.dim(text);
 }
 
-/** The text of a stored error: its message, after its code if that is a Carillon code. */
+/** The text of a stored error: its message, preceded by its code if that is a Carillon code; null if there is no error. */
 export function errorWords(error: Json | undefined): string | null {
   if (error === null || error === undefined) return null;
   if (typeof error !== "object" || Array.isArray(error)) return String(error);
@@ -65,7 +65,7 @@ export function errorWords(error: Json | undefined): string | null {
   return typeof code === "string" && code in errorCodes && code !== "CANCELLED" ? `${code}: ${words}` : words;
 }
 
-/** null while the run goes on. */
+/** Converts a run event to a printable end; null if the event reports a start. */
 export function endOf(notice: RunNotice): RunEnd | null {
   if (notice.kind === "started") return null;
   const outcome = notice.kind === "ended" ? (notice.outcome ?? "succeeded") : notice.kind;
@@ -73,5 +73,5 @@ export function endOf(notice: RunNotice): RunEnd | null {
   return { runId, task, attempt, dueMs, startedMs, endedMs, outcome, error: noticeWords(error) };
 }
 
-/** A notice carries the error as the JSON text that went to the store. */
+/** The text of an event's error, which an event carries as the JSON text that is stored; null if there is no error. */
 export const noticeWords = (error: string | null) => (error === null ? null : errorWords(JSON.parse(error) as Json));

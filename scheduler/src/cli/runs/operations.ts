@@ -34,7 +34,7 @@ export interface BulkOptions extends CommonOptions {
   reason?: string;
 }
 
-/** Up to this many runs or tasks, an act needs no confirmation. */
+/** The highest number of runs or tasks that an operation may change without confirmation. */
 const runsUnasked = 1_000;
 const tasksUnasked = 20;
 const shown = 10;
@@ -50,7 +50,7 @@ const past: Record<OperationKind, string> = {
   backfill: "to run",
 };
 
-/** A time with an offset, or a duration before now, in epoch milliseconds. @throws USAGE */
+/** Parses a time with an offset, or a duration before `nowMs`; returns epoch ms. @throws USAGE */
 export function timeOf(option: string, text: string, nowMs: number): number {
   if (/^[\d.\s]+(?:ms|[smhdw])/.test(text)) return Math.round(nowMs - parseDuration(text, option));
   return momentOf(
@@ -61,7 +61,7 @@ export function timeOf(option: string, text: string, nowMs: number): number {
   );
 }
 
-/** The epoch milliseconds of a time with an offset. @throws USAGE */
+/** Parses a time with an offset; returns epoch ms. @throws USAGE */
 export const instantOf = (option: string, text: string): number =>
   momentOf(
     option,
@@ -94,7 +94,10 @@ export function filterOf(options: BulkOptions, nowMs: number): OperationFilter {
   };
 }
 
-/** Shows which items would be touched, asks for confirmation if they are many, and begins the operation. */
+/**
+ * Prints the number of matching items and the first of them, asks for confirmation if there are many, and begins the operation. With
+ * `dryRun`, only prints.
+ */
 export function beginOperation(
   kind: OperationKind,
   options: BulkOptions,
@@ -150,13 +153,13 @@ export function beginOperation(
   });
 }
 
-/** @param until when the tasks are resumed automatically */
+/** Pauses all tasks that match the filter. @param until the time at which the tasks are resumed automatically */
 export function pauseByFilter(options: BulkOptions, until: string | undefined, terminal: Terminal): Promise<ExitCode> {
   const end = until === undefined ? {} : { pauseUntilMs: instantOf("--until", until) };
   return beginOperation("pause", options, terminal, () => end);
 }
 
-/** Waits until the operation has ended. It also executes steps itself, so that the operation progresses even if no node runs. */
+/** Waits until the operation has ended. Also executes its steps, so that it progresses even if no node runs. */
 async function follow(id: number, { cluster, signal }: Reached, terminal: Terminal): Promise<ExitCode> {
   let told = "";
   for (;;) {
@@ -180,7 +183,7 @@ async function follow(id: number, { cluster, signal }: Reached, terminal: Termin
   }
 }
 
-/** Why an operation had to skip an item: what had happened to the item by the time it was processed. */
+/** For each kind of operation, the reason why items were skipped: the state in which the operation found them. */
 const passedText: Record<OperationKind, string> = {
   pause: "paused already, or their pause would be over",
   resume: "at work already",

@@ -59,7 +59,7 @@ export function showRun(
   });
 }
 
-/** undefined if the task is removed: its runs stay in the history. */
+/** The schedule of the run's task; undefined if the task was removed, because its runs stay in the history. */
 async function scheduleOf(cluster: Cluster, task: string): Promise<ScheduleSpec | undefined> {
   try {
     return (await cluster.tasks.find(task)).record.definition.schedule;
@@ -176,7 +176,7 @@ function printError(error: Json, terminal: Terminal): void {
   ) as Record<string, Json>;
   terminal.line();
   terminal.line(style.dim("error"));
-  // The stack is that of the user's code, and begins with the message.
+  // The stack comes from the user's code and already begins with the message.
   const text = typeof stack === "string" ? stack : `${typeof code === "string" ? `${code}: ` : ""}${message}`;
   for (const line of plainLines(text)) terminal.line(`  ${style.bad(line)}`);
 }

@@ -4,7 +4,7 @@ import type { Terminal } from "../screen/terminal.ts";
 import { plain } from "../screen/text.ts";
 import { timeText } from "../screen/times.ts";
 
-/** How many of a run's children and followers are shown, by the store and by a server alike. */
+/** The maximum number of a run's children and followers to show; applies to access through the store and through a server. */
 export const relativesShown = 50;
 
 const words: Record<Relative["relation"], string> = {
@@ -26,7 +26,7 @@ export function printRelatives(relatives: readonly Relative[], terminal: Termina
   if (relatives.length === relativesShown) terminal.line(style.dim(`  the first ${relativesShown}`));
 }
 
-/** Prints results that workers reported too late: they were refused, but are shown, since the work may have been done. */
+/** Prints results that workers reported too late. The store rejected them, but the work may have been done, so they are shown. */
 export function printLateResults(late: readonly LateResult[], zone: Zone, terminal: Terminal): void {
   if (late.length === 0) return;
   const { style } = terminal;

@@ -33,7 +33,7 @@ export function statePaint(state: RunRecord["state"], style: Style): Paint {
   }
 }
 
-/** The end of a run for one line; undefined: the run has not ended. */
+/** Converts a run to its printable end; undefined if the run has not ended. */
 export function endOfRun(run: RunRecord): RunEnd | undefined {
   const outcome = outcomes.find((end) => end === run.state);
   return outcome && { ...run, outcome, error: errorWords(run.error) };

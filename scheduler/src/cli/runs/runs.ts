@@ -56,7 +56,7 @@ export function listRuns(options: RunListOptions, terminal: Terminal): Promise<E
   });
 }
 
-/** Runs under way, held or overdue, then ended ones, the latest first. Runs that are not due yet are left out. */
+/** Lists running, held and overdue runs, then ended runs, the latest first. Runs that are not due yet are left out. */
 async function worthSeeing(
   { runs }: Cluster,
   filter: Omit<RunFilter, "states">,
@@ -67,7 +67,7 @@ async function worthSeeing(
   const waiting = await runs.list({ ...anyTime, states: ["ready"] }, whole);
   const live = await runs.list({ ...anyTime, states: ["undecided", "claimed", "held", "paused"] }, whole);
   const ended = await runs.list({ ...filter, states: [...outcomes] }, whole);
-  // A run may change its state between the three reads: the state read last is shown.
+  // A run may change its state between the three reads; if several reads returned the run, the state of the latest read is shown.
   const later = new Set([...live, ...ended].map(({ runId }) => runId));
   const overdue = waiting.filter(({ runId, dueMs }) => dueMs <= now && !later.has(runId));
   const gone = new Set(ended.map(({ runId }) => runId));
@@ -109,14 +109,14 @@ export interface TailOptions extends CommonOptions {
   limit: number;
 }
 
-/** An error as in lists, without its stack, which would be most of the output. */
+/** Reduces an error to its code and message for lists, because stacks would be most of the output. */
 const briefError = (error: Json): Json => {
   if (typeof error !== "object" || error === null || Array.isArray(error)) return error;
   const { code, message } = error;
   return { ...(code === undefined ? {} : { code }), ...(message === undefined ? {} : { message }) };
 };
 
-/** Prints each end once, as it happens; continues after an outage of the cluster. */
+/** Prints each end of a run once, when it happens; continues after the cluster was unreachable. */
 export function tailRuns(options: TailOptions, terminal: Terminal): Promise<ExitCode> {
   return withCluster(options, async ({ cluster: { by, runs }, signal }) => {
     const { task, limit } = options;
@@ -127,7 +127,7 @@ export function tailRuns(options: TailOptions, terminal: Terminal): Promise<Exit
         process.stdout.write(`${JSON.stringify({ ...runSummaryObject(run), error: briefError(run.error) })}\n`);
       else if (end) terminal.line(endLine(end, zone, terminal.style));
     };
-    // The list is read even if none is to be shown, because that refuses an unknown task.
+    // Lists the runs even if `limit` is 0, because the list call rejects an unknown task.
     const filter = { ...(task === undefined ? {} : { task }), limit: Math.max(1, limit), states: [...outcomes] };
     const last = (await runs.list(filter)).slice(0, limit);
     for (const run of last.reverse()) ended(run);
@@ -169,7 +169,7 @@ export function rerunRuns(
   });
 }
 
-/** Acts on each run. If several are given, an error of one does not keep the others from being processed. */
+/** Calls the function for each run. If several runs are given, an error with one of them does not prevent the others. */
 function withEach(
   ids: number[],
   options: CommonOptions,

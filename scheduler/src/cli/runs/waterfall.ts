@@ -4,7 +4,7 @@ import { cut, pad, plain } from "../screen/text.ts";
 import { spanText } from "../screen/times.ts";
 import { errorWords } from "./event-lines.ts";
 
-/** One attempt of a run on the shared time scale. null: not known, or not reached yet. */
+/** One attempt of a run, drawn on the time scale that all attempts share. A null time is unknown or has not been reached. */
 export interface Bar {
   attempt: number;
   claimedMs: number | null;
@@ -14,7 +14,7 @@ export interface Bar {
   error: string | null;
 }
 
-/** The attempts that did not end the run, then the attempt that ended it or is under way. */
+/** Returns the run's earlier attempts, then the attempt that ended the run or is in progress. */
 export function barsOf(run: RunRecord, attempts: AttemptRecord[]): Bar[] {
   const bars: Bar[] = attempts
     .filter(({ attempt }) => attempt < run.attempt || run.claimedMs === null)
@@ -34,8 +34,8 @@ export function barsOf(run: RunRecord, attempts: AttemptRecord[]): Bar[] {
 }
 
 /**
- * due → claimed → started → ended, one line per attempt: `·` due and unclaimed, `░` claimed and not started, `█` running, with `▏` at the
- * due time.
+ * Draws one line per attempt: `·` while the attempt was due and unclaimed, `░` while it was claimed and not started, `█` while it ran; `▏`
+ * marks the due time.
  */
 export function waterfallLines(run: RunRecord, bars: Bar[], nowMs: number, width: number, style: Style): string[] {
   if (bars.length === 0) return [];

@@ -23,13 +23,13 @@ const keys: Readonly<Record<string, string>> = {
 
 export interface FullScreenOptions {
   onKey: (key: string) => void;
-  /** Called when the terminal was resized, or when this process has it back after a suspension. */
+  /** Called when the terminal was resized, or when this process was resumed after Ctrl-Z; the caller then redraws. */
   onDraw: () => void;
 }
 
 /**
- * Uses the whole terminal: its alternate screen, single key presses, and no cursor. However this process ends, short of SIGKILL,
- * the terminal is restored.
+ * Uses the whole terminal: its alternate screen, single key presses, and no cursor. The terminal is restored however the process ends,
+ * except with SIGKILL.
  */
 export class FullScreen {
   readonly #options: FullScreenOptions;
@@ -48,7 +48,7 @@ export class FullScreen {
     const heard = (data: Buffer) => this.#hear(data.toString());
     this.#input.on("data", heard);
     this.#output.on("resize", this.#options.onDraw);
-    // Also runs when an uncaught error ends the process, before the error is printed.
+    // The exit handler also runs when an uncaught error ends the process, so the terminal is restored before the error is printed.
     const onExit = () => this.#leave();
     process.on("exit", onExit);
     this.#restore.push(
@@ -98,7 +98,7 @@ export class FullScreen {
     }
   }
 
-  /** Suspends as the shell's job control expects: the shell has the terminal until this process is resumed. */
+  /** Suspends the process after Ctrl-Z: restores the terminal for the shell, and draws again when the process is resumed. */
   #suspend(): void {
     this.#leave();
     process.once("SIGCONT", () => {

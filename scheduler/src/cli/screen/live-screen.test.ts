@@ -2,7 +2,7 @@ import type { WriteStream } from "node:tty";
 import { afterEach, describe, expect, it } from "vitest";
 import { LiveScreen } from "./live-screen.ts";
 
-/** A simulated display that supports the few control sequences used here. */
+/** A simulated terminal that supports the few control sequences used by the screen. */
 class Glass {
   readonly columns = 40;
   readonly isTTY = true;

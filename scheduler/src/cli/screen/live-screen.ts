@@ -23,7 +23,7 @@ export class LiveScreen {
     this.#stream = stream;
     this.#write = stream.write.bind(stream) as Write;
     this.#write(hideCursor);
-    // Also runs when a second Ctrl-C ends everything at once.
+    // The exit handler also runs when a second Ctrl-C ends the process at once: it shows the cursor again.
     const onExit = () => void this.#write(showCursor);
     process.once("exit", onExit);
     this.#restore.push(() => process.off("exit", onExit));

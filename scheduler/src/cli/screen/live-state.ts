@@ -24,7 +24,7 @@ export interface Counts {
 const keptEnds = 200;
 const keptLateness = 1_000;
 
-/** The data of a live view, collected from the events of runs; drawing the view makes no calls. */
+/** Data for the live view, collected from run events, so that drawing the view needs no queries. */
 export class LiveState {
   readonly counts: Counts = { started: 0, succeeded: 0, failed: 0, cancelled: 0, retried: 0 };
   readonly running = new Map<string, RunNotice>();
@@ -54,7 +54,7 @@ export class LiveState {
     else this.#lateness[this.#latest++ % keptLateness] = ms;
   }
 
-  /** Percentiles of the lateness of the latest runs, in milliseconds; null before the first run. */
+  /** Percentiles of the lateness of the latest starts, in ms; null if no run has started yet. */
   lateness(): { p50: number; p99: number; max: number } | null {
     if (this.#lateness.length === 0) return null;
     const sorted = [...this.#lateness].sort((a, b) => a - b);
@@ -94,10 +94,10 @@ export interface Frame {
 
 const label = (text: string, style: Style) => style.dim(pad(text, 9));
 
-/** Below this width, the list of next fires has no label beside it and names get fewer columns. */
+/** Below this width in columns, the list of upcoming runs has no label beside it and task names are cut shorter. */
 const roomyWidth = 80;
 
-/** At most `height` lines, none wider than `width`. */
+/** Draws the view: at most `height` lines, none wider than `width` columns. */
 export function frameLines(state: LiveState, frame: Frame): string[] {
   const { width, height, style, zone, nowMs } = frame;
   const lines: string[] = headerLines(frame.header, width, style);
@@ -155,7 +155,7 @@ function footer(state: LiveState, { style, upMs, phase, width }: Frame): string 
     if (late !== null) parts.push(style.dim(`late p50 ${spanText(late.p50)}, max ${spanText(late.max)}`));
     parts.push(style.dim(`up ${spanText(upMs)}`), style.dim("Ctrl-C ends"));
   }
-  // Parts that do not fit are left out whole, the least important first.
+  // Parts that do not fit are dropped whole, from the end of the list, which holds the least important parts.
   while (parts.length > 1 && styledWidth(parts.join("   ")) > width - 2) parts.pop();
   return parts.join("   ");
 }

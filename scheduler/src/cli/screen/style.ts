@@ -28,7 +28,7 @@ export const uncoloured: Style = { title: none, dim: none, good: none, bad: none
 
 export const styleOf = (colour: boolean): Style => (colour ? coloured : uncoloured);
 
-/** Colours are used only on a terminal whose owner has not turned them off (https://no-color.org). */
+/** True if colours may be used: the stream is a terminal, and neither the environment (https://no-color.org) nor a flag forbids them. */
 export function wantsColour(
   stream: { isTTY?: boolean },
   environment: { NO_COLOR?: string; TERM?: string },

@@ -1,12 +1,12 @@
 import { widthOf } from "./text.ts";
 
-/** The sequences that `style.ts` puts around text; \p{Cc} stands for the escape character. */
+/** The colour sequences that `style.ts` puts around text; `\p{Cc}` matches the escape character. */
 const colour = /\p{Cc}\[[0-9;]*m/gu;
 
-/** The number of columns that a line with colours takes up. */
+/** The width in columns of a line that may contain colour sequences, which take up no columns. */
 export const styledWidth = (line: string): number => widthOf(line.replace(colour, ""));
 
-/** Cuts a line with colours: colour sequences have no width, and a cut line resets its colours at the end. */
+/** Cuts a coloured line to `width` columns. Colour sequences have no width, and a cut line ends with a colour reset. */
 export function cutStyled(line: string, width: number): string {
   if (styledWidth(line) <= width) return line;
   let used = 0;

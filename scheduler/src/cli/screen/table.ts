@@ -4,19 +4,21 @@ import { cut, pad, widthOf } from "./text.ts";
 export interface Column {
   title: string;
   align?: "left" | "right";
-  /** The column may be cut down to this width; absent: it is never cut. */
+  /** The least width to which the column may be narrowed; absent: the column is never narrowed. */
   least?: number;
-  /** The column may be dropped if the table is still too wide, the highest number first; absent: it is never dropped. */
+  /**
+   * If the table is too wide after narrowing, columns with `drop` are left out, the highest number first; absent: the column always stays.
+   */
   drop?: number;
 }
 
-/** The text of a cell must have been made safe by `plain`. */
+/** A cell of a table. The caller makes the text safe to print with `plain`. */
 export type Cell = string | { text: string; paint: Paint };
 
 const gap = 2;
 const textOf = (cell: Cell | undefined) => (cell === undefined ? "" : typeof cell === "string" ? cell : cell.text);
 
-/** The table's lines, none wider than `width`: columns with `least` are cut first, then columns with `drop` are left out. */
+/** Returns the table's lines, none wider than `width`: columns with `least` are narrowed first, then columns with `drop` are left out. */
 export function tableLines(
   columns: readonly Column[],
   rows: readonly (readonly Cell[])[],
@@ -67,7 +69,7 @@ export function tableLines(
   return [...head, ...rows.map((row) => line(row))];
 }
 
-/** The widths at which the shown columns fit; undefined: they do not fit even at their least widths. */
+/** Returns the widths with which the shown columns fit into `width`; undefined if they do not fit even at their least widths. */
 function fitted(
   columns: readonly Column[],
   natural: number[],
@@ -77,7 +79,7 @@ function fitted(
   const widths = new Map(shown.map((at) => [at, natural[at] as number]));
   let over = [...widths.values()].reduce((sum, one) => sum + one, 0) + gap * Math.max(0, shown.length - 1) - width;
   while (over > 0) {
-    // Narrows the widest column first, so that short columns stay uncut as long as possible.
+    // The widest column is narrowed first, so that short columns remain uncut where possible.
     const room = (at: number) => (widths.get(at) as number) - (columns[at]?.least ?? Number.POSITIVE_INFINITY);
     const giving = shown.filter((at) => room(at) > 0);
     if (giving.length === 0) return undefined;

@@ -20,7 +20,7 @@ export class Terminal {
     this.errorStyle = styleOf(wantsColour(process.stderr, process.env, colour));
   }
 
-  /** The width in columns; infinite without a terminal, so that nothing is cut for grep. */
+  /** The width in columns; infinite if standard output is not a terminal, so that lines for grep are not cut. */
   get width(): number {
     return process.stdout.isTTY ? process.stdout.columns || 80 : Number.POSITIVE_INFINITY;
   }
@@ -29,7 +29,7 @@ export class Terminal {
     process.stdout.write(`${text}\n`);
   }
 
-  /** Prints remarks for people beside the result. Prints nothing with --json. */
+  /** Prints a remark for people on standard error, separate from the result. Prints nothing with --json. */
   aside(text: string): void {
     if (this.json) return;
     const width = process.stderr.isTTY ? process.stderr.columns || 80 : Number.POSITIVE_INFINITY;
@@ -40,7 +40,7 @@ export class Terminal {
     process.stdout.write(`${JSON.stringify(value, null, process.stdout.isTTY ? 2 : undefined)}\n`);
   }
 
-  /** Prints one document: the object itself if one name was given, a list of objects for several. */
+  /** Prints one JSON document: the object itself if the user named one item, an array if several. */
   objects(values: readonly object[], named: number): void {
     if (named > 1) this.object(values);
     else for (const value of values) this.object(value);
@@ -52,7 +52,7 @@ export class Terminal {
       this.line(indent + line);
   }
 
-  /** Prints one item: its name and state, then one line for each of its properties. Empty properties are left out. */
+  /** Prints one item: a line with its name and state, then one line per property. Empty properties are left out. */
   card(name: string, state: string, properties: readonly (readonly [title: string, text: string])[]): void {
     const { style } = this;
     const width = Math.max(0, ...properties.map(([title]) => title.length));
@@ -62,7 +62,7 @@ export class Terminal {
       if (text !== "") this.line(`  ${style.dim(title.padEnd(width))}  ${plain(text)}`);
   }
 
-  /** Prints an expected failure as a line with a hint and a link; a bug keeps its stack, which is needed to fix it. */
+  /** Prints an error on standard error: an expected failure with a hint and a link, an unexpected error with its stack. */
   failure(error: unknown): void {
     process.stderr.write(`${failureText(error, this.json, this.errorStyle)}\n`);
   }
@@ -73,10 +73,10 @@ export function failureText(error: unknown, json: boolean, style: Style): string
     const { code, message, hint, path } = error;
     if (json) return JSON.stringify({ code, message, hint, ...(path === "" ? {} : { path }) });
     const lines = [`${style.bad(`carillon: ${code}:`)} ${message.split("\n").map(plain).join("\n  ")}`];
-    // Most messages contain the path already.
+    // The path is printed only if the message does not contain it already.
     if (!message.includes(path)) lines.push(`  ${style.dim("at:")} ${plain(path)}`);
     if (hint !== "") lines.push(`  ${style.dim("hint:")} ${plain(hint)}`);
-    // The help of the command explains a wrong command line, so no page is named.
+    // A wrong command line is explained by the command's --help, so no page of the documentation is linked.
     if (code !== "USAGE") lines.push(`  ${style.dim("more:")} docs/errors.md#${code.toLowerCase()}`);
     return lines.join("\n");
   }

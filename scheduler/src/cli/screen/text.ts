@@ -1,6 +1,6 @@
 /**
- * Text on a terminal: its width, and which characters may be shown. Names, messages and logs come from outside, so each character that a
- * terminal would act on is made visible before it is written.
+ * Measures and cleans text for a terminal. Names, messages and logs come from outside, so control characters are replaced by visible ones
+ * before they are written.
  */
 
 const acting = /[\p{Cc}\p{Bidi_Control}\p{Zl}\p{Zp}]/gu;
@@ -9,7 +9,7 @@ const wide =
 const zeroWidth = /[\p{M}\p{Cf}]/u;
 const ascii = /^[\x20-\x7e]*$/;
 
-/** One line without characters that a terminal would act on: newlines and tabs become spaces, escapes become ␛. */
+/** Converts text to one line without control characters: newlines and tabs become spaces, an escape becomes ␛. */
 export function plain(text: string): string {
   return text.replace(acting, (character) => {
     if (/[\n\t\u2028\u2029]/.test(character)) return " ";
@@ -18,7 +18,7 @@ export function plain(text: string): string {
   });
 }
 
-/** As `plain`, for a text of several lines. */
+/** Splits text into lines and applies `plain` to each. */
 export const plainLines = (text: string): string[] => text.replace(/\r\n?/g, "\n").split("\n").map(plain);
 
 /** The number of columns that the text takes up. */
@@ -35,7 +35,7 @@ export function cut(text: string, width: number): string {
   return width < 1 ? "" : `${start(text, width - 1)}…`;
 }
 
-/** The longest beginning of the text that fits, in whole characters. */
+/** The longest prefix of whole characters that fits into `width` columns. */
 function start(text: string, width: number): string {
   let room = width;
   let kept = "";
@@ -76,7 +76,7 @@ export function wrap(text: string, width: number): string[] {
   return [...lines, line];
 }
 
-/** Breaks a word into at least one piece, each as long as fits; a character wider than `width` becomes a piece of its own. */
+/** Breaks a word into pieces of at most `width` columns; a single character wider than `width` forms a piece by itself. */
 function piecesOf(word: string, width: number): string[] {
   const pieces: string[] = [];
   let piece = "";

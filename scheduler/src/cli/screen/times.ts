@@ -1,7 +1,7 @@
 import { type ScheduleSpec, zoneNameOf } from "../../schedule/schedule.ts";
 import { type Zone, zoneOf } from "../../schedule/zone.ts";
 
-/** This machine's zone; UTC if the runtime does not know it. */
+/** The time zone of this machine; UTC if the runtime does not know that zone. */
 export function localZone(): Zone {
   try {
     return zoneOf(Intl.DateTimeFormat().resolvedOptions().timeZone);
@@ -11,7 +11,7 @@ export function localZone(): Zone {
   }
 }
 
-/** The zone in which the times of a schedule are shown: its own, or this machine's. */
+/** The zone in which a schedule's times are shown: the schedule's own zone, or this machine's zone if the schedule has none. */
 export function zoneOfSpec(spec: ScheduleSpec): Zone {
   const name = zoneNameOf(spec);
   return name === null ? localZone() : zoneOf(name);
@@ -19,7 +19,7 @@ export function zoneOfSpec(spec: ScheduleSpec): Zone {
 
 const digits = (value: number, length = 2) => String(value).padStart(length, "0");
 
-/** A UTC offset as text: "+02:00". */
+/** Formats a UTC offset, in ms, as text: "+02:00". */
 export function offsetText(offsetMs: number): string {
   const minutes = Math.round(Math.abs(offsetMs) / 60_000);
   return `${offsetMs < 0 ? "-" : "+"}${digits(Math.floor(minutes / 60))}:${digits(minutes % 60)}`;
@@ -27,17 +27,17 @@ export function offsetText(offsetMs: number): string {
 
 const localParts = (ms: number, zone: Zone) => new Date(ms + zone.at(ms).offset).toISOString();
 
-/** The time of day with milliseconds: "14:03:20.001". */
+/** Formats the local time of day with milliseconds: "14:03:20.001". */
 export const clockText = (ms: number, zone: Zone): string => localParts(ms, zone).slice(11, 23);
 
-/** "2026-03-29 02:30:00 +02:00"; with milliseconds if they are not zero. */
+/** Formats a local time with its UTC offset: "2026-03-29 02:30:00 +02:00"; milliseconds are included if they are not zero. */
 export function timeText(ms: number, zone: Zone): string {
   const text = localParts(ms, zone);
   const fraction = text.slice(19, 23);
   return `${text.slice(0, 10)} ${text.slice(11, 19)}${fraction === ".000" ? "" : fraction} ${offsetText(zone.at(ms).offset)}`;
 }
 
-/** A short time: "14:03:20" on the present day, "Nov 28 00:00" otherwise. */
+/** Formats a time briefly: "14:03:20" on the same local day as `nowMs`, "Nov 28 00:00" on other days. */
 export function briefText(ms: number, nowMs: number, zone: Zone): string {
   const text = localParts(ms, zone);
   if (text.slice(0, 10) === localParts(nowMs, zone).slice(0, 10)) return text.slice(11, 19);
@@ -46,7 +46,7 @@ export function briefText(ms: number, nowMs: number, zone: Zone): string {
   return sameYear ? `${month} ${text.slice(8, 10)} ${text.slice(11, 16)}` : text.slice(0, 10);
 }
 
-/** A duration as text: "3 ms", "1.2 s", "2 min 3 s", "5 h", "12 d". */
+/** Formats a duration, in ms: "3 ms", "1.2 s", "2 min 3 s", "5 h", "12 d". */
 export function spanText(ms: number): string {
   if (ms < 0) return `−${spanText(-ms)}`;
   if (ms < 999.5) return `${Math.round(ms)} ms`;
@@ -63,7 +63,7 @@ export function spanText(ms: number): string {
   return days < 730 ? `${days} d` : `${Math.floor(days / 365)} years`;
 }
 
-/** A time relative to now: "in 5 s", "3 min ago", "now". */
+/** Formats a time relative to `nowMs`: "in 5 s", "3 min ago"; "now" if the difference is below 500 ms. */
 export function ageText(ms: number, nowMs: number): string {
   const away = ms - nowMs;
   if (Math.abs(away) < 500) return "now";

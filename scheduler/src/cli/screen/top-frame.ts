@@ -25,23 +25,23 @@ export interface TopView {
   zone: Zone;
   sort: SortKey;
   paused: boolean;
-  /** How many tasks are scrolled past at the top. */
+  /** The number of tasks above the first visible row: the scroll position. */
   from: number;
-  /** The present cluster time, which is advanced between two reads of the cluster. */
+  /** The current cluster time; the clock advances between two reads of the cluster. */
   nowMs: number;
   everyMs: number;
-  /** Since when the cluster is unreachable, and the reason; null: it is reachable. */
+  /** Since when the cluster has been unreachable, and the reason; null while it is reachable. */
   away: { sinceMs: number; why: string } | null;
 }
 
-/** From this width on, runs and workers are shown beside the tasks instead of below them. */
+/** From this width in columns on, runs and workers are drawn beside the tasks instead of below the tasks. */
 const wideColumns = 130;
-/** Below this width, sort keys are shown without their names. */
+/** Below this width in columns, the footer shows the sort keys without their names. */
 const spaciousColumns = 76;
 const gap = 3;
 const fewLines = 14;
 
-/** The lines of the whole screen: at most `height` lines, none wider than `width`. Pure. */
+/** Draws the whole screen: at most `height` lines, none wider than `width` columns. A pure function. */
 export function topLines(state: TopState, view: TopView): string[] {
   const { width, height, style } = view;
   const head = headLines(state, view);
@@ -100,7 +100,7 @@ function headLines(state: TopState, { style, zone, nowMs, away, paused, width }:
   return [first, verdict, fitting(figures, width), fitting(who, width), ""];
 }
 
-/** Parts that do not fit are left out whole, the least important first. */
+/** Joins as many parts as fit into `width`; parts are dropped whole, from the end of the list, which holds the least important ones. */
 function fitting(parts: string[], width: number): string {
   const kept = [...parts];
   while (kept.length > 1 && styledWidth(kept.join("   ")) > width) kept.pop();
@@ -118,7 +118,7 @@ function footLine({ sort, width, paused }: TopView): string {
   );
 }
 
-/** Tasks above, the other parts below; on a low screen the tasks get most of the lines. */
+/** Draws the tasks above the other parts. The other parts get at most half of the lines, and on a low screen none. */
 function narrow(state: TopState, view: TopView, room: number): string[] {
   const parts = [runningLines, failingLines, memberLines]
     .map((lines) => lines(state, view, view.width))
@@ -143,7 +143,8 @@ function wide(state: TopState, view: TopView, room: number): string[] {
 }
 
 /**
- * Puts parts below each other with an empty line between them: each part gets an equal share, and the lines that earlier parts left unused.
+ * Puts the parts below each other with an empty line between them. Each part gets an equal share of the lines; lines that a part leaves
+ * unused go to the parts after it.
  */
 function shared(parts: string[][], room: number): string[] {
   const lines: string[] = [];
@@ -242,7 +243,7 @@ function failingLines({ failing, ended }: TopState, { style, nowMs }: TopView, w
     plain(tasks.join(", ")),
     { text: plain(reason), paint: style.bad },
   ]);
-  // A run that failed a moment ago may not be a dead letter yet, or may have been redriven.
+  // Without dead letters the latest failed run is shown: its dead letter may not be recorded yet, or may have been redriven already.
   const recent = ended.find(({ state }) => state === "failed");
   if (rows.length === 0 && recent)
     rows.push([

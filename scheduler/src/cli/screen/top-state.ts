@@ -4,36 +4,39 @@ import { outcomes } from "../../run/run.ts";
 import type { RunRecord } from "../../run/run-record.ts";
 import type { Cluster, ListedTask } from "../nodes/cluster.ts";
 
-/** How many runs of each kind are read; a larger number is shown as "200+". */
+/** How many runs of each kind are read at most; if there are that many, the count is shown as "200+". */
 const runsRead = 200;
 const recentMs = 60_000;
-/** A worker with free capacity starts a run at once, so a run that waits longer has no worker, or waits for capacity. */
+/**
+ * A run counts as overdue this long after its due time, in ms. A worker with free capacity starts a due run at once, so an overdue run has
+ * no worker, or waits for capacity.
+ */
 export const overdueMs = 1_000;
-/** A run that starts later than this counts as late. */
+/** If the 99th percentile of the lateness of recent runs exceeds this value, in ms, late starts are reported as a problem. */
 export const lateMs = 1_000;
 const fewTasks = 500;
 const oftenMs = 2_000;
 const rarelyMs = 10_000;
 
-/** The state of a cluster at one moment. */
+/** The state of a cluster at the time `nowMs`, as `carillon top` shows it. */
 export interface TopState {
   place: string;
   nowMs: number;
   tasks: ListedTask[];
   /** Due runs that a worker has claimed. */
   running: RunRecord[];
-  /** Due runs that no worker has claimed. */
+  /** Runs that have been due for more than `overdueMs` and that no worker has claimed, the longest overdue first. */
   overdue: RunRecord[];
   /** Runs that ended within the last minute, the latest first. */
   ended: RunRecord[];
-  /** The number of open dead letters, and their groups by cause. */
+  /** The number of open dead letters. `failing` groups these letters by the cause of the failure. */
   letters: number;
   failing: { reason: string; letters: number; tasks: string[]; lastMs: number }[];
   members: Member[];
   leader: Term | null;
 }
 
-/** Reads a cluster repeatedly; data that rarely changes or costs more is read less often. */
+/** Reads a cluster repeatedly. Tasks and dead letters, which change rarely or cost more, are read less often than runs and members. */
 export class TopReader {
   readonly #cluster: Cluster;
   #tasks: ListedTask[] = [];
@@ -89,7 +92,7 @@ export interface Lateness {
   max: number;
 }
 
-/** The lateness of first attempts, in milliseconds; null: no first attempt started. */
+/** The number of first attempts that started, and percentiles of their lateness in ms; null if no first attempt has started. */
 export function latenessOf(runs: readonly RunRecord[]): Lateness | null {
   const late = runs
     .flatMap((run) => (run.startedMs === null || run.attempt > 1 ? [] : [latenessMs(run, run.startedMs)]))
@@ -102,7 +105,7 @@ export function latenessOf(runs: readonly RunRecord[]): Lateness | null {
 export const silentOf = ({ members, nowMs }: Pick<TopState, "members" | "nowMs">): Member[] =>
   members.filter(({ seenMs, timeoutMs }) => nowMs - seenMs > timeoutMs);
 
-/** The present problems, the worst first; an empty list: everything is on time. */
+/** Lists the current problems, the worst first; an empty list if there is none. */
 export function troublesOf(state: TopState): { text: string; bad: boolean }[] {
   const { overdue, leader, members, nowMs, ended } = state;
   const troubles: { text: string; bad: boolean }[] = [];
@@ -143,17 +146,17 @@ export interface TaskRow {
   nextMs: number | null;
   running: number;
   overdue: number;
-  /** The greatest lateness among the task's runs that started in the last minute or still wait. */
+  /** The greatest lateness, in ms, among the task's first attempts that ended recently, run, or are overdue; null if there are none. */
   lateMs: number | null;
   failed: number;
   succeeded: number;
   missed: number;
   paused: boolean;
-  /** The state in which its latest run of the last minute ended; null: none ended. */
+  /** The final state of the task's most recently ended run; null if no run ended in the last minute. */
   last: RunRecord["state"] | null;
 }
 
-/** One row per task, with counts of its runs. */
+/** Returns one row per task, with the numbers of its runs, in the order of `sort`. */
 export function taskRows({ tasks, running, overdue, ended, nowMs }: TopState, sort: SortKey): TaskRow[] {
   const count = (runs: readonly RunRecord[]) => {
     const counts = new Map<string, number>();

@@ -17,12 +17,12 @@ export interface TopOptions extends CommonOptions {
 }
 
 const shortestMs = 500;
-/** How often the screen is redrawn between two reads, so that the clock and ages advance. */
+/** The screen is redrawn at this interval, in ms, between two reads of the cluster, so that the clock and ages advance. */
 const redrawMs = 1_000;
 const pipedLines = 60;
 const pipedColumns = 120;
 
-/** Full screen on a terminal, a single frame into a pipe, and a single object with --json. */
+/** Shows the cluster: as a full screen on a terminal, as one frame in a pipe, and as one object with --json. */
 export function top(options: TopOptions, terminal: Terminal): Promise<ExitCode> {
   const everyMs = parseDuration(options.every, "--every", shortestMs);
   const sort = (Object.entries(sortKeys).find(([, name]) => name === options.sort)?.[0] ?? "n") as SortKey;
@@ -51,7 +51,7 @@ export function top(options: TopOptions, terminal: Terminal): Promise<ExitCode> 
 
 type Kept = Pick<TopView, "sort" | "everyMs" | "style" | "zone" | "paused" | "from" | "away">;
 
-/** True for temporary errors, while the store or the server is away; other errors end the command. */
+/** True for errors that mean that the store or the server is unreachable for now; any other error ends the command. */
 const passing = (error: unknown): error is CarillonError =>
   isStoreAway(error) || (isCarillonError(error) && /^(?:SERVER_UNREACHABLE|SERVER_BUSY|STOPPED)$/.test(error.code));
 
@@ -125,13 +125,13 @@ class Top {
 
   #draw(): void {
     const { columns: width = 80, rows: height = 24 } = process.stdout;
-    // In a paused view the clock stands still too.
+    // While the view is paused, the displayed clock stops too.
     const nowMs = this.#view.paused ? this.#state.nowMs : Math.max(this.#state.nowMs, this.#cluster.nowMs());
     this.#screen.draw(topLines(this.#state, { ...this.#view, nowMs, width, height }));
   }
 }
 
-/** One state of the cluster as JSON for programs. */
+/** Converts one state of the cluster to the object that --json prints. */
 function asJson(state: TopState, sort: SortKey): object {
   const { nowMs, running, overdue, ended, failing, members, leader } = state;
   return {

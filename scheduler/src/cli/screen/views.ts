@@ -8,11 +8,11 @@ import { frameLines, LiveState, type UpcomingFire, upcomingLines } from "./live-
 import type { Style } from "./style.ts";
 import { localZone, spanText } from "./times.ts";
 
-/** The data that a view reads while it is shown. */
+/** The source of a view's data: a view calls these functions each time it draws. */
 export interface Scene {
-  /** Parts of the header, the program's name first. */
+  /** The parts of the header line; the first part is the program's name. */
   header(): string[];
-  /** The store as it may be shown: without a password. */
+  /** The store's place as text, without its password. */
   readonly store: string;
   readonly coordination: string | null;
   leads(): { node: string; term: number | null }[];
@@ -23,7 +23,7 @@ export interface Scene {
 export interface View {
   readonly log: Log;
   notice(notice: RunNotice): void;
-  /** Called once everything has started. */
+  /** Called once all nodes of the process have started. */
   begin(scene: Scene): void;
   stopping(): void;
   end(): void;
@@ -32,7 +32,7 @@ export interface View {
 const framesPerSecond = 8;
 const upcomingShown = 5;
 
-/** On a terminal: a block redrawn in place; important lines (failures, warnings) stay above it. */
+/** The view on a terminal: a block that is redrawn in place; failures and warnings are written above the block and stay there. */
 export class LiveView implements View {
   readonly log: Log;
   readonly #style: Style;
@@ -82,7 +82,7 @@ export class LiveView implements View {
 
   #draw(): void {
     if (!this.#scene || !this.#screen) return;
-    // A stopped node no longer leads, so the header of the running node is kept for the last frame.
+    // After the node has stopped it no longer leads, so the last frame uses the header from while the node was running.
     if (this.#phase === "running") this.#header = this.#scene.header();
     const { columns = 80, rows = 24 } = process.stdout;
     const frame = {
@@ -100,7 +100,7 @@ export class LiveView implements View {
   }
 }
 
-/** For a pipe or a file: one line per event. */
+/** The view in a pipe or a file: one line per event. */
 export class PlainView implements View {
   readonly log: Log;
   readonly #style: Style;
@@ -141,7 +141,7 @@ export class PlainView implements View {
 
 const leadershipLookMs = 250;
 
-/** For programs: one JSON object per event, with its kind in `event`; docs/cli-output.md lists them. */
+/** The view for programs: one JSON object per event, whose field `event` names the kind; docs/cli-output.md lists the kinds. */
 export class JsonView implements View {
   readonly log: Log;
   readonly #events: Log;

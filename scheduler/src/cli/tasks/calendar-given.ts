@@ -1,4 +1,4 @@
-/** The days of a calendar as the command line gives them: files, lists, and how far ahead. */
+/** Reads the days of a calendar from the command's files and options. */
 import { readFile } from "node:fs/promises";
 import { CarillonError, messageOf } from "../../base/errors.ts";
 import { limits } from "../../base/limits.ts";
@@ -24,9 +24,9 @@ interface GivenFile {
 
 export interface GivenContent {
   content: CalendarContent;
-  /** The names of days by their date, from the files. */
+  /** Names of the holidays in the files; the key is the date. */
   names: Map<string, string>;
-  /** Notices about the files; null: no file was given. */
+  /** Remarks of the parser about the files; null if no file was given. */
   notices: (IcsNotice & { file: string })[] | null;
 }
 
@@ -36,11 +36,15 @@ const words = (text: string) => text.split(",").flatMap((word) => (word.trim() =
 export const weekendText = (weekend: readonly number[]): string =>
   weekend.length === 0 ? "no weekend" : `weekend ${weekend.map((day) => weekdayNames[day]).join(", ")}`;
 
-/** @throws FILE_INVALID, CALENDAR_INVALID */
+/** Reads the files as UTF-8. @throws FILE_INVALID if one cannot be read, CALENDAR_INVALID if one is too large */
 export const readFiles = (paths: readonly string[] = []): Promise<GivenFile[]> =>
   Promise.all(paths.map(async (path) => ({ path, text: await textOf(path) })));
 
-/** @param preset applies if the option is not given @throws CALENDAR_INVALID */
+/**
+ * Combines files and options into the content of a calendar.
+ * @param preset the zone and weekend if the options do not give them
+ * @throws CALENDAR_INVALID
+ */
 export function givenContent(
   files: readonly GivenFile[],
   options: GivenOptions,
@@ -68,7 +72,7 @@ export function tellNotices({ notices }: GivenContent, terminal: Terminal): void
 
 export const noticesObject = ({ notices }: GivenContent) => (notices === null ? {} : { notices });
 
-/** Adds the file's path to errors. */
+/** Parses an iCalendar file; an error's message gets the file's path as prefix. */
 function readFileOf({ path, text }: GivenFile, window: IcsWindow, isStrict?: boolean) {
   try {
     return readIcs(text, window, isStrict);

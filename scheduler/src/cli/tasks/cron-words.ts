@@ -10,12 +10,12 @@ import type { CommonOptions } from "../store-choice.ts";
 
 export interface CronOptions extends CommonOptions {
   zone?: string;
-  /** The task's name, which determines the value of an H in a cron expression. */
+  /** The task's name, from which the value of an `H` in a cron expression is derived. */
   name?: string;
   count: number;
 }
 
-/** Converts a schedule in one notation to words, or words to a schedule; prints the next slots in both cases. */
+/** Describes a schedule in words, or converts words to a schedule; prints the next slots in both cases. */
 export async function cronWords(words: string[], options: CronOptions, terminal: Terminal): Promise<ExitCode> {
   const spec = specOf(words, options);
   const zone = zoneOfSpec(spec);

@@ -41,7 +41,7 @@ import { afterText } from "./policy-text.ts";
 export interface EditOptions extends CommonOptions {
   set?: [string, string][];
   reason?: string;
-  /** The version that the change is based on; default: the present one. */
+  /** The change is refused if the task's version is not this one; default: the current version. */
   expectVersion?: number;
 }
 
@@ -56,7 +56,7 @@ export function editTask(name: string, options: EditOptions, terminal: Terminal)
   );
 }
 
-/** Restores edited parts to the definition by code (or an import); if no part is named, restores all of them. */
+/** Resets edited parts to the values defined by code (or by an import); resets all edited parts if `names` is empty. */
 export function revertTask(name: string, names: string[], options: EditOptions, terminal: Terminal): Promise<ExitCode> {
   return withCluster(options, ({ cluster }) =>
     change(name, options, cluster, terminal, (record, given) => {
@@ -108,7 +108,7 @@ async function change(
   return exitCodes.ok;
 }
 
-/** The value of one part on one line; for a policy only the fields that differ from `beside`. */
+/** Formats the value of one part on one line. For the retry, overlap and misfire policies, only fields that differ from `beside` appear. */
 export function partText(
   definition: Partial<TaskDefinition>,
   part: TaskPart | "asDefined",
@@ -130,7 +130,7 @@ function valueText(name: string, value: unknown): string {
   return plain(typeof value === "string" ? value : JSON.stringify(value));
 }
 
-/** The options from `--set PART=VALUE`; a schedule is read with the present one as its context. */
+/** Parses `--set PART=VALUE` into task options. A new schedule keeps the zone and jitter of the current schedule. */
 export function optionsOf(set: [string, string][], { schedule }: Pick<TaskDefinition, "schedule">): TaskOptions {
   const options: Record<string, unknown> = {};
   for (const [name, text] of set) {
@@ -144,7 +144,10 @@ export function optionsOf(set: [string, string][], { schedule }: Pick<TaskDefini
   return options as TaskOptions;
 }
 
-/** Finds an option by its own name, or by the name of its part in a definition, as in `tasks show --json`. */
+/**
+ * Finds an option by its own name, or by its name in a task definition, which `tasks show --json` prints.
+ * @throws USAGE if there is no such option
+ */
 function optionCalled(name: string): OptionName {
   const found = optionRows.find(([option, { part }]) => option === name || part === name);
   if (found) return found[0];
@@ -155,19 +158,22 @@ function optionCalled(name: string): OptionName {
 const takesNames = (shape: Shape): boolean =>
   shape.is === "either" && shape.of.some((one) => one.is === "list" && one.of.is === "text");
 
-/** The value, parsed by the option's shape; the option's own check later refuses a wrong value. */
+/** Converts the text to a value of the option's type. A wrong value is accepted here; the option's own validation refuses it later. */
 function valueGiven(option: OptionName, text: string): unknown {
   const row: OptionRow = taskOptions[option];
   const { shape } = row.kind;
   if (text === "none" && row.nullable) return null;
   if (shape.is === "text") return text;
-  // A single name is a list with one item.
+  // A list of names is given as comma-separated text, so a single name becomes a list with one item.
   if (takesNames(shape) && !/^[{[]/.test(text)) return text.split(",").map((one) => one.trim());
-  // The text is read as JSON if it looks like a number or an object, else kept as it is.
+  // For the remaining types, text that begins with { or consists of digits is parsed as JSON; other text is used unchanged.
   return isWrittenAsJson(shape) || /^(?:\{|\d+$)/.test(text) ? json(option, text) : text;
 }
 
-/** The zone and jitter of the present schedule are kept; the behaviour at a change of clocks follows the new expression. */
+/**
+ * Parses a new schedule. The zone and jitter of the present schedule stay; the policy for clock changes (DST) does not, as it belongs to
+ * the expression.
+ */
 function scheduleOf(text: string, present: ScheduleSpec): ScheduleSpec {
   const words = text.trim();
   const [, kind, rest = ""] = /^(every|rrule|at)\s+(.*)$/s.exec(words) ?? [];
@@ -177,7 +183,7 @@ function scheduleOf(text: string, present: ScheduleSpec): ScheduleSpec {
       : {};
   if (words === "manual") return manual;
   if (words.startsWith("{")) return readSchedule(json("schedule", words));
-  // A rule keeps the start of the present rule, and a calendar period keeps the days and times of the present one.
+  // An RRULE without DTSTART keeps the present rule's start; a calendar period keeps the days and times of a present one of the same unit.
   const zone = zoneNameOf(present) ?? "UTC";
   const start = present.type === "rrule" ? { start: present.start } : {};
   if (kind === "at") return at(rest);

@@ -15,7 +15,7 @@ export interface ExportOptions extends CommonOptions {
   output?: string;
 }
 
-/** Exports tasks as they are now, including edits by hand; if no task is named, exports all. */
+/** Exports the named tasks as they are now, including manual edits; exports all tasks if `names` is empty. */
 export function exportTasks(names: string[], options: ExportOptions, terminal: Terminal): Promise<ExitCode> {
   return withCluster(options, async ({ cluster }) => {
     const found = await cluster.tasks.records(names.length > 0 ? names : undefined);
@@ -54,7 +54,7 @@ const ofWhat = ({ group, bundle }: ExportOptions): string =>
     .filter((part) => part !== "")
     .join(" and ");
 
-/** Facts about a task that a file cannot express. */
+/** Describes properties of a task that an exported file cannot express, such as that the task is paused. */
 function remarksOn({ definition, paused, bundle }: TaskRecord): string {
   const edits = editedParts(definition);
   return [
@@ -64,7 +64,7 @@ function remarksOn({ definition, paused, bundle }: TaskRecord): string {
   ].join("\n");
 }
 
-/** @throws FILE_INVALID */
+/** Writes the text to the file; prints it on standard output if the file is undefined or "-". @throws FILE_INVALID */
 export function writeOut(text: string, file: string | undefined, terminal: Terminal): void {
   if (file === undefined || file === "-") {
     terminal.line(text.trimEnd());

@@ -17,7 +17,7 @@ export function listGroups(options: CommonOptions, terminal: Terminal): Promise<
   });
 }
 
-/** @param text a number, or "none" */
+/** Sets the limit of a worker group. @param text a number, or "none" */
 export async function limitGroup(
   name: string,
   text: string,

@@ -2,11 +2,11 @@ import type { Shape } from "../../task/kinds/kinds.ts";
 import { type OptionRow, optionRows } from "../../task/options.ts";
 import { scheduleOptions } from "../../task/schedule-of.ts";
 
-/** True for shapes whose values are always given as JSON; for other shapes only a text that starts with { is JSON. */
+/** True for types whose values must be written as JSON; for other types, only text that begins with { is parsed as JSON. */
 export const isWrittenAsJson = ({ is }: Shape): boolean =>
   is === "json" || is === "schema" || is === "object" || is === "list" || is === "texts";
 
-/** A remark on the form of an option's value: "JSON" if it is always JSON, and "or none" if it may be null. */
+/** Describes how an option's value is written: "JSON" if it must be JSON, "or none" if it may be null. */
 function takes({ words, kind, nullable }: OptionRow): string {
   if (words !== undefined) return words;
   return [isWrittenAsJson(kind.shape) ? "JSON" : "", nullable ? "or none" : ""]
@@ -16,16 +16,16 @@ function takes({ words, kind, nullable }: OptionRow): string {
 
 const parts = optionRows
   .filter(([, { editable }]) => editable)
-  // The zone of a cron can also be set alone.
+  // `zone` is not an option of a task, but --set accepts it to change only the zone of a schedule.
   .flatMap(([option, row]) => [
     [option, takes(row)] as const,
     ...(option === "schedule" ? [["zone", ""] as const] : []),
   ]);
 
-/** The options for `tasks schedule --set PART=VALUE`: the schedule and its payload are given separately. */
+/** The options that `tasks schedule --set PART=VALUE` accepts. The schedule and its payload are left out: they have flags of their own. */
 export const scheduleOptionsToSet = scheduleOptions
   .filter((option) => option !== "schedule" && option !== "slotPayload")
   .join(", ");
 
-/** The parts that `--set PART=VALUE` accepts. */
+/** The parts that `--set PART=VALUE` accepts, as text for help and errors. */
 export const partsToSet = parts.map(([part, words]) => (words === "" ? part : `${part} (${words})`)).join(", ");

@@ -4,7 +4,7 @@ import type { RunRecord } from "../../run/run-record.ts";
 import type { AfterSpec } from "../../task/after.ts";
 import type { TaskDefinition } from "../../task/task.ts";
 
-/** The condition for workers that may run the task; empty: any worker of the group may. */
+/** Describes which workers may run the task; "" if any worker of the group may. */
 export function routeText({ route, labels }: { [Part in "route" | "labels"]?: TaskDefinition[Part] | null }): string {
   const only = Object.entries(labels ?? {}).map(([name, value]) => `${name}=${value}`);
   const words = [
@@ -24,15 +24,15 @@ export function routeText({ route, labels }: { [Part in "route" | "labels"]?: Ta
 
 const endWords = { success: "has succeeded", failure: "has failed", any: "has ended" } as const;
 
-/** The upstream tasks; if there are several, each must have ended in that way, for the same slot. */
+/** Describes the upstream tasks. If there are several, each must have ended in the way `on` for the same slot. */
 export const afterText = ({ tasks, on }: AfterSpec): string =>
   tasks.length === 1 ? `${tasks[0]} ${endWords[on]}` : `each of ${tasks.join(", ")} ${endWords[on]}`;
 
-/** A task that runs after this one. */
+/** Describes a task that runs after this task. */
 export const followerText = ({ task, on, with: others }: Follower): string =>
   `${task}, once it ${endWords[on]}${others.length === 0 ? "" : ` and so ${others.length === 1 ? "has" : "have"} ${others.join(", ")}`}`;
 
-/** Limits on concurrency and rate, beside the overlap policy; empty without such limits. */
+/** Describes the limits on concurrency and rate, without the overlap policy; "" if there are no such limits. */
 export function limitsText({ limit, rate }: TaskDefinition): string {
   return [
     limit?.perKey == null ? "" : `at most ${limit.perKey} at once of a key`,
@@ -43,12 +43,12 @@ export function limitsText({ limit, rate }: TaskDefinition): string {
     .join("; ");
 }
 
-/** The run's addressee, its shard, and its limit key; empty if it has none of them. */
+/** Describes the run's addressee, its shard and its limit key; "" if the run has none of them. */
 export function directionText({ addressee, shard, limitKey }: RunRecord): string {
   return [
     addressee == null ? "" : `addressed to ${addressee}`,
     shard ? `part ${shard[0] + 1} of ${shard[1]}` : "",
-    // The limit key of a broadcast's part is its worker's name, which is shown already.
+    // A run of a broadcast has the worker's name as its limit key; that name is shown already, as the addressee.
     limitKey && !shard ? `limited as ${limitKey}` : "",
   ]
     .filter((word) => word !== "")

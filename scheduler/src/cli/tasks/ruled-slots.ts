@@ -5,8 +5,8 @@ import type { TaskRecord } from "../../task/task-record.ts";
 import { timeText } from "../screen/times.ts";
 
 /**
- * The effect of the calendar and blackouts on a slot; "": none. Jitter is taken into account: a slot that jitter moves into a blackout is
- * noted.
+ * Describes the effect of the calendar and the blackouts on a slot; "" if they have none. The slot's time after jitter counts, so a slot
+ * that jitter moves into a blackout is reported.
  */
 export function ruleText(record: TaskRecord, slotMs: number, zone: Zone): string {
   const { dueMs, note, skipped } = judgedSlot(coming(record), slotMs);
@@ -15,7 +15,7 @@ export function ruleText(record: TaskRecord, slotMs: number, zone: Zone): string
   return dueMs === slotMs ? note : `${note}, runs ${timeText(dueMs, zone)}`;
 }
 
-/** A task's calendar and blackouts, one clause each. */
+/** Describes a task's calendar and blackouts, separated by "; ". */
 export function rulesText({ definition: { calendar, blackout = [] }, calendar: present }: TaskRecord): string {
   const words = blackout.map((window) =>
     "fromMs" in window

@@ -23,7 +23,7 @@ const dayMs = 86_400_000;
 const collisionsShown = 10;
 const namesShown = 5;
 
-/** Simulates stored tasks, or the tasks in files, for which no store is needed. */
+/** Simulates the tasks in the given files, which needs no store, or the stored tasks if no file is given. */
 export async function simulateTasks(files: string[], options: SimulateOptions, terminal: Terminal): Promise<ExitCode> {
   if (files.length > 0) {
     const { definitions, problems } = await readTaskFiles(files, undefined);
@@ -48,7 +48,7 @@ export async function simulateTasks(files: string[], options: SimulateOptions, t
   });
 }
 
-/** The tasks that fire, and a note about each paused task. */
+/** Selects the tasks that are to be simulated, and returns a note about each paused task. Tasks paused without an end are left out. */
 export function simulatedTasks(records: readonly TaskRecord[]): { tasks: SimulatedTask[]; notes: string[] } {
   const notes = records.flatMap(({ name, paused }) => {
     if (!paused) return [];
@@ -92,7 +92,7 @@ export interface Foreseen {
   toMs: number;
 }
 
-/** @throws OPTION_INVALID for more slots than limits.simulatedSlots */
+/** Simulates the tasks from `fromMs` to `toMs`. @throws OPTION_INVALID if there are more slots than `limits.simulatedSlots` */
 export function simulationOf(
   given: readonly SimulatedTask[],
   notes: readonly string[],

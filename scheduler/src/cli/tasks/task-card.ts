@@ -118,7 +118,7 @@ function partsChanged(definition: TaskDefinition, before: VersionRecord | undefi
   return before ? differences(before.definition, definition) : [];
 }
 
-/** One letter per run, the latest run last. */
+/** Formats one letter per run, the first letter of its state; the latest run is the last letter. */
 function strip(runs: RunRecord[], { style }: Terminal): string {
   return [...runs]
     .reverse()
@@ -194,7 +194,7 @@ function printDefinition(
   row("so far", parts.length === 0 ? "no run has ended" : parts.map(([name, count]) => `${count} ${name}`).join(", "));
 }
 
-/** The releases that define the task now, or that live nodes bring along. */
+/** Selects the releases whose definition of the task is in force, and those that live nodes carry; at most `releasesAtMost`. */
 const releasesShown = (releases: ReleaseOfTask[]) =>
   releases.filter(({ isInForce, nodes }) => isInForce || nodes.length > 0).slice(0, releasesAtMost);
 
@@ -223,7 +223,7 @@ function scheduleText({ schedule }: TaskDefinition): string {
   return `${source}local times that do not exist: ${schedule.gap}; that come twice: ${schedule.overlap}${jitter}`;
 }
 
-/** The task's policies, one clause each. */
+/** Describes the task's policies on overlap, misfires, retries, timeout and worker loss, and its priority and history. */
 function policiesText({ overlap, misfire, retry, timeoutMs, onWorkerLost, priority, history }: TaskDefinition): string {
   const many =
     overlap.limit === null
@@ -244,7 +244,7 @@ function policiesText({ overlap, misfire, retry, timeoutMs, onWorkerLost, priori
   ].join("; ");
 }
 
-/** Options that other lines of the card already describe. */
+/** Options that other lines of the card describe already, so `otherOptionsText` leaves them out. */
 const told: readonly string[] = [
   ...["description", "group", "schedule", "slotPayload", "priority", "timeout", "retry", "overlap", "onWorkerLost"],
   ...["history", "command", "http", "calendar", "blackout", "route", "labels", "limit", "rate", "after", "of"],
@@ -252,11 +252,12 @@ const told: readonly string[] = [
 const longestOption = 200;
 
 /**
- * The other options that differ from their defaults, in a file's notation. An option that is new in the table thus appears here by itself.
+ * Describes the options that differ from their defaults and have no line of their own, in the notation of an export file. A newly added
+ * option appears here without further code.
  */
 const otherOptionsText = (definition: TaskDefinition): string =>
   Object.entries(writtenTask(definition))
-    // A misfire option that is only a policy's name is described above.
+    // A misfire option that is only a policy's name is already on the line of policies.
     .filter(([option, value]) => !told.includes(option) && !(option === "misfire" && typeof value === "string"))
     .map(([option, value]) => `${option} ${typeof value === "string" ? value : JSON.stringify(value)}`)
     .map((text) => (text.length > longestOption ? `${text.slice(0, longestOption)}…` : text))

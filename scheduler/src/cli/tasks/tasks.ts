@@ -25,13 +25,16 @@ import { clockChange } from "./clock-changes.ts";
 import { routeText } from "./policy-text.ts";
 import { ruleText } from "./ruled-slots.ts";
 
-/** Live processes whose worker serves the group. */
+/** The live processes whose worker serves the group and that are not draining. */
 export const groupWorkers = (members: Member[], group: string, nowMs: number) =>
   members.filter(
     (member) => member.groups?.includes(group) && !member.draining && nowMs - member.seenMs <= member.timeoutMs,
   );
 
-/** The members that may have a handler for the task: remote workers report the tasks for which they have a handler. */
+/**
+ * The live workers that may run the task. A remote worker may report the tasks for which it has handlers; a worker that reports none may
+ * run any task of its groups.
+ */
 export const workersOf = (
   members: Member[],
   { name, group, of }: { name: string; group: string; of: string | null },
@@ -42,7 +45,7 @@ export function listTasks(options: CommonOptions & { of?: string }, terminal: Te
   return withCluster(options, async ({ cluster }) => {
     const { of } = options;
     const found = await cluster.tasks.list(of);
-    // Throws TASK_UNKNOWN if the task does not exist.
+    // `find` throws TASK_UNKNOWN if the parent task does not exist.
     if (of !== undefined && found.length === 0) await cluster.tasks.find(of);
     const now = cluster.nowMs();
     if (terminal.json) {
@@ -222,10 +225,10 @@ function manualOptions({ label, at, in: delay, key, ifKeyTaken, uniqueFor, prior
 
 const firstLookMs = 10;
 const longestLookMs = 500;
-/** An idle worker starts a run at once, so after this time the command tells the user what the run waits for. */
+/** An idle worker starts a run at once. After this time, in ms, the command therefore prints what the run is waiting for. */
 const patienceMs = 2_000;
 
-/** @returns the run after its end, or in its state at the deadline or at the interruption */
+/** Polls the run until it has ended. @returns the run; it may not have ended if the deadline passed or the signal aborted */
 async function untilEnded(
   cluster: Cluster,
   runId: number,
@@ -321,7 +324,10 @@ export function resumeTasks(
   });
 }
 
-/** Acts on each task, but on none if one of them does not exist. If one fails, the changes made before are still reported. */
+/**
+ * Calls `act` for each task, after checking that all tasks exist. If one call fails, the command stops there; the changes made before are
+ * still printed.
+ */
 function withTasks(
   names: string[],
   options: CommonOptions,

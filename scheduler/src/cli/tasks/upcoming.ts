@@ -9,10 +9,10 @@ import type { TaskRecord } from "../../task/task-record.ts";
 import type { UpcomingFire } from "../screen/live-state.ts";
 
 const enqueuedMost = 50;
-/** The delay between a signal and the read, so that a thousand enqueues in a second cause one read. */
+/** The delay in ms between a signal and the read that it causes, so that many signals in a short time cause one read. */
 const gatherMs = 500;
 
-/** The next fires: slots computed here from the definitions, and enqueued runs that are not due yet. */
+/** The upcoming runs: slots that are computed here from the definitions, and enqueued runs that are not due yet. */
 export class Upcoming {
   readonly #tower: Carillon;
   readonly #over: AbortSignal;
@@ -32,7 +32,7 @@ export class Upcoming {
     this.#over = over;
   }
 
-  /** Reads once, then again after each signal of a change, until `over` aborts. */
+  /** Reads the store once, then again after each signal that may change upcoming runs, until the signal `over` aborts. */
   async follow(): Promise<void> {
     const { store } = await this.#tower.open();
     await this.#read();
@@ -65,12 +65,12 @@ export class Upcoming {
       this.#enqueued = await store.runs.list({ states: ["ready"], sinceMs: Math.round(nowMs()), limit: enqueuedMost });
       this.#next.clear();
     } catch (error) {
-      // The Carillon itself logs that the store is away; the signal after the outage causes another read.
+      // Read errors are ignored: the `Carillon` logs that the store is unreachable, and the signal after the outage causes another read.
       if (!isCarillonError(error)) throw error;
     }
   }
 
-  /** The earliest `count` fires. */
+  /** The `count` upcoming runs that are due first. */
   at(nowMs: number, count: number): UpcomingFire[] {
     const fires: { atMs: number; task: string; words: () => string }[] = [];
     for (const record of this.#tasks) {
@@ -82,7 +82,7 @@ export class Upcoming {
       const words = () => (key === null ? "once" : `once, key ${key}`);
       if (source !== "slot" && dueMs > nowMs) fires.push({ atMs: dueMs, task, words });
     }
-    // Descriptions are made only for the fires that are shown, because this is called several times a second with any number of tasks.
+    // Descriptions are created only for the runs that are returned, because this method is called several times a second.
     const first = fires.sort((a, b) => a.atMs - b.atMs).slice(0, count);
     return first.map(({ words, ...fire }) => ({ ...fire, words: words() }));
   }
@@ -92,7 +92,7 @@ export class Upcoming {
     if (known === null || (known !== undefined && known > nowMs)) return known;
     const next = nextDue(record, nowMs);
     this.#next.set(record.name, next);
-    // The computed next slot of a fixed delay may be in the past, because only the store has the true one.
+    // For a fixed delay, the next slot is known only to the store, so the computed slot may be in the past and is not shown.
     return next !== null && next > nowMs ? next : null;
   }
 }

@@ -1,20 +1,20 @@
 import { CarillonError } from "../../base/errors.ts";
 
-/** The address of a Redis, parsed from a URL. */
+/** The address of a Redis server, sentinel group or cluster, parsed from a URL. */
 export interface RedisAddress {
   readonly kind: "single" | "sentinel" | "cluster";
   readonly hosts: readonly { readonly host: string; readonly port: number }[];
   readonly tls: boolean;
   readonly username: string | undefined;
   readonly password: string | undefined;
-  /** The password of the sentinels themselves; the user and password in the URL are those of the data servers. */
+  /** The password for the sentinels; the URL's user and password apply to the data servers. */
   readonly sentinelPassword: string | undefined;
-  /** The master's name at the sentinels; "" without sentinels. */
+  /** The name under which the sentinels know the master; "" without sentinels. */
   readonly master: string;
   readonly database: number;
-  /** The prefix of all keys. It is in braces, so that one node of a Redis Cluster has all of them. */
+  /** The prefix of all keys. Keys contain it in braces (a hash tag), so that one node of a Redis Cluster holds them all. */
   readonly prefix: string;
-  /** For messages: the URL without user, password and options. */
+  /** The URL without user, password and options, for messages. */
   readonly text: string;
 }
 
@@ -24,10 +24,10 @@ const shapes =
 const shape = /^(rediss?)(?:\+(sentinel|cluster))?:\/\/(?:([^@/?#]*)@)?([^/?#]+)(\/[^?#]*)?(?:\?([^#]*))?$/;
 const hostAndPort = /^(\[[\da-f:.]+\]|[^:[\]]+)(?::(\d{1,5}))?$/i;
 const prefixShape = /^[\w.:/-]{1,100}$/;
-/** Keys under a prefix of this shape could be mistaken for the locks of another prefix. */
+/** Matches prefixes that are refused, because their keys could collide with the locks of another prefix. */
 const locksShape = /:(?:lock|semaphore|election)(?::|$)/;
 
-/** @throws OPTION_INVALID; the message never contains the password */
+/** Parses a Redis URL. @throws OPTION_INVALID; the message never contains the password */
 export function parseRedisUrl(url: string): RedisAddress {
   const found = shape.exec(url);
   if (!found) throw wrong("the Redis URL cannot be read");
@@ -81,7 +81,7 @@ function decode(part: string): string {
   try {
     return decodeURIComponent(part);
   } catch {
-    throw wrong("the Redis URL has a % that begins no escape"); // the message never contains the text, which may be the password
+    throw wrong("the Redis URL has a % that begins no escape"); // the message does not contain the text, which may be the password
   }
 }
 

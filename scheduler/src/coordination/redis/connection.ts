@@ -6,7 +6,7 @@ import { type Random, systemRandom } from "../../base/random.ts";
 import { parseRedisUrl, type RedisAddress } from "./address.ts";
 import { checkServer, redisTrouble } from "./server.ts";
 
-/** A Lua script; the server keeps it under its hash. */
+/** A Lua script and its SHA-1 hash, by which the server caches the script. */
 export interface RedisScript {
   readonly lua: string;
   readonly sha: string;
@@ -18,13 +18,13 @@ export function redisScript(lua: string): RedisScript {
 
 export interface RedisConnectionOptions {
   readonly url: string;
-  /** The time limit for a request or a connection, in ms; after it, the connection is replaced. */
+  /** The time limit in ms for a request or for connecting; the connection is replaced when it is exceeded. */
   readonly timeoutMs: number;
   readonly log: (line: string) => void;
   readonly signal?: AbortSignal;
-  /** Called on each new connection before it counts as open. */
+  /** Called on each new connection before the connection is used; if it rejects, opening fails. */
   readonly probe?: (connection: RedisConnection) => Promise<unknown>;
-  /** True: reject if Redis cannot be reached, instead of trying again; default false. */
+  /** True: `open` rejects if Redis is unreachable, instead of retrying; default false. */
   readonly failFast?: boolean;
   readonly clock?: Clock;
   readonly random?: Random;
@@ -33,26 +33,26 @@ export interface RedisConnectionOptions {
 const firstRetryMs = 50;
 const longestRetryMs = 1_000;
 /**
- * A server may be reconfigured while this process is connected, so that its data is no longer reliable; its settings are checked this
- * often, in ms.
+ * The interval in ms at which the server's settings are checked again: a server may be reconfigured while this process is connected, so
+ * that its data is no longer reliable.
  */
 const checkAgainMs = 30_000;
 
-/** The script reads no key; in a cluster, the keys only route the request to the node that has them. */
+/** Returns INFO. It reads no key; keys are passed only so that a cluster routes the request to the node that holds them. */
 const look = redisScript("return redis.call('INFO')");
 
 interface Followed {
   readonly message: (text: string) => void;
   readonly following: () => void;
-  /** True once the log has reported that this user may not subscribe to the channel. */
+  /** True once it has been logged that this user may not subscribe to the channel. */
   refused?: boolean;
-  /** In a cluster: cancels the timer of the next try. */
+  /** Cancels the timer of the next attempt to subscribe; used in a cluster. */
   cancel?: () => void;
 }
 
 /**
- * One connection for requests, and one for messages once a channel is followed. A request is sent at once or fails at once, and is never
- * repeated automatically, because a caller that measures trust from the request's begin must know when it was sent.
+ * One connection for requests, and another for messages once a channel is subscribed to. A request is either sent at once or fails at once,
+ * and is never repeated automatically: callers measure the time for which a lock is certain from the moment when the request was sent.
  */
 export class RedisConnection {
   readonly address: RedisAddress;
@@ -62,7 +62,7 @@ export class RedisConnection {
   readonly #requests: Redis | Cluster;
   #messages: Redis | Cluster | undefined;
   readonly #followed = new Map<string, Followed>();
-  /** When the server of this connection last passed the check. */
+  /** When the settings of this connection's server were last checked, by the monotonic clock. */
   #checkedMono: number | undefined;
   #failures = 0;
   #lastError: unknown;
@@ -70,9 +70,9 @@ export class RedisConnection {
   #closed = false;
 
   /**
-   * Waits until the server can be reached, unless `failFast`.
-   * @throws COORDINATION_REFUSED, COORDINATION_UNSUPPORTED, COORDINATION_UNREACHABLE (failFast, or the signal aborted),
-   *   OPTION_INVALID, and what `probe` rejects with
+   * Connects; waits until the server can be reached, unless `failFast`.
+   * @throws COORDINATION_REFUSED, COORDINATION_UNSUPPORTED, OPTION_INVALID, COORDINATION_UNREACHABLE (with `failFast`, or if the signal
+   * aborted), and every error of `probe`
    */
   static async open(options: RedisConnectionOptions): Promise<RedisConnection> {
     const connection = new RedisConnection(options);
@@ -111,12 +111,12 @@ export class RedisConnection {
     return `the Redis at ${this.address.text}`;
   }
 
-  /** Called when the connection for requests was lost. */
+  /** Sets the listener that is called when the connection for requests is lost. */
   set onLost(listener: () => void) {
     this.#lost = listener;
   }
 
-  /** @throws COORDINATION_UNREACHABLE, COORDINATION_REFUSED, COORDINATION_FOREIGN, COORDINATION_UNSUPPORTED */
+  /** Runs a script. @throws COORDINATION_UNREACHABLE, COORDINATION_REFUSED, COORDINATION_FOREIGN, COORDINATION_UNSUPPORTED */
   async run(script: RedisScript, keys: readonly string[], args: readonly (string | number)[]): Promise<unknown> {
     const checked = this.#checkedMono;
     if (checked === undefined || this.#clock.monotonic() - checked > checkAgainMs) await this.#check();
@@ -124,8 +124,8 @@ export class RedisConnection {
   }
 
   /**
-   * Follows a channel: calls `message` for its messages. `following` is called when the subscription begins, and again after every
-   * interruption, in which some messages are lost. A second call for a channel changes nothing.
+   * Subscribes to a channel. Calls `message` for each message, and `following` when the subscription begins and after each interruption,
+   * during which messages may have been lost. A second call for the same channel has no effect.
    */
   follow(channel: string, message: (text: string) => void, following: () => void): void {
     if (this.#closed || this.#followed.has(channel)) return;
@@ -135,8 +135,7 @@ export class RedisConnection {
   }
 
   #connectMessages(): Redis | Cluster {
-    // A cluster client keeps a connection of its own for messages, to any of its nodes; when that node moves, ioredis subscribes
-    // again.
+    // In a cluster, ioredis itself keeps a separate connection for messages, and subscribes again when the connected node changes.
     const messages = this.#requests instanceof Cluster ? this.#requests : this.#connect();
     this.#messages = messages;
     messages.on("message", (channel: string, text: string) => this.#followed.get(channel)?.message(text));
@@ -152,23 +151,23 @@ export class RedisConnection {
     followed.cancel?.();
     client.subscribe(channel).then(followed.following, (error: unknown) => {
       const trouble = redisTrouble(error, this.address);
-      // An unreachable server is reported by the callers that send requests.
+      // An unreachable server is not logged here, because the callers that send requests report it.
       if (isCarillonError(trouble, "COORDINATION_REFUSED")) {
         if (!followed.refused) this.#options.log(trouble.message);
         followed.refused = true;
       }
       if (client instanceof Redis) return this.#renew(client);
-      // In a cluster, this connection also carries requests, which need not fail because the subscription failed.
+      // In a cluster only the subscription is retried, because the same client also serves requests, which may still succeed.
       followed.cancel = this.#clock.after(this.retryMs(), () => this.#subscribe(client, channel));
     });
   }
 
-  /** Replaces the connection for messages, which may be dead without an error. Called when messages are missing. */
+  /** Replaces the connection for messages, which may be broken without an error. Called when expected messages have not arrived. */
   refollow(): void {
     if (this.#messages instanceof Redis) this.#renew(this.#messages);
   }
 
-  /** Returns the pause before the next attempt in ms: longer with every failure, up to a second, and spread at random. */
+  /** Returns the pause before the next attempt in ms: random, and longer with each failure, up to a second. */
   retryMs(): number {
     const most = Math.min(longestRetryMs, firstRetryMs * 2 ** Math.min(this.#failures++, 10));
     return most * (0.5 + this.#random.next() / 2);
@@ -186,7 +185,7 @@ export class RedisConnection {
     await this.#ready();
     try {
       checkServer(String(await this.#send(look, [`{${this.address.prefix}}:state`], [])), where);
-      // ioredis reports this only as an event, and would go on in database 0. The event arrives before the answer to `look`.
+      // ioredis reports a failed SELECT only as an event and would then use database 0. The event arrives before the answer to `look`.
       if (/NOPERM.*'select'/i.test(String(this.#lastError))) throw redisTrouble(this.#lastError, this.address);
       if (/DB index|SELECT/i.test(String(this.#lastError))) {
         throw new CarillonError("COORDINATION_UNSUPPORTED", `${this.title} has no such database`, {
@@ -195,7 +194,7 @@ export class RedisConnection {
       }
     } catch (error) {
       this.#renew(this.#requests);
-      // A wrong password is also reported as an event; the error that follows reports only that there was no login.
+      // ioredis also reports a wrong password as an event; the error of the request only says that the client is not authenticated.
       if (/WRONGPASS|invalid password/i.test(String(this.#lastError)))
         throw redisTrouble(this.#lastError, this.address);
       throw error;
@@ -204,7 +203,7 @@ export class RedisConnection {
     this.#checkedMono = this.#clock.monotonic();
   }
 
-  /** @throws COORDINATION_REFUSED, COORDINATION_UNREACHABLE */
+  /** Waits until the connection for requests is open. @throws COORDINATION_REFUSED, COORDINATION_UNREACHABLE */
   async #ready(): Promise<void> {
     const client = this.#requests;
     if (client.status === "ready") return;
@@ -220,7 +219,7 @@ export class RedisConnection {
       client.on("ready", done).on("error", done).on("end", done);
       this.#options.signal?.addEventListener("abort", done, { once: true });
     });
-    // The status changed while this call waited.
+    // The status may have changed during the wait.
     if ((client.status as string) === "ready") return;
     throw redisTrouble(this.#lastError ?? new Error("no connection in time"), this.address);
   }
@@ -250,7 +249,7 @@ export class RedisConnection {
     }
   }
 
-  /** Replaces a connection, except while it is connecting, because ioredis would then give up for good. */
+  /** Replaces a connection; not while it is still connecting, because ioredis would then stop reconnecting for good. */
   #renew(client: Redis | Cluster): void {
     if (client.status === "ready" || client.status === "connect") client.disconnect(true);
   }
@@ -263,11 +262,11 @@ export class RedisConnection {
       password: address.password,
       ...(address.tls ? { tls: {} } : {}),
       connectTimeout: timeoutMs,
-      // A request that was in flight when the connection broke fails, and is not sent again.
+      // A request in progress fails when the connection breaks, and is not sent again.
       maxRetriesPerRequest: 0,
       autoResendUnfulfilledCommands: false,
       autoResubscribe: false,
-      // The check of ioredis covers fewer reasons than `checkServer`, and prints to the console.
+      // The ready check of ioredis covers fewer cases than `checkServer`, and prints to the console.
       enableReadyCheck: false,
       disableClientInfo: true,
     };
@@ -302,7 +301,7 @@ export class RedisConnection {
     client.on("end", () => {
       if (this.#closed) return;
       this.#clock.after(this.retryMs(), () => {
-        if (!this.#closed && client.status === "end") client.connect().catch(() => undefined); // the listener of "error" reports it
+        if (!this.#closed && client.status === "end") client.connect().catch(() => undefined); // the "error" listener reports it
       });
     });
     return client;

@@ -6,7 +6,7 @@ import { release, renew } from "./lock-scripts.ts";
 
 export type RedisLockKeys = readonly [holder: string, fence: string, queue: string, deadlines: string];
 
-/** Safety between the moment when this process stops relying on the lock and the earliest moment at which another process may hold it. */
+/** Time in ms between the moment when this process stops relying on the lock and the earliest moment when another process can hold it. */
 const marginMs = 500;
 const silent = "Redis did not answer for too long";
 export const beatsPerTtl = 3;
@@ -17,11 +17,11 @@ export interface TakenRedisLock {
   token: string;
   fence: string;
   ttlMs: number;
-  /** When the request that took the lock was sent, by the monotonic clock. */
+  /** The time of the monotonic clock when the request that took the lock was sent. */
   began: number;
 }
 
-/** A lock, held until it is released or lost. */
+/** A held lock, which renews itself in Redis until it is released or lost. */
 export class HeldRedisLock implements Held {
   readonly name: string;
   readonly fence: bigint;
@@ -54,7 +54,7 @@ export class HeldRedisLock implements Held {
     return this.#end.signal;
   }
 
-  /** As in `Held`. If the release does not reach Redis, the lock expires there by itself. */
+  /** Releases the lock as described in `Held`. If the request does not reach Redis, the lock expires there after its TTL. */
   async release(): Promise<boolean> {
     const wasHeld = this.held;
     this.#finish("it was released");
@@ -84,7 +84,7 @@ export class HeldRedisLock implements Held {
       const began = clock.monotonic();
       try {
         const renewed = await connection.run(renew, this.#keys, [this.#token, this.#ttlMs]);
-        // An answer after the end of the trust does not revive the lock, because a caller that read `held` may have seen it end.
+        // A late answer does not prolong the lock after `held` has become false, because the user may have seen that.
         if (renewed !== 1) return this.#finish("Redis has it no more");
         if (!this.held) return this.#finish(silent);
         this.#heldUntil = this.#trustFrom(began);
@@ -94,7 +94,7 @@ export class HeldRedisLock implements Held {
           this.#place.log(`the lock ${this.name}: ${messageOf(error)}`);
           return this.#finish(messageOf(error));
         }
-        waitMs = connection.retryMs(); // the lock stops being certain when its time is over
+        waitMs = connection.retryMs(); // `held` becomes false when the lock's time is over, even without an answer
       }
     }
   }

@@ -5,18 +5,18 @@ import type { RedisConnection } from "./connection.ts";
 
 export interface RedisLockPlaceOptions {
   /**
-   * Returns a whole number above every number that it returned before, to any process, such as the next value of a sequence in the store.
-   * Called when Redis may have forgotten which fences it gave: at first use, and after a restart, a wipe or a fail-over.
+   * Returns an integer higher than every number it returned before, to any process, such as the next value of a sequence in the store.
+   * Called if Redis may have lost the fences that it issued: at the first use, and after a restart, a wipe or a fail-over.
    */
   readonly fenceBase: () => Promise<number>;
-  /** The number of the present era of locks. With a new era, every Redis requests a new base; default 0. */
+  /** The number of the current era of locks. In a new era, each Redis gets a new base for its fences; default 0. */
   readonly era?: number;
   readonly log: (line: string) => void;
   readonly clock?: Clock;
   readonly random?: Random;
 }
 
-/** The parts that all locks of a connection share. */
+/** The state that all locks of one connection share. */
 export class RedisLockPlace {
   readonly connection: RedisConnection;
   readonly clock: Clock;
@@ -25,7 +25,7 @@ export class RedisLockPlace {
   readonly era: number;
   readonly channel: string;
   readonly held = new Set<{ release(): Promise<boolean> }>();
-  /** Waiting tokens, with the callback for the message that they are next. */
+  /** For each waiting token, the function to call when a message says that the token is next in the queue. */
   readonly waiting = new Map<string, () => void>();
   readonly log: (line: string) => void;
   #following = false;
@@ -44,7 +44,7 @@ export class RedisLockPlace {
     this.channel = `{${prefix}}:turns:${database}`;
   }
 
-  /** Subscribes to the channel. After a time without the subscription, messages were lost, so all waiters look. */
+  /** Subscribes to the channel. Messages may have been lost before the subscription, so all waiting tokens try again when it begins. */
   follow(): void {
     if (this.#following) return;
     this.#following = true;
@@ -59,7 +59,7 @@ export class RedisLockPlace {
 
   async base(): Promise<string> {
     const base = await this.fenceBase();
-    // A base has 31 bits, because Redis's signed integers have 63 and the count takes 32 of them.
+    // A base has 31 bits: Redis's integers have 63 bits without the sign, and the counter takes 32 of them.
     if (!Number.isInteger(base) || base < 0 || base >= 2 ** 31) {
       throw new CarillonError("OPTION_INVALID", `fenceBase gave ${base}`, {
         hint: "It must give whole numbers from 0 to 2,147,483,647, each above all before.",

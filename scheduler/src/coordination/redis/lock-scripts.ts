@@ -3,10 +3,10 @@ import { redisScript } from "./connection.ts";
 /**
  * The keys of one lock name in Redis:
  *
- *   (the name)   token → until when it holds, by Redis's clock
- *   …:fence      server, value, question: see below. permits: how many may hold. turn: the last one given out
- *   …:queue      token → turn, of the clients that wait in order
- *   …:deadlines  token → until when it waits, by Redis's clock: a step of that clock may at most cost a client its turn
+ *   (the name)   token → the time until which it holds, by Redis's clock
+ *   …:fence      hash: server, value and question (see `fencing`); permits: how many tokens may hold; turn: the last turn that was assigned
+ *   …:queue      token → turn, for clients that wait in order
+ *   …:deadlines  token → the time until which it waits, by Redis's clock; a step of that clock can at most cost a client its turn
  */
 const prelude = `
 local time = redis.call('TIME')
@@ -20,10 +20,10 @@ end
 `;
 
 /**
- * A fence is a base from the store and a count from this Redis: base × 2^32 + count. A server first requests a new base if its memory may
- * be older than its acknowledgements (another run id or replication id), is gone, or is of another era. It accepts the base only in answer
- * to the question that it remembers, because a base that was fetched before a later loss might be below fences given meanwhile. Values are
- * texts, because Lua's numbers are exact only up to 2^53.
+ * A fence is base × 2^32 + count; the base comes from the store, the count from this Redis. A Redis requests a new base if its data may be
+ * older than what it has acknowledged (its run id or replication id has changed), has been lost, or belongs to another era. It accepts a
+ * base only with the question that it currently stores: a base that was fetched before another loss could be lower than fences issued
+ * since. Values are strings, because Lua's numbers are exact only up to 2^53.
  */
 const fencing = `
 local info = redis.call('INFO', 'server') .. redis.call('INFO', 'replication')
@@ -45,12 +45,12 @@ end
 `;
 
 /**
- * KEYS as above. ARGV: token, ttl, base, question, asked, era, permits, '1' to wait in order, channel.
+ * Takes a permit. KEYS: see above. ARGV: token, ttl, base, question, asked, era, permits, '1' to wait in order, channel.
  *
- * If the token already holds the lock, an earlier request succeeded and its answer was lost: the client gets a new fence, which is safe
- * because no client has seen the first. A server that forgot something drops that token instead, because another client may hold the lock
- * too; the old holding is replaced by a new one. Clients that wait in order and stop asking lose their place.
- * @returns {1, fence}, {0, ms until one may be free, or -1}, {2, question} or {3, the present permits}
+ * If the token already holds a permit, an earlier request succeeded and its answer was lost: the client gets a new fence, which is safe
+ * because no client has seen the first one. If the server has lost data, it drops that token instead, because another client may hold the
+ * permit too, and a new permit must be taken. A client that waits in order and stops sending requests loses its turn.
+ * @returns {1, fence}, {0, ms until a permit may become free, or -1}, {2, question} or {3, the number of permits in use}
  */
 export const take = redisScript(`${prelude}${fencing}
 local ttl, permits, fair = tonumber(ARGV[2]), tonumber(ARGV[7]), ARGV[8] == '1'
@@ -92,7 +92,7 @@ tell(ARGV[9])
 return {1, value}
 `);
 
-/** KEYS as above. ARGV: token, ttl. A lapsed token is not renewed, even if Redis still has it. */
+/** Renews a permit. KEYS: see above. ARGV: token, ttl. An expired token is not renewed, even if Redis still stores it. */
 export const renew = redisScript(`${prelude}
 local ttl = tonumber(ARGV[2])
 if tonumber(redis.call('ZSCORE', KEYS[1], token) or 0) <= now then return 0 end
@@ -101,7 +101,7 @@ if redis.call('PTTL', KEYS[1]) < ttl then redis.call('PEXPIRE', KEYS[1], ttl) en
 return 1
 `);
 
-/** KEYS as above. ARGV: token, channel. Leaves the queue or releases the lock, and notifies the next in line. */
+/** Leaves the queue or releases a permit, and notifies the next client in the queue. KEYS: see above. ARGV: token, channel. */
 export const release = redisScript(`${prelude}
 redis.call('ZREM', KEYS[3], token)
 redis.call('ZREM', KEYS[4], token)
@@ -110,7 +110,7 @@ tell(ARGV[2])
 return held
 `);
 
-/** KEYS: cluster. ARGV: the cluster's id. Claims the prefix for a cluster, as the registry does: one prefix belongs to one cluster. */
+/** Claims the prefix for a cluster, as the registry does; a prefix belongs to one cluster. KEYS: cluster. ARGV: the cluster's id. */
 export const own = redisScript(`
 local owner = redis.call('GET', KEYS[1])
 if owner and owner ~= ARGV[1] then return redis.error_reply('FOREIGN ' .. owner) end

@@ -8,27 +8,27 @@ import { RedisLockPlace, type RedisLockPlaceOptions } from "./lock-place.ts";
 import { own, release, take } from "./lock-scripts.ts";
 
 export interface RedisLocksOptions extends RedisLockPlaceOptions, Omit<RedisConnectionOptions, "timeoutMs" | "probe"> {
-  /** The cluster's id in the store: a Redis that serves another under the same prefix is refused. */
+  /** The cluster's id in the store. A Redis that already serves another cluster under this prefix is refused. */
   readonly clusterId: string;
-  /** How long a holder may be silent before it loses the lock, ms, unless a lock's own option says otherwise. Default 10,000. */
+  /** The time in ms after which a lock is lost that its holder has not renewed; locks may override it. Default 10,000. */
   readonly ttlMs?: number;
 }
 
 export interface RedisLockOptions {
-  /** How long a holder may be silent, ms; at least 300. Default: the value given to `RedisLocks`. */
+  /** The time in ms after which the lock is lost if its holder has not renewed it; at least 300. Default: the value of `RedisLocks`. */
   readonly ttlMs?: number;
-  /** Grants the lock in the order of the requests, instead of by chance. Default false. */
+  /** True: grants the lock in the order of the requests. Default false: a waiting client retries after a random pause. */
   readonly fair?: boolean;
-  /** The longest random pause in ms between two attempts to take a lock without `fair`. Default 500. */
+  /** The longest random pause in ms between two attempts if `fair` is false. Default 500. */
   readonly longestPauseMs?: number;
-  /** How many clients may hold the lock at once; the same number for all its users. Default 1. */
+  /** How many clients may hold the lock at once; all its users must give the same number. Default 1. */
   readonly permits?: number;
-  /** The kind of lock; each kind has a namespace of its own. Default "lock". */
+  /** The kind of lock; the names of each kind are separate. Default "lock". */
   readonly kind?: LockKind;
 }
 
 export interface RedisLockRequest {
-  /** How long to wait at most, ms; 0: do not wait. Default of `tryAcquire`: 0. */
+  /** The maximum time to wait in ms; 0: do not wait. Default 0. */
   readonly limitMs?: number;
   readonly signal?: AbortSignal;
 }
@@ -47,7 +47,7 @@ export class RedisLocks implements LockPlace {
     this.#ttlMs = ttlMs;
   }
 
-  /** @throws the errors of RedisConnection.open; COORDINATION_FOREIGN */
+  /** Connects and claims the key prefix for the cluster. @throws the errors of `RedisConnection.open`; COORDINATION_FOREIGN */
   static async open(options: RedisLocksOptions): Promise<RedisLocks> {
     const connection = await RedisConnection.open({
       ...options,
@@ -57,7 +57,7 @@ export class RedisLocks implements LockPlace {
     return new RedisLocks(new RedisLockPlace(connection, options), options.ttlMs ?? 10_000);
   }
 
-  /** @throws OPTION_INVALID */
+  /** Returns a lock with this name; sends no request yet. @throws OPTION_INVALID */
   lock(name: string, options: RedisLockOptions = {}): RedisLock {
     const { ttlMs = this.#ttlMs, fair = false, longestPauseMs = 500, permits = 1, kind = "lock" } = options;
     if (!(ttlMs >= shortestTtlMs && Number.isInteger(ttlMs))) {
@@ -83,7 +83,7 @@ export class RedisLocks implements LockPlace {
     return { acquire: (wait, signal) => (wait ? lock.acquire({ signal }) : lock.tryAcquire({ signal })) };
   }
 
-  /** Redis offers no grace locks, because a fail-over can lose the record: see docs/locks.md. */
+  /** Always throws: a grace lock needs a record that outlives its holder, and a Redis fail-over can lose it; see docs/locks.md. */
   graceLock(name: string): never {
     throw new CarillonError("COORDINATION_UNSUPPORTED", `the grace lock ${name} cannot be held in Redis`, {
       hint: "It rests on a record that outlives its holder, and Redis may lose it: use PostgreSQL alone or ZooKeeper.",
@@ -98,10 +98,10 @@ export class RedisLocks implements LockPlace {
 }
 
 /**
- * A lock for one holder at a time, for as long as the holder renews it. A holder that stood still for longer than the TTL has lost the lock
- * and may not know: `held` and `signal` show this by this machine's monotonic clock, and the fence lets the protected resource refuse late
- * writes. If Redis forgot the holder or its wall clock stepped, two processes may hold the lock at once, with different fences; then only
- * the fence protects the resource.
+ * A lock that a holder keeps by renewing it. A holder that was paused for longer than the TTL has lost the lock and may not know it: `held`
+ * and `signal` reflect that by this machine's monotonic clock, and the protected resource can reject late writes by the fence. If Redis has
+ * lost the holder, or its wall clock has stepped, two processes may hold the lock at once, with different fences; then only the fence
+ * protects the resource.
  */
 export class RedisLock {
   readonly name: string;
@@ -117,15 +117,15 @@ export class RedisLock {
     this.#keys = [own, `${own}:fence`, `${own}:queue`, `${own}:deadlines`];
   }
 
-  /** Waits for the lock, also while Redis is away. @throws COORDINATION_REFUSED; the signal's reason */
+  /** Waits for the lock; retries while Redis is unreachable. @throws COORDINATION_REFUSED; the signal's reason */
   async acquire({ signal }: { signal?: AbortSignal } = {}): Promise<HeldRedisLock> {
     const held = await this.tryAcquire({ limitMs: Number.POSITIVE_INFINITY, signal });
-    // Only a limit can end the wait without a lock and without an error.
+    // Without a time limit, `tryAcquire` returns a lock or throws.
     if (!held) throw new Error(`the lock ${this.name}: waited without a limit, and in vain`);
     return held;
   }
 
-  /** @returns undefined when the limit is over. @throws as `acquire`; COORDINATION_UNREACHABLE with a limit of 0 */
+  /** @returns undefined if the lock was not acquired within `limitMs` @throws as `acquire`; COORDINATION_UNREACHABLE if `limitMs` is 0 */
   async tryAcquire({ limitMs = 0, signal }: RedisLockRequest = {}): Promise<HeldRedisLock | undefined> {
     signal?.throwIfAborted();
     const { clock } = this.#place;
@@ -138,7 +138,7 @@ export class RedisLock {
     try {
       for (let attempt = 0; ; attempt++) {
         const woken = new AbortController();
-        // Registered before the request, so that no message about it is missed.
+        // Registered before the request, so that a message that arrives during the request is not missed.
         if (fair) this.#place.waiting.set(token, () => woken.abort());
         const got = await this.#attempt(token, attempt, limitMs > 0);
         if (got instanceof HeldRedisLock) {
@@ -158,12 +158,15 @@ export class RedisLock {
       }
     } finally {
       this.#place.waiting.delete(token);
-      // Removes this token from the queue, or releases the lock if its answer was lost or came too late.
+      // Leaves the queue, and releases the lock in case an attempt succeeded without its answer arriving in time.
       if (!held && traces) await this.#giveUp(token);
     }
   }
 
-  /** @returns the lock; or how long to wait before the next attempt, and whether the outcome of this attempt is unknown */
+  /**
+   * Tries once.
+   * @returns the lock, or the pause before the next attempt in ms; `unknown`: Redis may have granted the lock without an answer
+   */
   async #attempt(
     token: string,
     attempt: number,
@@ -196,7 +199,7 @@ export class RedisLock {
         }
         if (what === 3) throw sizeDiffers({ kind, name: this.name, permits, fair }, value);
         const leftMs = Number(value);
-        // In a queue: the first waiter waits until the holder's time is over; the others ask often enough not to lose their place.
+        // A fair waiter retries when the holder's time ends, and often enough to keep its turn in the queue; other waiters retry at random.
         const ends = leftMs < 0 ? Number.POSITIVE_INFINITY : leftMs + 1;
         const waitMs = fair
           ? Math.min(ends, ttlMs / beatsPerTtl)
@@ -204,7 +207,7 @@ export class RedisLock {
         return { waitMs, unknown: false };
       }
     } catch (error) {
-      // The request may have been carried out; in that case the next attempt, which has the same token, finds that it holds the lock.
+      // Redis may have executed the request; then the next attempt, which has the same token, gets the lock.
       if (!patient) await this.#giveUp(token);
       const passing = isCarillonError(error, "COORDINATION_UNREACHABLE") || isStoreAway(error);
       if (!patient || !passing) throw error;
@@ -216,7 +219,7 @@ export class RedisLock {
     try {
       await this.#place.connection.run(release, this.#keys, [token, this.#place.channel]);
     } catch (error) {
-      if (!isCarillonError(error)) throw error; // a token that stayed in Redis expires there
+      if (!isCarillonError(error)) throw error; // a token that remains in Redis expires after its TTL
     }
   }
 }

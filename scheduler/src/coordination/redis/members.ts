@@ -1,15 +1,15 @@
-/** The most early messages that are kept; if more arrive, a full read replaces them. */
+/** The maximum number of cached early messages; further ones are dropped, and a full read replaces them. */
 const earlyMost = 1_000;
 
 /**
- * The sessions that are shown, updated by messages that each carry one change and its number. A duplicate is ignored, an early
- * message waits, and a lost one leaves a gap that only a full read closes. `version` is the number of the last change applied.
+ * The listed sessions, kept current by messages. Each message carries its number and the changes. A duplicate is ignored, an early message
+ * is cached, and a lost message leaves a gap that only a full read closes. `version` is the number of the last applied message.
  */
 export class RedisMembers {
   readonly shown = new Set<number>();
   readonly #log: (line: string) => void;
   readonly #early = new Map<number, readonly string[]>();
-  /** -1 before the first reading. */
+  /** The number of the last applied message; -1 before the first full read. */
   #version = -1;
 
   constructor(log: (line: string) => void) {
@@ -20,7 +20,7 @@ export class RedisMembers {
     return this.#version;
   }
 
-  /** @returns true if a session is no longer shown */
+  /** Applies a message. @returns true if a session is no longer listed */
   message(text: string): boolean {
     const [number, ...events] = text.split("\n");
     const version = Number(number);
@@ -28,7 +28,7 @@ export class RedisMembers {
     return this.#catchUp();
   }
 
-  /** Replaces the whole list by `all`, the sessions shown at `version`. */
+  /** Replaces the list by `all`, the sessions that were listed at `version`. */
   reset(version: number, all: readonly number[]): void {
     this.shown.clear();
     for (const sessionId of all) this.shown.add(sessionId);
@@ -36,7 +36,7 @@ export class RedisMembers {
     this.#catchUp();
   }
 
-  /** Forgets the list, because the service began again and its versions are not comparable with the former ones. */
+  /** Clears the list, because the service has lost its data and counts its messages from the beginning again. */
   forget(): void {
     this.#early.clear();
     this.#version = -1;

@@ -10,25 +10,25 @@ import { RedisMembers } from "./members.ts";
 import { droppedContender, droppedSession, RedisRegistry, type Renewal } from "./registry.ts";
 
 export interface RedisWitnessOptions extends WitnessOptions {
-  /** True: reject if Redis cannot be reached, instead of trying again; default false. */
+  /** True: rejects if Redis is unreachable, instead of retrying; default false. */
   readonly failFast?: boolean;
   readonly clock?: Clock;
   readonly random?: Random;
 }
 
-/** The safety margin, in ms, by which trust ends before the TTL (at most a quarter of the TTL), because clocks run at different speeds. */
+/** The process relies on an entry for this many ms less than its TTL (at most a quarter less), because clocks run at different speeds. */
 const marginMs = 500;
 const renewalsPerTtl = 3;
-/** The most lost sessions or contenders that renewals drop; more of them expire by themselves. */
+/** The maximum number of lost sessions and candidates that one renewal deletes; further ones expire after their TTL. */
 const droppedMost = 100;
 
 /**
- * A witness on Redis. RedisRegistry describes its guarantees.
+ * A coordination service in Redis; `RedisRegistry` describes its guarantees.
  *
- * One renewal every third of the session timeout reports that this process is alive and in line, and its answer brings everything that this
- * process must know. Trust is measured from the moment when the renewal began.
+ * Every third of the session timeout, one request renews this process's entry in the list and in the queue, and its answer returns
+ * everything that the process must know. The time for which an entry is certain is measured from the moment when the request was sent.
  * @throws COORDINATION_REFUSED, COORDINATION_FOREIGN, COORDINATION_UNSUPPORTED, OPTION_INVALID; COORDINATION_UNREACHABLE with `failFast`,
- * or when the signal aborted
+ * or if the signal aborted
  */
 export async function openRedisWitness(options: RedisWitnessOptions): Promise<Witness> {
   const { clock = systemClock, clusterId, sessionTimeoutMs } = options;
@@ -64,7 +64,7 @@ class RedisWitness implements Witness {
   #shownUntil = 0;
   #shownSince = 0;
   #firstUntil = 0;
-  /** Until when this process is first in line or "ahead"; never before `#firstUntil`. */
+  /** The time until which this process is certainly first in the queue or `ahead`; never before `#firstUntil`. */
   #aheadUntil = 0;
   #sureUntil = 0;
   #told = { first: false, ahead: false, sure: false };
@@ -127,7 +127,7 @@ class RedisWitness implements Witness {
 
   contend(): void {
     if (this.#contender || this.#left.signal.aborted) return;
-    // A new name each time, so that an entry left from an earlier stay in the line does not count as this contender.
+    // A new id each time, so that an entry from an earlier time in the queue is not mistaken for the new entry.
     this.#contender = randomUUID();
     this.#followLine();
     this.#hurry();
@@ -137,7 +137,7 @@ class RedisWitness implements Witness {
     const contender = this.#contender;
     if (!contender) return;
     this.#contender = undefined;
-    this.#firstUntil = this.#aheadUntil = 0; // cleared before another process can be first
+    this.#firstUntil = this.#aheadUntil = 0; // set to 0 before another process can become the first
     this.#tell();
     this.#drop(droppedContender(contender));
     await this.#renewOrDoubt();
@@ -155,7 +155,7 @@ class RedisWitness implements Witness {
     this.#listeners.push(listener);
   }
 
-  /** Locks use a connection of their own, so that a slow renewal does not delay their requests. */
+  /** Opens the locks on a separate connection, so that a slow renewal does not delay their requests. */
   locks({ era, nextBase }: LockNeeds): Promise<LockPlace> {
     const { clusterId, url, log, signal, clock, random, failFast, sessionTimeoutMs } = this.#options;
     const common = { clusterId, url, log, signal, clock, random, failFast, ttlMs: sessionTimeoutMs };
@@ -183,7 +183,7 @@ class RedisWitness implements Witness {
     const message = (contender: string) => {
       if (contender === this.#contender) this.#hurry();
     };
-    // While no messages arrived, this process may have become the first in line.
+    // While the subscription was interrupted, this process may have become the first in the queue, so it renews at once.
     this.#connection.follow(this.#registry.firstChannel, message, () => this.#hurry());
   }
 
@@ -202,7 +202,7 @@ class RedisWitness implements Witness {
 
   async #beat(): Promise<void> {
     while (!this.#left.signal.aborted) await this.#sleeper.sleep(await this.#renewOrDoubt());
-    // The last renewal shows no session; if it fails, all entries expire by themselves.
+    // The last renewal lists no session. If it fails, the entries expire after their TTL.
     await this.#renewOrDoubt();
     this.#cancelTelling();
     this.#sureUntil = 0;
@@ -210,7 +210,7 @@ class RedisWitness implements Witness {
     this.#connection.close();
   }
 
-  /** @returns how long until the next renewal is due, ms */
+  /** Renews, or marks the cached state as uncertain if that fails. @returns the time until the next renewal in ms */
   async #renewOrDoubt(): Promise<number> {
     try {
       return await this.#renew();
@@ -228,8 +228,7 @@ class RedisWitness implements Witness {
     const answer = await this.#registry.renew(asked);
     for (const name of asked.dropped) this.#dropped.delete(name);
 
-    // The answer describes the state at the time of the request: meanwhile this process may be shown under another session or have stepped
-    // down.
+    // The answer describes the time of the request. If the process has since changed its session or left the queue, the answer is ignored.
     const until = began + sessionTimeoutMs - Math.min(marginMs, sessionTimeoutMs / 4);
     this.#sureUntil = until;
     if (asked.shown && asked.shown.sessionId === this.#shown?.sessionId) this.#isShown(until);
@@ -241,7 +240,7 @@ class RedisWitness implements Witness {
 
     await this.#lookAtMembers(answer.epoch, answer.version);
     const due = [sessionTimeoutMs / renewalsPerTtl];
-    // Rounded up, because the service counts whole milliseconds and a request that is too early would have to be repeated.
+    // One ms is added, because the service counts whole milliseconds and a request that is too early would have to be repeated.
     if (this.#contender && answer.doubtMs > 0) due.push(answer.doubtMs + 1);
     if (this.#contender && answer.vacantInMs !== undefined) due.push(answer.vacantInMs + 1);
     return Math.max(0, Math.min(...due) - (this.#clock.monotonic() - began));
@@ -249,12 +248,15 @@ class RedisWitness implements Witness {
 
   #isShown(until: number): void {
     const mono = this.#clock.monotonic();
-    // The answer came so late that the session may have disappeared in between.
+    // The answer came after the entry's time was over, so an observer may have seen the entry disappear.
     if (mono >= this.#shownUntil) this.#shownSince = mono;
     this.#shownUntil = until;
   }
 
-  /** Makes up for lost messages: if the member list is behind at two renewals in a row, messages were lost. */
+  /**
+   * Reads the whole list if that is due: at the subscription, after the service has lost its data, or if the list was behind at two
+   * renewals in a row, because messages were lost then.
+   */
   async #lookAtMembers(epoch: string, version: number): Promise<void> {
     if (epoch !== this.#epoch) {
       if (this.#epoch !== undefined) this.#members.forget();
@@ -282,7 +284,7 @@ class RedisWitness implements Witness {
     this.#call("members");
   }
 
-  /** The connection is gone, or a request failed: trust runs out by itself, but the cached state is no longer current. */
+  /** Called if the connection is lost or a request has failed: `sure` becomes false; the other times end without further action. */
   #doubt(): void {
     this.#sureUntil = 0;
     this.#tell();

@@ -5,33 +5,31 @@ import type { Shown } from "../../cluster/witness.ts";
 import { RedisConnection, redisScript } from "./connection.ts";
 
 /**
- * The keys in Redis, and how sessions are found gone without trusting Redis's own clock or memory.
+ * The keys in Redis, and how ended sessions are detected without relying on Redis's clock or on the durability of its data.
  *
  *   {prefix}:cluster    the id of the cluster that owns all these keys
- *   {prefix}:service    identifies this Redis; made at the first use, and after a wipe by a process that knows it
+ *   {prefix}:service    identifies this Redis; written at the first use, and again after a wipe by a process that knows it
  *   {prefix}:state      server, epoch, clock, born, ttl, lead, version, turn, head
- *   {prefix}:members    store session → the data that it shows
- *   {prefix}:line       contender → its turn; the lowest is first
- *   {prefix}:deadlines  m and a store session, or c and a contender → until when, by `clock`
+ *   {prefix}:members    store session → the data of its entry
+ *   {prefix}:line       the queue: candidate → its turn; the lowest turn is first
+ *   {prefix}:deadlines  m and a store session, or c and a candidate → the time until which the entry is valid, by `clock`
  *
- * Nothing expires by Redis's wall clock, which may step or run fast. `clock` counts milliseconds that have passed for
- * sure: every process says "at your last answer to me, your clock stood at c, and since that answer e ms have passed by my
- * monotonic clock", and the script moves on to c + e when that is more. So `clock` is never ahead of the time that really
- * passed, whatever happens to any wall clock.
+ * Nothing expires by Redis's wall clock, which may step or run fast. `clock` counts milliseconds that have certainly passed: each process
+ * sends the value c of `clock` in the last answer that it received, and the time e that has passed since then by its own monotonic clock;
+ * the script raises `clock` to c + e if that is higher. So `clock` never advances faster than real time, whatever any wall clock does.
  *
- * `clock` can be behind. The time that an answer takes to arrive is not counted, and an answer arrives late if the requesting
- * process stood still. The next request of another process, whose last answer came quickly, then moves `clock` on at once, and
- * a deadline that was set while `clock` was behind would come too early by as much. So a deadline counts from the furthest that
- * a request can move `clock` to: Redis's wall clock plus `lead`, the most that `clock` has been ahead of that wall clock. A step
- * forward of the wall clock makes deadlines later, by a TTL at most; a step back makes nothing worse than without `lead`.
+ * `clock` can lag behind. The time that an answer takes to arrive is not counted, and an answer arrives late if the process was paused. The
+ * next request of another process, whose last answer came quickly, then raises `clock` at once, and a deadline set while `clock` lagged
+ * would be reached too early by the same amount. So a deadline is counted from the highest value to which a request can raise `clock`:
+ * Redis's wall clock plus `lead`, which is the most by which `clock` has been ahead of that wall clock. A forward step of the wall clock
+ * makes deadlines later, by at most a TTL; a backward step makes them no earlier than they would be without `lead`.
  *
- * A memory that may have lost acknowledged data is not trusted either: after a restart, a wipe, or the promotion of a replica.
- * Each of these begins a new epoch, noticed by the server's run id and replication id, or by the state's absence. Until `clock`
- * has moved on by a whole TTL within the epoch, no session is gone and no contender is first; by then every session that was
- * shown has announced itself again. The line begins again as well, and the contender at its head learns only that it is "ahead":
- * the old epoch may have made another contender first, which still believes it. So the head may take a vacant term, and no more.
- * One case stays invisible: a master cut off together with some of its clients goes on answering them while a replica is
- * promoted elsewhere.
+ * Data that may be older than what Redis acknowledged is not trusted either: after a restart, a wipe, or the promotion of a replica. Each
+ * of these begins a new epoch; it is detected by the server's run id and replication id, or by the absence of the state. Until `clock` has
+ * advanced by a whole TTL within the epoch, no session counts as gone and no candidate as first; by then every live session has listed
+ * itself again. The queue also begins again, and the candidate at its head is only `ahead`: in the old epoch another candidate may have
+ * become first and may still believe so. Therefore the head may take a vacant term, but not depose a leader. One case cannot be detected: a
+ * master that is cut off together with some of its clients continues to answer them while a replica is promoted elsewhere.
  */
 const prelude = `
 local cluster, channel, given, credit, nonce, patience, known =
@@ -87,7 +85,7 @@ local function tell()
 end
 `;
 
-/** ARGV from 8: session or '', the data it shows, contender or '', then the entries to drop. */
+/** Renews this process's entries. ARGV from 8: session or '', its data, candidate or '', then the entries to delete. */
 const renew = redisScript(`${prelude}
 local session, shown, contender = ARGV[8], ARGV[9], ARGV[10]
 for i = 11, #ARGV do drop(ARGV[i]) end
@@ -114,7 +112,7 @@ end
 return {epoch, clock, doubt, tonumber(redis.call('HGET', KEYS[2], 'version') or 0), place, vacant}
 `);
 
-/** ARGV from 8: sessions. */
+/** Returns which of the sessions are not listed. ARGV from 8: sessions. */
 const gone = redisScript(`${prelude}
 tell()
 local answer = {epoch, clock, doubt}
@@ -129,14 +127,14 @@ tell()
 return {epoch, clock, doubt, redis.call('GET', KEYS[6])}
 `);
 
-/** Returns session numbers only; the data of a single member is read by `described`. */
+/** Returns the numbers of all listed sessions; the data of one session is read by `described`. */
 const members = redisScript(`${prelude}
 tell()
 local version = tonumber(redis.call('HGET', KEYS[2], 'version') or 0)
 return {epoch, clock, doubt, version, redis.call('HKEYS', KEYS[4])}
 `);
 
-/** ARGV from 8: a session. */
+/** Returns the data of one session. ARGV from 8: the session. */
 const described = redisScript(`${prelude}
 tell()
 return {epoch, clock, doubt, redis.call('HGET', KEYS[4], ARGV[8])}
@@ -145,7 +143,8 @@ return {epoch, clock, doubt, redis.call('HGET', KEYS[4], ARGV[8])}
 const look = redisScript("return {redis.call('GET', KEYS[1]), redis.call('GET', KEYS[2])}");
 
 /**
- * Reads which cluster a service belongs to, without joining. @returns undefined if it belongs to none yet
+ * Reads which cluster uses this Redis, without joining that cluster.
+ * @returns undefined if no cluster uses it
  * @throws OPTION_INVALID, COORDINATION_UNREACHABLE, COORDINATION_REFUSED, COORDINATION_UNSUPPORTED
  */
 export async function lookAtRedis(url: string): Promise<{ clusterId: string; serviceId: string } | undefined> {
@@ -167,20 +166,22 @@ async function readOwner(connection: RedisConnection): Promise<{ clusterId: stri
 export interface Renewal {
   readonly shown: Shown | undefined;
   readonly contender: string | undefined;
-  /** Entries of earlier renewals that are no longer shown or no longer in line, to be deleted. */
+  /** Entries of this process from earlier renewals, which are to be deleted. */
   readonly dropped: readonly string[];
 }
 
 export interface Renewed {
-  /** Changes when the service has lost its memory. */
+  /** A random id that changes when the service may have lost data. */
   readonly epoch: string;
-  /** How long the service declares no session gone and no contender first. */
+  /** For how long the service will still report no session as gone and no candidate as first, in ms. */
   readonly doubtMs: number;
-  /** The number of the last message; each message increments it. */
+  /** The number of the last message; each message has the next number. */
   readonly version: number;
-  /** `ahead`: at the head of a line that began again, while another contender may still believe that it is first. */
+  /**
+   * The place in the queue. `ahead`: first in a queue that was lost and started anew; another candidate may still believe that it is first.
+   */
   readonly place: "behind" | "first" | "ahead";
-  /** For the second in line: how long until the first one's time is up, unless it renews. */
+  /** For the second in the queue: the time in ms until the first one's entry expires, unless it is renewed. */
   readonly vacantInMs: number | undefined;
 }
 
@@ -188,9 +189,9 @@ export const droppedSession = (sessionId: number) => `m${sessionId}`;
 export const droppedContender = (contender: string) => `c${contender}`;
 
 export class RedisRegistry {
-  /** The channel of numbered messages about sessions that come and go. */
+  /** The channel of the numbered messages about sessions that appear in the list or disappear. */
   readonly channel: string;
-  /** The channel that announces the contender that became first. */
+  /** The channel with a message for each candidate that becomes first. */
   readonly firstChannel: string;
   readonly #connection: RedisConnection;
   readonly #clock: Clock;
@@ -198,7 +199,7 @@ export class RedisRegistry {
   readonly #ttlMs: number;
   readonly #keys: readonly string[];
   #serviceId = "";
-  /** The service's clock in the newest answer, and when that answer arrived. */
+  /** The value of `clock` in the newest answer, and when that answer arrived by this machine's monotonic clock. */
   #heard: { epoch: string; clockMs: number; atMono: number } | undefined;
 
   constructor(connection: RedisConnection, clock: Clock, clusterId: string, ttlMs: number) {
@@ -208,12 +209,12 @@ export class RedisRegistry {
     this.#clusterId = clusterId;
     this.#ttlMs = ttlMs;
     this.#keys = ["cluster", "state", "deadlines", "members", "line", "service"].map((name) => `{${prefix}}:${name}`);
-    // The name contains the database, because a server's channels are common to all its databases.
+    // Channels are common to all databases of a server, so the channel's name contains the database.
     this.channel = `{${prefix}}:changes:${database}`;
     this.firstChannel = `${this.channel}:first`;
   }
 
-  /** Known once `knowService` has been answered; "" before. */
+  /** The service's id; "" until `knowService` has resolved. */
   get serviceId(): string {
     return this.#serviceId;
   }
@@ -226,7 +227,7 @@ export class RedisRegistry {
     return { epoch, doubtMs, version, place, vacantInMs: vacantInMs < 0 ? undefined : vacantInMs };
   }
 
-  /** @throws COORDINATION_UNREACHABLE, also while the service may have forgotten sessions */
+  /** Returns the sessions that are not listed. @throws COORDINATION_UNREACHABLE, also while the service may have lost sessions */
   async gone(sessionIds: readonly number[]): Promise<number[]> {
     const [, , doubtMs, ...ids] = (await this.#ask(gone, sessionIds)) as [string, number, number, ...string[]];
     if (doubtMs > 0) {
@@ -240,8 +241,9 @@ export class RedisRegistry {
   }
 
   /**
-   * @param nameNew returns the id for a Redis that holds no cluster's data; default: a new one
-   * @throws the errors with which `nameNew` rejects
+   * Reads the service's id, or creates it.
+   * @param nameNew returns the id for a Redis that holds no cluster's data; default: a random id
+   * @throws the errors of `nameNew`
    */
   async knowService(nameNew: () => Promise<string> = async () => ""): Promise<void> {
     if (this.#serviceId === "" && !(await readOwner(this.#connection))) this.#serviceId = await nameNew();
@@ -261,7 +263,7 @@ export class RedisRegistry {
 
   async #ask(script: ReturnType<typeof redisScript>, args: readonly (string | number)[]): Promise<unknown[]> {
     const heard = this.#heard;
-    // Rounded down, because the service's clock may lag but must not lead.
+    // Rounded down, because the service's `clock` may lag behind real time but must not be ahead of it.
     const credit = heard ? Math.floor(heard.clockMs + this.#clock.monotonic() - heard.atMono) : 0;
     const common = [
       this.#clusterId,

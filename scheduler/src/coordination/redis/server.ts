@@ -5,9 +5,9 @@ import { rightsAt } from "./rights.ts";
 const oldest = { major: 6, minor: 2 };
 
 /**
- * Checks the settings without which the stored data is not reliable.
- * @param info the full text of Redis's INFO
- * @throws COORDINATION_UNSUPPORTED
+ * Checks the version, the role and the settings on which the reliability of the stored data depends.
+ * @param info the full output of Redis's INFO
+ * @throws COORDINATION_UNSUPPORTED; COORDINATION_UNREACHABLE if the server is a replica
  */
 export function checkServer(info: string, where: string): void {
   const field = (name: string) => new RegExp(`^${name}:([^\\r\\n]*)`, "m").exec(info)?.[1];
@@ -40,7 +40,7 @@ export function checkServer(info: string, where: string): void {
   }
 }
 
-/** Converts the error of a failed request to the error for the caller. An error that shows a bug in this code is returned unchanged. */
+/** Converts the error of a failed request to a Carillon error. An error caused by a defect of this code is returned unchanged. */
 export function redisTrouble(error: unknown, address: Parameters<typeof rightsAt>[0] & { text: string }): unknown {
   if (isCarillonError(error)) return error;
   const where = address.text;

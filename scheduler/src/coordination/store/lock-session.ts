@@ -6,32 +6,33 @@ import type { LockPulse, LockStore, SeenSession } from "../../cluster/lock-store
 export interface LockSessionOptions {
   readonly store: LockStore;
   readonly clock: Clock;
-  /** The store's clock, epoch ms. */
+  /** Returns the store's clock in epoch ms. */
   readonly nowMs: () => number;
-  /** For how long a process may be silent, ms. */
+  /** A session that sends no heartbeat for this long, in ms, is ended by another process. */
   readonly timeoutMs: number;
   readonly log: Log;
 }
 
-/** Safety between the moment when this process stops relying on its session and the earliest moment at which another process may end it. */
+/** Time in ms between the moment when this process stops relying on its session and the earliest moment when another process may end it. */
 const marginMs = 500;
 const beatsPerTimeout = 3;
-/** A beat that failed is tried again after this many ms, or after a third of the usual interval if that is shorter. */
+/** A failed heartbeat is retried after this many ms, or after a third of the usual interval if that is shorter. */
 const hurryMs = 250;
 
-/** A process's entries in lines, which end with its session. */
+/** This process's tokens in the queues of locks; they become invalid when the session ends. */
 export interface Entries {
-  /** The names whose lines contain, or may contain, entries of this process. Empty: the session is not needed. */
+  /** The names whose queues contain, or may contain, tokens of this process. If empty, the session is not needed. */
   names(): string[];
-  /** Receives the lines as read by a beat that began at `beganMono`. @returns tokens to take out, by name */
+  /** Receives the queues as read by a heartbeat that was sent at `beganMono`. */
   learn(pulse: LockPulse, beganMono: number): void;
 }
 
 /**
- * One process's liveness for its locks: a counter in the store that it increments. A process that waits behind it watches the counter, and
- * ends the session by compare-and-set on the counter when it stood still for the session's timeout by the watcher's own monotonic clock,
- * during which the watcher never lost sight of the store. Trust ends before that, because it is counted from the moment when the last
- * successful beat *began*. A session that has ended, in this process or in the store, never comes back; a new session replaces it.
+ * The heartbeat session of one process for its locks: a counter in the store that the process increments. A process that waits behind it
+ * watches the counter, and ends the session by compare-and-set on the counter if it has not changed for the session's timeout, by the
+ * watcher's monotonic clock, while the watcher could reach the store without interruption. This process stops relying on the session
+ * earlier, because it counts from the moment when the last successful heartbeat was *sent*. An ended session is never resumed; a new one
+ * replaces it.
  */
 export class LockSession {
   readonly id: number;
@@ -46,7 +47,7 @@ export class LockSession {
   readonly #sleeper: Sleeper;
   #cancelTrust: () => void = () => undefined;
 
-  /** @param beganMono when the request that opened it was sent */
+  /** @param beganMono the time of the monotonic clock when the request that opened the session was sent */
   constructor(options: LockSessionOptions, entries: Entries, id: number, beganMono: number) {
     this.#options = options;
     this.#sleeper = new Sleeper(options.clock);
@@ -58,27 +59,27 @@ export class LockSession {
     void this.#beat();
   }
 
-  /** Aborts when the session is over; the reason is a string. */
+  /** Aborts when the session has ended; the reason is a string. */
   get signal(): AbortSignal {
     return this.#end.signal;
   }
 
-  /** True if no other process can have ended the session at this moment. */
+  /** True while no other process can have ended the session. */
   get sure(): boolean {
     return !this.#end.signal.aborted && this.#options.clock.monotonic() < this.#sureUntil;
   }
 
-  /** Beats soon, because the lines may have changed. */
+  /** Sends a heartbeat soon, because the queues may have changed. */
   hurry(): void {
     this.#sleeper.wake();
   }
 
-  /** Watches the sessions that block this one, as just read. If one of them is gone, the next beat comes at once. */
+  /** Watches the given sessions, which hold permits that this process waits for. If one of them has ended, sends a heartbeat at once. */
   watch(sessions: readonly SeenSession[]): void {
     if (this.#see(sessions)) this.hurry();
   }
 
-  /** Ends the session for good; its entries in lines have no owner once the store has recorded the end. */
+  /** Ends the session in this process for good. Its tokens count as dead once the end has been written to the store. */
   close(why: string): void {
     this.#cancelTrust();
     if (!this.#end.signal.aborted) this.#end.abort(why);
@@ -104,11 +105,11 @@ export class LockSession {
       try {
         const pulse = await store.beat(this.id, names, nowMs());
         if (!pulse.alive) return this.close("this process was silent for too long, and others took it for dead");
-        // An answer after the end of the trust does not revive the session, because a caller that looked may have seen it end.
+        // A late answer does not revive the session, because a caller may already have seen that it is no longer certain.
         if (!this.sure) return this.close("the store did not answer for too long");
         this.#sureUntil = this.#trustFrom(beganMono);
-        // After an interruption longer than two beats, silences are counted anew: a session that stood still may have been cut off from the
-        // store, as this one was.
+        // If this process could not reach the store for more than two heartbeats, the watched sessions may not have reached it either, so
+        // the time of their silence is counted from zero again.
         if (clock.monotonic() - this.#sawStoreMono > 2 * usualMs + marginMs) this.#silence.clear();
         this.#sawStoreMono = clock.monotonic();
         if (await this.#bury(pulse)) this.#sleeper.wake();
@@ -122,7 +123,7 @@ export class LockSession {
     }
   }
 
-  /** Ends the sessions whose timeout is over. @returns true if there were any: then the lines must be read again */
+  /** Ends watched sessions that sent no heartbeat for their timeout. @returns true if there were any: the queues must then be read again */
   async #bury(pulse: LockPulse): Promise<boolean> {
     this.#see(pulse.sessions);
     let buried = false;
@@ -143,7 +144,7 @@ export class LockSession {
     return buried;
   }
 
-  /** @returns whether one of these sessions has ended */
+  /** Records the heartbeat counters of other sessions. @returns true if one of these sessions no longer exists */
   #see(sessions: readonly SeenSession[]): boolean {
     let gone = false;
     for (const { session, beat } of sessions) {
@@ -158,7 +159,7 @@ export class LockSession {
     return gone;
   }
 
-  /** @returns true if this process had no names at this beat and at the one before */
+  /** True if there were no names at this heartbeat and at the one before. */
   #isIdle(names: readonly string[]): boolean {
     const wasIdle = this.#idle;
     this.#idle = names.length === 0;

@@ -18,23 +18,23 @@ import { LockSession, type LockSessionOptions } from "./lock-session.ts";
 
 export interface StoreLocksOptions extends Omit<LockSessionOptions, "store"> {
   readonly store: Pick<Store, "locks" | "graceLocks" | "signals">;
-  /** The higher half of every fence. */
+  /** The upper 32 bits of every fence. */
   readonly era: number;
 }
 
 /** The pause in ms after a failed statement, while a caller waits for a lock. */
 const retryMs = 250;
-/** Names used since rows were last forgotten. */
+/** When more than this many names have been used, the rows of unused names are deleted. */
 const rememberedNames = 1_000;
 
 type Outcome = "granted" | "again";
 
-/** One token in a line, waiting or holding. */
+/** A token in a queue, which waits for a permit or holds one. */
 interface Entry {
   readonly name: string;
   readonly token: string;
   readonly session: LockSession;
-  /** When the store first confirmed that the token is in line, by the monotonic clock; Infinity: not yet. */
+  /** When the store first confirmed that the token is in the queue, by the monotonic clock; Infinity before. */
   enteredMono: number;
   granted: boolean;
   settle: (outcome: Outcome) => void;
@@ -42,15 +42,15 @@ interface Entry {
 }
 
 /**
- * Locks in the store. Each name has a line, and the first `permits` tokens in it hold the lock. One statement enters the line, another
- * leaves it and notifies the next holder, so one release wakes one waiting process; a fence is drawn in the line's order. Beats make up for
- * lost notifications. States and events: docs/locks.md.
+ * Locks in the store. Each name has a queue of tokens, and its first `permits` tokens hold the permits. One statement appends a token;
+ * another removes it and notifies the token that gets the permit, so one release wakes one process. Fences increase along the queue. If a
+ * notification is lost, the next heartbeat reads the queue. States and events: docs/locks.md.
  */
 export class StoreLocks implements LockPlace {
   readonly title = "the store";
   readonly #options: StoreLocksOptions;
   readonly #entries = new Map<string, Entry>();
-  /** Names whose lines may contain a token that this process has lost track of, and until when to look for it. */
+  /** Names whose queues may contain a token that no call waits for, each with the time until which heartbeats look for such a token. */
   readonly #doubtful = new Map<string, number>();
   readonly #used = new Set<string>();
   readonly #closing = new AbortController();
@@ -92,14 +92,14 @@ export class StoreLocks implements LockPlace {
         entry ??= this.#entryFor(spec, await whileWaiting(this.#alive(), signal));
         const held = await this.#enter(spec, entry, signal);
         if (held) return held;
-        entry = undefined; // the session is over, and its tokens with it
+        entry = undefined; // the session has ended, so its tokens are invalid
       } catch (error) {
         const isAway = isStoreAway(error) && !signal.aborted;
         if (!isAway && entry) this.#giveUp(entry);
         if (!isAway) throw error;
         if (!told) log.warn({ lock: spec.name, error: messageOf(error) }, "waiting for a lock until the store is back");
         told = true;
-        // The retry uses the same token: if the statement was carried out, the token is in line already.
+        // The retry uses the same token, so a statement that was executed although its answer was lost is not repeated.
         if (entry?.session.sure === false) {
           this.#entries.delete(entry.token);
           entry = undefined;
@@ -109,7 +109,7 @@ export class StoreLocks implements LockPlace {
     }
   }
 
-  /** Gets in line, and waits there. @returns undefined if the session ended */
+  /** Appends the token to the queue, and waits for a permit. @returns undefined if the session ended */
   async #enter(spec: PermitSpec, entry: Entry, signal: AbortSignal): Promise<Held | undefined> {
     const { clock, store, era, nowMs } = this.#options;
     const outcome = new Promise<Outcome>((resolve) => {
@@ -158,7 +158,7 @@ export class StoreLocks implements LockPlace {
       entry.enteredMono = clock.monotonic();
       if (standing.rank !== null) return this.#hold(spec, entry, BigInt(standing.fence ?? 0));
       this.#entries.delete(token);
-      // Whether a holder is dead is decided by its beat. A wrong hint only makes this call wait once in vain.
+      // `silentMs` is only a hint. If it suggests that a holder is dead, this call waits so that the holder's heartbeats can be watched.
       if (!standing.holders.some((one) => one.beat === null || one.silentMs >= one.timeoutMs)) return undefined;
     } catch (error) {
       this.#giveUp(entry);
@@ -191,7 +191,7 @@ export class StoreLocks implements LockPlace {
     return entry;
   }
 
-  /** Deletes the rows of names that are no longer used. */
+  /** Deletes the rows of names that this process no longer uses. */
   async #forget(): Promise<void> {
     const present = new Set(this.#names());
     const names = [...this.#used].filter((name) => !present.has(name));
@@ -199,7 +199,7 @@ export class StoreLocks implements LockPlace {
     for (const name of names) this.#used.delete(name);
   }
 
-  /** Leaves the line for an entry that no caller waits for, and that may not exist in the store. */
+  /** Removes a token that no caller waits for and that may not be in the queue; does not wait for the result. */
   #giveUp(entry: Entry): void {
     void this.#leave(entry);
   }
@@ -207,9 +207,9 @@ export class StoreLocks implements LockPlace {
   async #leave(entry: Entry): Promise<boolean> {
     const { clock, store, log, timeoutMs } = this.#options;
     this.#entries.delete(entry.token);
-    // The session counts as dead already, so its tokens are ignored.
+    // Tokens of an ended session are invalid anyway.
     if (entry.session.signal.aborted) return false;
-    // An abandoned statement may still run after this one; then a later beat finds the token that it left.
+    // The statement that appends the token may still be executed after this one; then a later heartbeat finds the token and removes it.
     if (entry.enteredMono === Number.POSITIVE_INFINITY)
       this.#doubtful.set(entry.name, clock.monotonic() + 2 * timeoutMs);
     try {
@@ -222,7 +222,7 @@ export class StoreLocks implements LockPlace {
     }
   }
 
-  /** Returns the session if it is certainly alive, else a new one. */
+  /** Returns the current session if it is certainly alive, otherwise opens a new one. */
   #alive(): Promise<LockSession> {
     if (this.#session?.sure) return Promise.resolve(this.#session);
     this.#opening ??= this.#open().finally(() => {
@@ -261,8 +261,8 @@ export class StoreLocks implements LockPlace {
   }
 
   /**
-   * Ends the session in the store: its entries in lines count as dead from then on. Without this, other processes would notice the end only
-   * by the session's silence.
+   * Ends the session in the store, so that its tokens count as dead at once. Otherwise other processes would notice the end only after the
+   * session's timeout.
    */
   async #bury(session: LockSession): Promise<void> {
     const { store, clock, log, timeoutMs } = this.#options;
@@ -305,7 +305,7 @@ export class StoreLocks implements LockPlace {
       const index = its?.line.indexOf(entry.token) ?? -1;
       if (index >= 0 && index < (its?.permits ?? 0)) this.#grant(entry);
       if (index >= 0) continue;
-      // The token was taken out of the line in the store, by hand.
+      // The token has been deleted from the queue by another program or by hand.
       this.#entries.delete(entry.token);
       entry.held?.lose("somebody took it away in the store");
       entry.settle("again");

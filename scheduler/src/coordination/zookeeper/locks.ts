@@ -1,14 +1,14 @@
 /**
- * Locks on the recipes of @carillon/zookeeper, in the session by which this process is shown. Under the cluster's path:
+ * Locks that use the recipes of @carillon/zookeeper, in the ZooKeeper session that lists this process. Nodes under the cluster's path:
  *
- *   locks/<name>/_c_…-lock-…               a Mutex, on the paths of Curator's InterProcessMutex
- *   elections/<name>/_c_…-lock-…           the same, as Curator's LeaderSelector has it
- *   semaphores/<name>/leases/_c_…-lease-…  a Semaphore, on the paths of Curator's InterProcessSemaphoreV2
- *   semaphores/<name>/permits              how many there are, as Curator's SharedCount has it
+ *   locks/<name>/_c_…-lock-…               a Mutex, with the paths of Curator's InterProcessMutex
+ *   elections/<name>/_c_…-lock-…           a Mutex, with the paths of Curator's LeaderSelector
+ *   semaphores/<name>/leases/_c_…-lease-…  a Semaphore, with the paths of Curator's InterProcessSemaphoreV2
+ *   semaphores/<name>/permits              the number of permits, in the format of Curator's SharedCount
  *   grace-locks/<name>/holder              a grace lock
  *
- * Fences: the number that ZooKeeper gave the node, below a base from the store. The base is kept in the data of the node
- * whose children are counted: what loses the one loses the other.
+ * A fence consists of a base from the store in its upper 32 bits, and the sequence number that ZooKeeper gave the node in its lower 32. The
+ * base is the data of the parent node, whose children are numbered: ZooKeeper cannot lose the counter and keep the base.
  */
 import {
   type GraceLock,
@@ -100,7 +100,7 @@ export class ZooKeeperLocks implements LockPlace {
           const node = await take(false, either);
           return node && (await this.#hold(spec, node, either));
         } catch (error) {
-          // ZooKeeper was wiped while this process was connected; the process is about to create the cluster's path again.
+          // ZooKeeper was wiped while this process was connected; `#keepPath` creates the cluster's path again.
           if (!isZooKeeperError(error, "NO_NODE")) throw error;
           await pause(clock, retryMs, either);
           either.throwIfAborted();
@@ -128,7 +128,7 @@ export class ZooKeeperLocks implements LockPlace {
       await this.#agree(spec, at, signal);
       const lease = wait ? await semaphore.acquire({ signal }) : await semaphore.tryAcquire({ signal });
       if (!lease) return undefined;
-      // While this process has its lease, the size cannot change; another process may have changed it before the lease was taken.
+      // While this process holds a lease, the size cannot change; another process may have changed it just before.
       const size = await this.#size(countPath, signal);
       if (size === spec.permits) return lease;
       await lease.release();
@@ -136,7 +136,10 @@ export class ZooKeeperLocks implements LockPlace {
     };
   }
 
-  /** Makes sure that the semaphore has as many permits as this user names. @throws LOCK_SIZE_DIFFERS */
+  /**
+   * Ensures that the semaphore has the number of permits that this caller gave; changes it if no lease exists.
+   * @throws LOCK_SIZE_DIFFERS
+   */
   async #agree(spec: PermitSpec, at: string, signal: AbortSignal): Promise<void> {
     const { zk, path } = this.#options;
     const countPath = `${at}/permits`;
@@ -153,7 +156,7 @@ export class ZooKeeperLocks implements LockPlace {
         });
         continue;
       }
-      // A process must hold this mutex to take a lease, so no other process takes a lease while this process holds it.
+      // Taking a lease requires this mutex, so no other process takes one meanwhile.
       const turn = await new Mutex(zk, `${at}/locks`, { acl: path.acl }).tryAcquire({ signal });
       if (!turn) throw sizeDiffers(spec, size);
       try {
@@ -192,7 +195,7 @@ export class ZooKeeperLocks implements LockPlace {
     }
   }
 
-  /** @returns undefined if the lock was lost meanwhile */
+  /** Wraps the node as a held lock with its fence. @returns undefined if the lock was lost meanwhile */
   async #hold({ kind, name }: PermitSpec, node: Node, signal: AbortSignal): Promise<Held | undefined> {
     let fence: bigint;
     try {
@@ -226,12 +229,12 @@ export class ZooKeeperLocks implements LockPlace {
     }
   }
 
-  /** Called while the lock is held: the base cannot disappear, because the node under it exists. */
+  /** Computes the fence. Called while the lock is held, so the parent node, which has the base, cannot disappear. */
   async #fence({ session, path }: Node): Promise<bigint> {
     const { era, nextBase } = this.#options;
     const parent = path.slice(0, path.lastIndexOf("/"));
     const number = BigInt.asUintN(32, BigInt(/-(-?\d{10})$/.exec(path)?.[1] ?? 0));
-    // If a service's data went back, as far as this process can tell, the service may repeat numbers that it gave before.
+    // If ZooKeeper has gone back to older data, it may issue the same sequence numbers again, so a new base is needed.
     const rewound = session.rewoundFrom ?? 0n;
     for (;;) {
       const { data, stat } = await session.get(parent);
@@ -247,7 +250,7 @@ export class ZooKeeperLocks implements LockPlace {
   }
 }
 
-/** True for errors that may pass with another try. */
+/** True for errors after which another attempt may succeed. */
 function isPassing(error: unknown): boolean {
   return (
     isZooKeeperError(error, "SESSION_EXPIRED", "CONNECTION_LOSS", "UNREACHABLE", "NOT_HELD", "NO_NODE") ||

@@ -4,8 +4,8 @@ import { type Clock, pause } from "../../base/clock.ts";
 const retryMs = 250;
 
 /**
- * The sessions that are shown, by number only. One request reads them all, however many they are; after that, events report each change
- * without a request. The data of a single member is read separately.
+ * The numbers of the listed sessions. One request reads the whole list; after that, events report each change without a request. The data
+ * of a single member is read separately.
  */
 export class ZooKeeperMembers {
   readonly #zk: ZooKeeper;
@@ -16,10 +16,10 @@ export class ZooKeeperMembers {
   readonly #closing = new AbortController();
   readonly #running: Promise<void>;
   #shown: Set<number> | undefined;
-  /** Events since the current reading began; each of them may be older or newer than the reading's answer. */
+  /** Events received while the list is being read. Each may be older or newer than the answer. */
   #meanwhile: Map<number, boolean> | undefined;
 
-  /** @param listeners gone: called when a session may have gone since the last call */
+  /** @param listeners gone: called when a session may have disappeared since the last call; trouble: called with errors */
   constructor(
     zk: ZooKeeper,
     path: string,
@@ -34,7 +34,7 @@ export class ZooKeeperMembers {
     this.#running = this.#run();
   }
 
-  /** The sessions according to the last events; undefined until all of them have been read. */
+  /** The listed sessions, by the events received so far; undefined until the list has been read. */
   get shown(): ReadonlySet<number> | undefined {
     return this.#shown;
   }
@@ -53,14 +53,14 @@ export class ZooKeeperMembers {
         await this.#follow(session);
       } catch (error) {
         if (signal.aborted || this.#zk.signal.aborted) return;
-        // The session reports its own end; the next session reads everything again.
+        // The end of the ZooKeeper session is reported elsewhere; the next session reads the whole list again.
         if (session?.live) this.#trouble(error);
         await pause(this.#clock, retryMs, signal);
       }
     }
   }
 
-  /** Throws unless this object was closed. */
+  /** Reads the list and applies events. Throws if that fails or the session ends; returns only once this object was closed. */
   async #follow(session: Session): Promise<void> {
     const turn = new AbortController();
     const signal = AbortSignal.any([this.#closing.signal, turn.signal]);
@@ -90,9 +90,9 @@ export class ZooKeeperMembers {
       await session.eachChild(this.#path, (name) => void found.add(Number(name)));
     } catch (error) {
       if (!isZooKeeperError(error, "NO_NODE")) throw error;
-      // The service was wiped meanwhile: no session is shown.
+      // ZooKeeper has been wiped, so no session is listed.
     }
-    // Events are applied in their order: the last event for a number is no older than the answer, or the answer says the same.
+    // The last event about a session during the read overrides the list: it is at least as recent as the list, or agrees with it.
     for (const [sessionId, isThere] of this.#meanwhile) {
       if (isThere) found.add(sessionId);
       else found.delete(sessionId);
@@ -103,7 +103,7 @@ export class ZooKeeperMembers {
   }
 
   #hear(sessionId: number, isThere: boolean): void {
-    if (!Number.isSafeInteger(sessionId)) return; // data of another program under our path shows no member
+    if (!Number.isSafeInteger(sessionId)) return; // a node that another program created
     this.#meanwhile?.delete(sessionId);
     this.#meanwhile?.set(sessionId, isThere);
     if (isThere) this.#shown?.add(sessionId);

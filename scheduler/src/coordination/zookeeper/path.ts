@@ -15,16 +15,16 @@ export const members = "/members";
 const service = "/service";
 
 /**
- * The path of a cluster in ZooKeeper: zookeeper://[user:password@]host:port,host:port/path, zookeepers:// for TLS with the
- * system's authorities; without a path, /carillon. With credentials, only clients that know them may read or write there; with
- * ?auth=sasl they are a login by SASL DIGEST-MD5, for servers that require one, else ZooKeeper's own digest.
+ * The path of a cluster in ZooKeeper: zookeeper://[user:password@]host:port,host:port/path, or zookeepers:// for TLS with the system's
+ * certificate authorities; the default path is /carillon. With credentials, only clients that have them may read or write there. The
+ * credentials are used for ZooKeeper's own digest scheme or, with ?auth=sasl, for a login by SASL DIGEST-MD5, which some servers require.
  */
 export class ClusterPath {
   readonly servers: string;
   readonly access: Pick<ConnectOptions, "auth" | "sasl" | "tls">;
   readonly acl: readonly Acl[];
   readonly #clusterId: string;
-  /** The address without the password, for messages. */
+  /** The address without credentials, for messages. */
   readonly #where: string;
 
   constructor(url: string, clusterId: string) {
@@ -48,10 +48,10 @@ export class ClusterPath {
   }
 
   /**
-   * Claims the path for this cluster, unless the cluster already owns it.
-   * @param nameNew gives the service's id if the path has no owner
-   * @returns the service's id, which distinguishes it from another ZooKeeper
-   * @throws COORDINATION_FOREIGN, errors of `nameNew`
+   * Claims the path for this cluster, unless the cluster owns it already.
+   * @param nameNew returns the new service id if the path has no owner; default: a random id
+   * @returns the service id, which distinguishes this ZooKeeper from another
+   * @throws COORDINATION_FOREIGN, and the errors of `nameNew`
    */
   async claim(zk: ZooKeeper, nameNew: () => Promise<string> = async () => randomUUID()): Promise<string> {
     for (;;) {
@@ -72,8 +72,8 @@ export class ClusterPath {
   }
 
   /**
-   * Reads the path's owner.
-   * @returns undefined if it has none yet
+   * Reads which cluster owns the path.
+   * @returns undefined if it has no owner
    * @throws COORDINATION_FOREIGN if the data there is not Carillon's
    */
   async look(zk: ZooKeeper): Promise<{ clusterId: string; serviceId: string } | undefined> {
@@ -95,7 +95,7 @@ export class ClusterPath {
     return (await session.exists(service, { watch: changed })) !== undefined;
   }
 
-  /** A text that differs each time the path is created. */
+  /** A text that differs each time the path has been created; "" if it does not exist. */
   async born(session: Session): Promise<string> {
     const stat = await session.exists(service);
     return stat ? `${stat.czxid} ${stat.ctimeMs}` : "";
@@ -107,7 +107,7 @@ export class ClusterPath {
     });
   }
 
-  /** Converts the error to one with advice for the user. */
+  /** Converts an error of ZooKeeper to a Carillon error with a hint for the user; returns other errors unchanged. */
   translated(error: unknown): unknown {
     if (!isZooKeeperError(error)) return error;
     const about = (code: ErrorCode, what: string, hint: string) =>
@@ -142,7 +142,7 @@ export class ClusterPath {
     }
   }
 
-  /** Creates the path itself and its missing parents, through a client whose root is above it. */
+  /** Creates the path itself and its missing parents. Uses a separate client, because this one's root is the path. */
   async #createRoot(): Promise<void> {
     const [servers = "", ...names] = this.servers.split("/");
     const zk = await connect(servers, this.access);
@@ -171,7 +171,7 @@ function decoded(credentials: string): string {
   try {
     return decodeURIComponent(credentials);
   } catch {
-    // The message omits the URL's text, which contains the password.
+    // The message does not contain the URL's text, because that includes the password.
     throw wrongOption("has user and password not as a URL has them", "Write % as %25, @ as %40 and / as %2F.");
   }
 }

@@ -1,12 +1,12 @@
 /**
- * ZooKeeper as a witness. Under the cluster's path:
+ * ZooKeeper as a coordination service. Nodes under the cluster's path:
  *
  *   service               {"cluster": …, "service": …}: the path's owner
- *   members/<session>     ephemeral: the sessions that are shown
- *   leader/_c_…-latch-…   the line of the contenders for leadership
+ *   members/<session>     ephemeral: the listed sessions
+ *   leader/_c_…-latch-…   the queue of candidates for leadership
  *
- * Only the first in line follows the members, by one recursive watch. A member that comes or goes makes or deletes a node of
- * its own; no other process is notified or reads anything, however many members there are.
+ * Only the first in the queue watches the members, by one recursive watch. A member that joins or leaves creates or deletes its own node;
+ * no other process is notified or reads anything, however many members there are.
  */
 import { connect, isZooKeeperError, LeaderLatch, type Session, type ZooKeeper } from "@carillon/zookeeper";
 import type { Clock } from "../../base/clock.ts";
@@ -21,7 +21,7 @@ import { ClusterPath, members } from "./path.ts";
 const retryMs = 250;
 type Told = (what: "first" | "sure" | "members") => void;
 
-/** @throws COORDINATION_UNREACHABLE, COORDINATION_REFUSED, COORDINATION_FOREIGN, COORDINATION_UNSUPPORTED, OPTION_INVALID */
+/** Connects and claims the path. @throws COORDINATION_UNREACHABLE, _REFUSED, _FOREIGN, _UNSUPPORTED, OPTION_INVALID */
 export async function openZooKeeper(options: WitnessOptions & { clock: Clock }): Promise<Witness> {
   const path = new ClusterPath(options.url, options.clusterId);
   let zk: ZooKeeper | undefined;
@@ -42,8 +42,9 @@ export async function openZooKeeper(options: WitnessOptions & { clock: Clock }):
 }
 
 /**
- * Reads the path's owner without creating anything there. @returns undefined if it has none yet @throws COORDINATION_…,
- * OPTION_INVALID
+ * Reads which cluster owns the path, without creating anything there.
+ * @returns undefined if it has no owner
+ * @throws COORDINATION_…, OPTION_INVALID
  */
 export async function lookAtZooKeeper(url: string): Promise<{ clusterId: string; serviceId: string } | undefined> {
   const path = new ClusterPath(url, "");
@@ -69,9 +70,9 @@ class ZooKeeperWitness implements Witness {
   #announced: Shown | undefined;
   #wake: () => void = () => undefined;
   #showing: Promise<void> | undefined;
-  /** The member that is shown, and the ZooKeeper session that shows it. */
+  /** The entry of this process in the list, the ZooKeeper session that owns its node, and since when. */
   #shown: { session: Session; member: Shown; sinceMono: number } | undefined;
-  /** The service's present incarnation, and since when this process has known it. */
+  /** Identifies the current data of ZooKeeper (it changes with a wipe or a restore), and since when this process has known it. */
   #known: { incarnation: string; sinceMono: number } | undefined;
   #members: ZooKeeperMembers | undefined;
   #latch: LeaderLatch | undefined;
@@ -97,7 +98,7 @@ class ZooKeeperWitness implements Witness {
     return this.#options.clock.monotonic() + shown.session.remainingMs;
   }
 
-  /** A ZooKeeper session keeps its node without a gap; a new session makes a new node. */
+  /** The time when the node was created: a ZooKeeper session keeps its node without interruption, and a new session creates a new node. */
   shownSince(): number {
     return this.#shown?.sinceMono ?? Number.POSITIVE_INFINITY;
   }
@@ -124,8 +125,9 @@ class ZooKeeperWitness implements Witness {
   }
 
   /**
-   * A service that was wiped or restored shows no sessions at first, not even sessions that were shown before and may rely on the service
-   * until their timeout. So no session counts as gone until this process has known the service's present state for a whole timeout.
+   * A wiped or restored ZooKeeper lists no sessions at first, not even live ones that may rely on it until their timeout. So no session
+   * counts as gone until this process has known the current data for a whole timeout.
+   * @throws COORDINATION_UNREACHABLE before that
    */
   #requireAge(sinceMono: number): void {
     const { clock, sessionTimeoutMs } = this.#options;
@@ -180,11 +182,11 @@ class ZooKeeperWitness implements Witness {
     this.#latch = latch;
     latch.start().catch((error) => {
       this.#trouble(error);
-      if (this.#latch === latch) this.#latch = undefined; // the next beat stands for leadership again
+      if (this.#latch === latch) this.#latch = undefined; // the next heartbeat enters the queue again
     });
   }
 
-  /** Called when another process is first in line and follows the members instead. */
+  /** Stops watching the members; called when this process is not the first in the queue. */
   #unfollow(): void {
     void this.#members?.close();
     this.#members = undefined;
@@ -202,7 +204,7 @@ class ZooKeeperWitness implements Witness {
     return this.#latch?.hasLeadership ?? false;
   }
 
-  /** Equal to `first`: ZooKeeper's nodes either exist or not, so even after a wipe only the head of the new line is first. */
+  /** The same as `first`: after a wipe, the head of the new queue is certainly first, because nodes of the old queue are gone. */
   ahead(): boolean {
     return this.first();
   }
@@ -237,7 +239,7 @@ class ZooKeeperWitness implements Witness {
     void this.#keepPath(session);
   }
 
-  /** Creates a wiped path again, also if this process shows no session and only uses locks. */
+  /** Creates a wiped path again, even if this process has no entry in the list and only uses locks. */
   async #keepPath(session: Session): Promise<void> {
     const over = AbortSignal.any([session.signal, this.#left.signal]);
     for (let told = false; !over.aborted; ) {
@@ -258,7 +260,7 @@ class ZooKeeperWitness implements Witness {
     return this.#path.claim(this.#zk, async () => this.serviceId);
   }
 
-  /** Keeps the announced member shown, in each new session again. */
+  /** Creates this process's node in the list, and again in each new ZooKeeper session. */
   async #show(): Promise<void> {
     const { clock } = this.#options;
     while (!this.#left.signal.aborted) {
@@ -298,8 +300,7 @@ class ZooKeeperWitness implements Witness {
         if (!isZooKeeperError(error, "NODE_EXISTS", "CONNECTION_LOSS")) throw error;
         const there = await session.exists(path);
         if (there?.ephemeralOwner === session.id) break;
-        // This node belongs to an ended session of this process: it is about to disappear, and must not be taken for the present session's
-        // node.
+        // The existing node belongs to an ended ZooKeeper session of this process and is about to disappear, so it is replaced.
         if (there) await this.#remove(session, member.sessionId);
       }
     }
@@ -309,8 +310,8 @@ class ZooKeeperWitness implements Witness {
   }
 
   /**
-   * Watches this process's own node: another client may delete it, or the service may be wiped while the session lives on; then the member
-   * is no longer shown.
+   * Watches this process's own node: another client may delete it, or ZooKeeper may be wiped during the session; then the process is no
+   * longer listed.
    */
   #watchOwn(session: Session, path: string): void {
     const lost = () => {
@@ -352,6 +353,6 @@ function parsedMember(data: Buffer | undefined): Shown | undefined {
     const value: unknown = JSON.parse(data?.toString("utf8") ?? "");
     return typeof value === "object" && value !== null && "sessionId" in value ? (value as Shown) : undefined;
   } catch {
-    return undefined; // data of another program under the cluster's path shows no member, and `gone` looks at the path alone
+    return undefined; // data of another program under the cluster's path describes no member; `gone` checks only whether the node exists
   }
 }

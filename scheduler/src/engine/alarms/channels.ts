@@ -7,23 +7,21 @@ import { type CallPing, Ping } from "./ping.ts";
 import type { Post } from "./posted.ts";
 import { Alarms, type AlarmsOptions, type Deliver } from "./watch.ts";
 
-/** The drivers that messages leave by. */
+/** The functions that deliver messages. */
 export interface Senders {
-  /** Posts to a webhook, signed. */
+  /** Returns a function that posts JSON to a webhook, signed with the channel's secret. */
   webhook(channel: WebhookChannel, clock: Clock): (id: string, content: unknown, signal: AbortSignal) => Promise<void>;
-  /** Posts to the host of the channel, through the guard of HTTP tasks. */
+  /** Returns a function that posts to the channel's host, restricted by the same host checks as HTTP tasks. */
   post(channel: ChannelOptions, clock: Clock): Post;
   /** Runs a program with this text on its standard input. Rejects if its exit code is not 0. */
   run(argv: readonly string[], stdin: string, signal: AbortSignal, clock: Clock): Promise<void>;
-  /** Calls the URL of a ping. */
+  /** Returns a function that calls the URL of the ping (a dead man's switch). */
   ping(settings: PingSettings, clock: Clock): CallPing;
 }
 
 type Send = (notice: Notice, signal: AbortSignal) => Promise<void>;
 
-/**
- * Starts watching for alarms. A process without alarms of its own evaluates the stored rules while it leads, and nothing else.
- */
+/** Starts watching for alarms. If `settings` is null, the process has no channels, and only evaluates the stored rules while it leads. */
 export async function watchAlarms(
   shared: Omit<AlarmsOptions, "settings" | "channels">,
   settings: AlarmSettings | null,
@@ -50,7 +48,7 @@ export async function channelsOf(
   return Object.fromEntries(await Promise.all(made));
 }
 
-/** The modules of mail and of services are loaded only when a channel needs them. */
+/** Returns the function that sends to a channel. Code for mail and for services is imported only if a channel needs it. */
 async function sendOf(channel: ChannelOptions, senders: Senders, clock: Clock): Promise<Send> {
   const webhook = asKind(channel, "webhook");
   if (webhook) {

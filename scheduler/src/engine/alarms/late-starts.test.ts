@@ -3,7 +3,7 @@ import type { Finding } from "../../alarms/alarms.ts";
 import { CarillonError } from "../../base/errors.ts";
 import { LateStarts, type LateStartsOptions } from "./late-starts.ts";
 
-/** @param answers what the store answers to each question from when on a start is late; "away": it is not reached */
+/** @param answers the store's results of `lateFrom`, in order: the limit in ms, null, or "away" for an unreachable store */
 function stage(answers: (number | null | "away")[]) {
   const reported: Finding[][] = [];
   let [mono, asked] = [1e6, 0];

@@ -14,7 +14,7 @@ export interface LateStartsOptions {
   log: Log;
 }
 
-/** The shortest `late` that can be configured. */
+/** The shortest value that the alarm setting `late` can have, in ms. */
 const leastLateMs = 100;
 const reportEveryMs = 2_500;
 const keptMost = 10_000;
@@ -27,14 +27,14 @@ interface Start {
 }
 
 /**
- * Reports late starts to the store, where the leader finds them. Every process that starts runs, or has workers behind it, does this,
- * whichever processes have alarms configured: the store knows from when on a start is late, or that no process looks for late starts; then
- * they are forgotten. A process without late starts sends nothing.
+ * Reports late starts of runs to the store, where the leader reads them for the alarm `late`. Every process that starts runs, or has remote
+ * workers, does this, even if it has no alarms configured: the store returns the lateness from which a start counts as late, or null if no
+ * process evaluates this alarm, and the collected starts are then dropped. A process without late starts sends nothing.
  */
 export class LateStarts {
   readonly #options: LateStartsOptions;
   #starts: Start[] = [];
-  /** Later starts than this are collected: the alarms' limit, as the store gave it last. */
+  /** Starts that are later than this, in ms, are collected; the alarm's limit as last returned by the store. */
   #fromMs = leastLateMs;
   #askedMono = Number.NEGATIVE_INFINITY;
   #flight: Promise<void> | undefined;
@@ -48,7 +48,7 @@ export class LateStarts {
     if (lateMs > this.#fromMs && this.#starts.length < keptMost) this.#starts.push({ task, runId, lateMs });
   }
 
-  /** Reports what is left. */
+  /** Reports the starts that have not been reported yet. */
   async stop(): Promise<void> {
     await this.#flight;
     if (this.#starts.length > 0) await this.#report();
@@ -73,14 +73,14 @@ export class LateStarts {
       const findings = fromMs === null ? [] : findingsOf(starts.filter(({ lateMs }) => lateMs > fromMs));
       if (findings.length > 0) await store.alarms.report(findings, storeClock.now());
     } catch (error) {
-      // They are reported with the next starts. While the store is away, the store client itself logs the failure.
+      // These starts are kept and reported with the next ones. An unreachable store is logged by the store client.
       this.#starts = [...starts, ...this.#starts].slice(0, keptMost);
       if (!isCarillonError(error)) log.error({ error: messageOf(error) }, "late starts could not be reported");
     }
   }
 }
 
-/** One finding per task: ten thousand late starts of one task are one. Of very many tasks, those with the latest starts are reported. */
+/** Returns one finding per task, with the number of its late starts; at most `tasksMost`, those with the greatest lateness. */
 function findingsOf(starts: readonly Start[]): Finding[] {
   const worst = new Map<string, Start & { count: number }>();
   for (const start of starts) {

@@ -42,7 +42,7 @@ it("a password goes to another machine after STARTTLS alone, unless that is aske
       new AbortController().signal,
     );
   try {
-    // The host name leads to this machine, but the name does not show that.
+    // The name resolves to this machine, but does not look like a local name, so TLS is required by default.
     const hint = expect.stringContaining("requireTls");
     await expect(send("0.0.0.0")).rejects.toMatchObject({ code: "MAIL_FAILED", hint });
     await expect(send("127.0.0.1", { requireTls: true })).rejects.toMatchObject({ code: "MAIL_FAILED", hint });

@@ -5,7 +5,7 @@ import { isThisMachine } from "../../settings/this-machine.ts";
 
 const patienceMs = 20_000;
 
-/** Sends one mail on a connection of its own, because alarms are few. */
+/** Returns a function that sends one mail. Each mail uses a new connection, because alarms are rare. */
 export function mailer({ smtp, from, to, requireTls }: MailChannel) {
   const { password, hostname } = new URL(smtp);
   /** @throws MAIL_FAILED; the signal's reason */
@@ -20,12 +20,12 @@ export function mailer({ smtp, from, to, requireTls }: MailChannel) {
       connectionTimeout: patienceMs,
       greetingTimeout: patienceMs,
       socketTimeout: patienceMs,
-      // No part of a message is ever read from a file or a URL.
+      // The mail library must not read parts of a message from a file or a URL.
       disableFileAccess: true,
       disableUrlAccess: true,
     });
     try {
-      // Each resend has the same id, so that a receiver can recognise a message that it already has.
+      // The Message-ID stays the same when a message is sent again, so that a receiver can recognise a duplicate.
       const domain = from.slice(from.lastIndexOf("@") + 1).replace(/[^A-Za-z0-9.-]/g, "");
       await transport.sendMail({
         from,

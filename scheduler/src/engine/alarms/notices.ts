@@ -1,4 +1,4 @@
-/** A stored message as its channel's readers get it: in their language and zone, with links to the console. */
+/** Converts a stored message to the form for a channel: in the channel's language and time zone, with links to the console. */
 import type { AlarmMessage } from "../../alarms/alarms.ts";
 import { type Language, messageText, type Reader } from "../../alarms/message-text.ts";
 import type { ChannelOptions } from "../../settings/alarms/channels.ts";
@@ -8,7 +8,7 @@ export interface NoticeOptions extends Reader {
   console: string | null;
 }
 
-/** Services refuse a button with a longer URL; a task's name may have 200 characters, each of which may be 9 in a URL. */
+/** Links with a longer URL are left out, because services refuse them. (A task's name may have 200 characters, each up to 9 in a URL.) */
 const longestUrl = 1_000;
 
 const titles: Record<Language, { alarms: string; task: string; run: (run: number) => string }> = {
@@ -29,7 +29,7 @@ function linksOf({ subjects }: AlarmMessage, language: Language, console: string
   return links.filter(({ url }) => url.length <= longestUrl);
 }
 
-/** Some services refuse control characters; a line break and a tab are none of these. */
+/** Replaces control characters except line breaks and tabs by spaces, because some services refuse them. */
 const shown = (text: string): string => text.replace(/[^\P{Cc}\n\t]/gu, " ");
 
 export function noticeOf(id: string, message: AlarmMessage, { language, zone, console }: NoticeOptions): Notice {
@@ -45,7 +45,7 @@ export function noticeOf(id: string, message: AlarmMessage, { language, zone, co
   };
 }
 
-/** The channel's own language and zone go before those of all channels. */
+/** The channel's own language and zone take precedence over those of the alarm settings. */
 export const noticeOptions = (
   { language, zone }: Pick<ChannelOptions, "language" | "zone">,
   usual: NoticeOptions,
@@ -55,7 +55,7 @@ export const noticeOptions = (
   console: usual.console,
 });
 
-/** What programs get: a webhook's receiver, and a command. Links are present only if a console is configured. */
+/** The content that a webhook's receiver or a command gets. `links` is present only if a console is configured. */
 export const contentOf = ({ message, subject, text, links }: Notice) => ({
   ...message,
   subject,

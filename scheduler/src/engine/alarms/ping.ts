@@ -5,7 +5,7 @@ import type { AlarmSettings } from "../../settings/alarms/alarms.ts";
 import type { Store } from "../../store/store.ts";
 import type { StoreClock } from "../../store/store-clock.ts";
 
-/** Calls the URL. Rejects unless it answers 2xx. */
+/** Calls the ping's URL. Rejects unless the status is 2xx. */
 export type CallPing = (signal: AbortSignal) => Promise<void>;
 
 interface PingOptions {
@@ -20,21 +20,21 @@ interface PingOptions {
 const patienceMs = 20_000;
 
 /**
- * A sign of life to a monitor elsewhere, which raises its own alarm when the sign stays away: nobody in the cluster can report that the
- * whole cluster is gone. The leader gives it, and only while slots are planned and due runs are claimed in time.
+ * Calls a URL at intervals, so that an external monitor can raise an alarm when the calls stop: no process of the cluster could report that
+ * the whole cluster is down. The leader does this, and only while slots are planned and due runs are claimed in time.
  */
 export class Ping {
   readonly #options: PingOptions;
   #atMs = Number.NEGATIVE_INFINITY;
   #flight: Promise<void> | undefined;
-  /** The reason for which the last ping was not given; null: it was given. */
+  /** The reason why the last ping was not sent; null if it was sent. */
   #amiss: string | null = null;
 
   constructor(options: PingOptions) {
     this.#options = options;
   }
 
-  /** Called with each beat of the leader. */
+  /** Called at each heartbeat of the leader; sends a ping if one is due. */
   beat(signal: AbortSignal): void {
     const { clock, settings } = this.#options;
     const now = clock.monotonic();
@@ -64,7 +64,7 @@ export class Ping {
     }
   }
 
-  /** Logs only changes. */
+  /** Logs when pings begin to fail and when they succeed again. */
   #tell(amiss: string | null): void {
     const { log } = this.#options;
     const before = this.#amiss;

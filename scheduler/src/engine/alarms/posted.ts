@@ -1,4 +1,4 @@
-/** Posts messages to a service, in its format, and reads from its answer whether it took them. */
+/** Posts messages to a service in its format, and reads from the answer whether the service accepted the message. */
 import type { Clock } from "../../base/clock.ts";
 import { CarillonError } from "../../base/errors.ts";
 import { type ChannelOptions, secretsOf } from "../../settings/alarms/channels.ts";
@@ -13,7 +13,7 @@ export type Post = (
 
 const longestReason = 300;
 
-/** The text without the channel's secrets: a service's answer may repeat what it was sent. */
+/** Replaces the channel's secrets in a text by "***", because a service's answer may repeat what was sent to it. */
 export const masked = (text: string, channel: ChannelOptions): string =>
   secretsOf(channel)
     .toSorted((a, b) => b.length - a.length)
@@ -23,7 +23,7 @@ function jsonOf(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // Some services answer with a word, and a proxy with a page.
+    // Some services answer with plain text, and proxies with an HTML page.
     return undefined;
   }
 }

@@ -1,11 +1,11 @@
-/** What a channel would be sent, for a person to read. */
+/** Shows what would be sent to a channel, without sending it. */
 import type { AlarmMessage } from "../../alarms/alarms.ts";
 import { asKind, type ChannelOptions, kindOf, receiverOf } from "../../settings/alarms/channels.ts";
 import { formatOf } from "./formats/formats.ts";
 import { contentOf, type NoticeOptions, noticeOf } from "./notices.ts";
 import { masked } from "./posted.ts";
 
-/** A failure, as a rule would report it. */
+/** An example message about failed runs, in the form that a rule would produce. */
 export const sampleMessage = (nowMs: number): AlarmMessage => ({
   kind: "raised",
   rule: "exhausted",
@@ -20,7 +20,7 @@ export const sampleMessage = (nowMs: number): AlarmMessage => ({
 
 export interface Preview {
   kind: ReturnType<typeof kindOf>;
-  /** The receiver, without what is secret of it. */
+  /** The receiver, without its secrets. */
   to: string;
   content: string;
 }

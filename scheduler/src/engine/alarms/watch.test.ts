@@ -7,7 +7,7 @@ import { Alarms, type AlarmsOptions } from "./watch.ts";
 
 const quiet = () => undefined;
 
-/** An alarm watch with one waiting message. */
+/** Creates an `Alarms` object on a store with one message waiting to be sent. */
 function stage(
   answer: () => Promise<void>,
   rules: AlarmOptions["rules"] = { late: ["ops"] },

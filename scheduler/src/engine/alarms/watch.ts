@@ -11,8 +11,8 @@ import type { StoreClock } from "../../store/store-clock.ts";
 import type { Ping } from "./ping.ts";
 
 /**
- * Delivers a message to people. Rejects if the message was not accepted.
- * @param id the same at each resend of the same message
+ * Delivers a message to a channel. Rejects if the message was not accepted.
+ * @param id the message's id, which stays the same when the message is sent again
  */
 export type Deliver = (id: string, message: OutboxMessage["message"], signal: AbortSignal) => Promise<void>;
 
@@ -23,41 +23,43 @@ export interface AlarmsOptions {
   storeClock: StoreClock;
   log: Log;
   settings: AlarmSettings;
-  /** This process's name. */
+  /** The name of this process. */
   node: string;
   channels: Record<string, Deliver>;
   ping?: Ping;
-  /** Tasks whose definition this process cannot read; null: not known yet. */
+  /** Returns the tasks whose definition this process cannot read; null if not known yet. */
   unreadable: () => Finding[] | null;
 }
 
-/** A look sums counters over all tasks, so it is not repeated at each pulse if the session timeout is short. */
+/**
+ * The shortest interval between two searches for alarms, in ms. A search sums counters over all tasks, so it is not made at each heartbeat.
+ */
 const lookEveryMs = 2_500;
-/** No other process sends a message while this process may still be sending it. */
+/** For how long a process reserves a message that it sends, in ms. Until then no other process sends it. */
 const takenForMs = 60_000;
-/** The limit for delivering one message; less than `takenForMs`. */
+/** The time limit for delivering one message, in ms; less than `takenForMs`. */
 const deliverWithinMs = 40_000;
 const takenAtOnce = 20;
-/** A receiver cannot hold its messages back for longer than this. */
+/** A receiver that asks for a pause gets at most this one, in ms. */
 const longestAskedMs = 3_600_000;
 
 /**
  * Guarantees that each problem is reported once on each of its channels, and once more when it is over, even if a process dies meanwhile.
- * The leader looks for alarms, and evaluates the stored rules. While there is no leader, each node that notices this looks only for the
- * alarms `leaderless` and `recovery`. Messages wait in the store, and each process sends those of its own channels.
+ * The leader searches for alarms and evaluates the stored rules. While there is no leader, each node that notices this searches only for
+ * the alarms `leaderless` and `recovery`. Messages wait in the store, and each process sends those for its own channels.
  */
 export class Alarms {
   readonly #options: AlarmsOptions;
   readonly #stopping = new AbortController();
   #lookedAt = Number.NEGATIVE_INFINITY;
   #leaderlessAt: number | null = null;
-  /** Whether the store keeps alarm rules, by the last pulse. */
+  /** True if the store has alarm rules, according to the answer to the last heartbeat. */
   #ruled = true;
-  /** The number of the store's clock at the last look. */
+  /** The version of the cluster clock at the last search. */
   #clockNumber: number | undefined;
   /**
-   * The operations under way, by channel: `null` is the look, a name is the delivery on that channel. They are separate so that a channel
-   * that hangs delays neither the look nor other channels.
+   * The operations in progress: with the key `null` the search for alarms, with a channel's name the delivery on that channel. They are
+   * separate so that a channel that hangs delays neither the search nor other channels.
    */
   readonly #flights = new Map<string | null, Promise<void>>();
 
@@ -67,7 +69,7 @@ export class Alarms {
   }
 
   /**
-   * Sets the channels for later messages; messages under way still go to the old channels. Rules and time spans stay as first configured.
+   * Replaces the channels for later messages; messages in progress still go to the old channels. Rules and time limits do not change.
    */
   tellBy(channels: Record<string, Deliver>): void {
     this.#options.channels = channels;
@@ -84,7 +86,7 @@ export class Alarms {
     else this.#leaderlessAt ??= now;
     if (this.#options.membership.term() !== null && !this.#stopping.signal.aborted)
       this.#options.ping?.beat(this.#stopping.signal);
-    // A step of the store's clock raises an alarm at once.
+    // A change of the cluster clock starts a search at once, because a step of the store's clock raises an alarm.
     const isDue = now - this.#lookedAt >= lookEveryMs || clock.number !== this.#clockNumber;
     if (!isDue || this.#flights.has(null) || this.#stopping.signal.aborted) return;
     this.#lookedAt = now;
@@ -96,7 +98,7 @@ export class Alarms {
   #fly(name: string | null, work: () => Promise<void>): void {
     if (this.#flights.has(name)) return;
     const ends = work().catch((error: unknown) => {
-      // While the store is away there is nothing to look at, and the store client itself logs the failure.
+      // An unreachable store is logged by the store client.
       if (!isCarillonError(error)) this.#options.log.error({ error: messageOf(error) }, "looking for alarms failed");
     });
     this.#flights.set(
@@ -107,7 +109,7 @@ export class Alarms {
 
   async #work(): Promise<void> {
     const { store, storeClock, settings, channels, membership } = this.#options;
-    // A process without channels has no rules of its own: a look by none would end the alarms of those that other processes have.
+    // A process without channels must not search: it has no rules, so its search would end the alarms of the rules of other processes.
     const all = Object.keys(settings.channels).length > 0 ? this.#rules() : null;
     if (all !== null) {
       const unreadable = this.#options.unreadable();
@@ -115,17 +117,17 @@ export class Alarms {
       await store.alarms.look(rules, settings, settings.rules, storeClock.now(), unreadable ?? []);
     }
     if (this.#ruled && membership.term() !== null) await store.alarms.follow(settings.summaryMs, storeClock.now());
-    // Also where another process leads, because that one may have no channels.
+    // Done by every process, not only by the leader, because the leader may not have these channels.
     for (const channel of Object.keys(channels)) this.#fly(channel, () => this.#deliver(channel));
   }
 
-  /** The rules that this process looks at; null: none, because the leader looks. */
+  /** The built-in rules that this process evaluates; null if only the leader evaluates them. */
   #rules(): AlarmRule[] | null {
     const { membership, settings, clock } = this.#options;
     const wanted = alarmRules.filter((rule) => settings.rules[rule].length > 0);
     if (membership.term() !== null) return wanted;
     const leaderless = this.#leaderlessAt !== null && clock.monotonic() - this.#leaderlessAt >= settings.leaderlessMs;
-    // A store that is being recovered has no leader either, so the alarm `recovery` must not depend on one.
+    // While a store is being recovered there is no leader, so the alarm `recovery` must not depend on one.
     const some = wanted.filter((rule) => rule === "leaderless" || rule === "recovery");
     return leaderless && some.length > 0 ? some : null;
   }
@@ -136,7 +138,7 @@ export class Alarms {
       const now = storeClock.now();
       const messages = await store.alarms.take([channel], now, now + takenForMs, takenAtOnce);
       if (messages.length === 0) return;
-      // Messages that waited behind one of these are taken in the next round.
+      // Each round takes at most `takenAtOnce` messages; further messages are taken in the next round.
       await Promise.all(messages.map((message) => this.#send(message)));
     }
   }
@@ -147,20 +149,20 @@ export class Alarms {
     const cancel = clock.after(deliverWithinMs, () => overdue.abort(new Error("it took too long")));
     const signal = AbortSignal.any([overdue.signal, this.#stopping.signal]);
     try {
-      // Each cluster numbers its messages from 1, so the id contains the creation time: a receiver of several clusters must not confuse
-      // their messages.
+      // Each cluster numbers its messages from 1. The id also contains the creation time, so that a receiver of messages from several
+      // clusters does not confuse them.
       const name = `carillon-alarm-${Math.round(createdMs).toString(36)}-${id}`;
       await channels[channel]?.(name, message, signal);
       await store.alarms.sent(id, storeClock.now(), { attempt: attempts, atMs: storeClock.now(), node });
     } catch (error) {
       const now = storeClock.now();
-      // A receiver's answer may contain a NUL character, which the store cannot keep.
+      // A receiver's answer may contain a NUL character, which PostgreSQL cannot store.
       const text = messageOf(error).replaceAll("\0", "\ufffd").slice(0, 500);
       const over = now - createdMs > giveUpAfterMs;
       const fields = { channel, alarm: id, attempts, error: messageOf(error) };
       if (over) log.error(fields, "an alarm could not be sent for a day, and is given up");
       else log.warn(fields, "an alarm could not be sent; it will be tried again");
-      // A receiver that is sent too much says how long to wait.
+      // A receiver that gets too many messages may ask for a pause.
       const askedMs = isCarillonError(error) ? Math.min(error.retryAfterMs ?? 0, longestAskedMs) : 0;
       await store.alarms.unsent(id, text, over ? null : now + Math.max(againAfterMs(attempts), askedMs), {
         attempt: attempts,

@@ -10,7 +10,7 @@ export interface Account {
   switchTo?: { uid: number; gid: number };
 }
 
-/** This process's own account; tests replace it, so that they need not run as root or without rights. */
+/** The account of this process; tests replace it, so that they need not run as root or as an unprivileged user. */
 export interface OwnAccount {
   name: string;
   uid: number;
@@ -23,14 +23,14 @@ export function ownAccount(): OwnAccount {
     const { username, homedir } = userInfo();
     return { name: username, uid, home: homedir };
   } catch {
-    // A container may run under a number that no account has.
+    // A container may run under a user id that has no account.
     return { name: String(uid), uid, home: "/" };
   }
 }
 
 /**
- * A command that belongs to an account runs as that account or not at all, because the purpose of cron's account field is that the command
- * does not run with another account's rights.
+ * Chooses the account for a command. A command with an account runs as that account or not at all, because the purpose of cron's account
+ * field is to limit the command's rights.
  * @param user undefined: the worker's own account
  * @throws COMMAND_NOT_ALLOWED if this process is neither that account nor root, or if the account does not exist
  */

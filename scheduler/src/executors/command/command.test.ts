@@ -23,7 +23,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Writes a program for a test: a shell script, or whatever its first line says. */
+/** Writes an executable program for a test: a shell script, unless its first line names another interpreter. */
 function program(name: string, text: string): string {
   const file = join(folder, name);
   writeFileSync(file, text, { mode: 0o755 });
@@ -77,7 +77,7 @@ const alive = (pid: number) => {
   } catch {
     return false;
   }
-  // Without a process that reaps orphans, a dead one stays as a zombie.
+  // If no process reaps orphans (as in some containers), a dead process remains as a zombie, which counts as dead.
   return !/^State:\tZ/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
 };
 async function gone(pid: number) {

@@ -1,6 +1,6 @@
 /**
- * Runs a task's command: a program with its arguments. There is no shell in between, so an argument is never interpreted. A shell runs only
- * if the worker allows both the shell's program and shells in general.
+ * Runs a task's command: a program with its arguments, without a shell in between, so arguments are never interpreted. A shell itself can
+ * be the program only if the worker allows that program and also shells in general.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
@@ -20,21 +20,21 @@ export type { RunMarks } from "./environment.ts";
 export type { OutputStream } from "./output.ts";
 
 export interface CommandOptions {
-  /** Absolute paths, or bare names looked up in `path`. If empty, no command runs. */
+  /** The programs that may run: absolute paths, or names that are looked up in `path`. If empty, no command runs. */
   allow: readonly string[];
-  /** True: allowed shells may run. Default false. */
+  /** True: programs in `allow` that are shells may run. Default false. */
   shell?: boolean;
-  /** True: a rehearsal, which checks everything and logs the arguments, but starts nothing. Default false. */
+  /** True: a dry run that checks everything and logs the arguments, but starts no program. Default false. */
   rehearse?: boolean;
   run: RunMarks;
-  /** If it aborts: SIGTERM to the process group, and SIGKILL `graceMs` later. */
+  /** When it aborts, the process group gets SIGTERM, and SIGKILL `graceMs` later. */
   signal: AbortSignal;
   log(stream: OutputStream, line: string): void;
-  /** Variables that tasks may set beside LANG, LC_*, TZ, SHELL and PATH: names, or prefixes with `*` such as "APP_*". */
+  /** Variables that tasks may set besides LANG, LC_*, TZ, SHELL and PATH: names, or prefixes with `*` such as "APP_*". */
   allowEnv?: readonly string[];
-  /** Default limits.commandGraceMs. */
+  /** Time between SIGTERM and SIGKILL, in ms; default `limits.commandGraceMs`. */
   graceMs?: number;
-  /** Limit for the bytes of stdout and stderr together; default limits.commandOutputBytes. */
+  /** The maximum number of bytes of stdout and stderr together that are logged; default `limits.commandOutputBytes`. */
   outputBytesMax?: number;
   clock?: Clock;
   path?: readonly string[];
@@ -46,11 +46,11 @@ export interface CommandResult {
   exitCode: number;
   rehearsed: boolean;
   durationMs: number;
-  /** Bytes of output that were not logged. */
+  /** The number of bytes of output that were not logged. */
   cutBytes: number;
 }
 
-/** The `cause` of COMMAND_FAILED. */
+/** The `cause` of a COMMAND_FAILED error after the program has run. */
 export interface CommandFailure {
   exitCode: number | null;
   signal: string | null;
@@ -59,10 +59,10 @@ export interface CommandFailure {
 }
 
 /**
- * Resolves when the program has exited with a successful code and its output is closed: as with cron, a background process that keeps the
- * output open belongs to the run.
- * @throws COMMAND_NOT_ALLOWED before anything is started; COMMAND_FAILED with a `CommandFailure` as its cause, marked final if the exit
- * code is not worth another attempt; the signal's reason (CANCELLED if that is no CarillonError) once the process group has been ended
+ * Runs a command. Resolves when the program has exited with a successful code and its output has been closed: as with cron, the run
+ * includes background processes that keep the output open.
+ * @throws COMMAND_NOT_ALLOWED before anything is started; COMMAND_FAILED with a `CommandFailure` as its cause (never retried if the exit
+ * code is not in `retryExitCodes`); the signal's reason (CANCELLED if that is no CarillonError) once the process group has ended
  */
 export async function runCommand(spec: CommandSpec, options: CommandOptions): Promise<CommandResult> {
   const { signal, log, rehearse = false, clock = systemClock } = options;
@@ -123,7 +123,7 @@ export async function runCommand(spec: CommandSpec, options: CommandOptions): Pr
   });
 }
 
-/** Adds the last lines that fit, because a program prints the reason for its failure at the end. */
+/** Appends as many of the last lines as fit, because a program prints the reason for its failure at the end. */
 function withLastLines(what: string, lines: readonly string[]): string {
   let said = "";
   for (const line of lines.toReversed()) {
@@ -145,7 +145,7 @@ function accountOf(user: string | undefined, options: CommandOptions): Account {
   }
 }
 
-/** Some accounts have a home that does not exist; like cron, this runs their commands anyway. */
+/** The working directory. A home directory that does not exist is replaced by "/", as cron does. */
 function folderOf(cwd: string | undefined, { home }: Account): string {
   if (cwd === "~") return existsSync(home) ? home : "/";
   return cwd ?? "/";
@@ -169,7 +169,7 @@ function start(
       ...account.switchTo,
     });
   } catch (cause) {
-    // Node throws here for errors that it can check itself: a NUL in an argument, an invalid account number, a text that is too long.
+    // spawn throws for errors that Node.js checks itself: a NUL in an argument, an invalid user id, an argument that is too long.
     throw notStarted(file, startProblem(cause as NodeJS.ErrnoException), cause);
   }
 }
@@ -187,11 +187,11 @@ interface Watch {
 interface Ended {
   exitCode: number | null;
   signal: string | null;
-  /** True if the abort came before the end: it is then the cause of the end, whatever the exit code. */
+  /** True if the signal aborted before the program ended; the abort then counts as the cause, whatever the exit code is. */
   aborted: boolean;
 }
 
-/** @throws COMMAND_FAILED if the program did not start */
+/** Waits for the program's end, and ends its process group when the signal aborts. @throws COMMAND_FAILED if the program did not start */
 function watch(
   child: ChildProcess,
   file: string,
@@ -211,10 +211,10 @@ function watch(
     };
     const onAbort = () => {
       const { pid } = child;
-      // A child without a pid never started; its "error" event follows.
+      // Without a pid the child did not start; its "error" event follows.
       if (pid === undefined || closed) return;
       ending = endGroup({ pid, mark, reaped: () => reaped }, graceMs, clock).then(() => {
-        // A process that left the group may hold the output open for ever, so the run does not wait for it.
+        // The run does not wait for a process that has left the group and keeps the output open.
         child.stdout?.destroy();
         child.stderr?.destroy();
         child.stdin?.destroy();
@@ -222,7 +222,7 @@ function watch(
       ending.catch(reject);
     };
     child.on("error", (cause: NodeJS.ErrnoException) => {
-      // If the child did start, "exit" and "close" report its end.
+      // The child did start; "exit" and "close" will report its end.
       if (child.pid !== undefined) return;
       signal.removeEventListener("abort", onAbort);
       reject(notStarted(file, startProblem(cause), cause));
@@ -238,7 +238,7 @@ function watch(
     });
     child.stdout?.on("data", (chunk: Buffer) => stdout.push(chunk));
     child.stderr?.on("data", (chunk: Buffer) => stderr.push(chunk));
-    // A program that does not read all its input closes the pipe early (EPIPE); its exit code shows whether it failed.
+    // EPIPE is ignored: a program may close its input before it has read everything, and its exit code shows whether it failed.
     child.stdin?.on("error", () => undefined);
     if (stdin !== undefined) child.stdin?.end(stdin);
     signal.addEventListener("abort", onAbort, { once: true });
@@ -271,7 +271,7 @@ function endedBy(signal: AbortSignal): CarillonError {
   return new CarillonError("CANCELLED", "the command was ended before it had finished", { cause: signal.reason });
 }
 
-/** An argument as a user would type it: only to be read by people, never run by a shell. */
+/** Quotes an argument as in a shell. The result is only shown to people, never executed. */
 function quoted(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }

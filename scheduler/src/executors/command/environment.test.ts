@@ -37,7 +37,7 @@ test("a fixed set, the task's own, the run's marks; nothing of this process", ()
 describe("what a task may set is a list; an operator adds to it", () => {
   const refused = (name: string) =>
     expect.objectContaining({ code: "COMMAND_NOT_ALLOWED", message: expect.stringContaining(name) });
-  // With each of these variables some program runs other code: tar, git, ssh, rsync, less, OpenSSL, .NET, loaders, interpreters, shells.
+  // Each of these variables makes some program run other code: tar, git, ssh, rsync, less, OpenSSL, .NET, loaders, interpreters, shells.
   test.each(
     `TAR_OPTIONS GIT_EXTERNAL_DIFF GIT_PAGER GIT_SSH_COMMAND SSH_ASKPASS RSYNC_RSH LESSOPEN OPENSSL_CONF
     DOTNET_STARTUP_HOOKS HOME XDG_CONFIG_HOME MAKEFLAGS AWS_CONFIG_FILE LOCPATH TMPDIR USER CARILLON_STORE LD_PRELOAD

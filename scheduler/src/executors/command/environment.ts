@@ -2,22 +2,22 @@ import { CarillonError } from "../../base/errors.ts";
 import { allowsEnv, fixedPath, whyRefused } from "../../task/command-rules.ts";
 import type { Account } from "./account.ts";
 
-/** The facts about a run that its command receives as variables. */
+/** The properties of a run that its command receives as environment variables. */
 export interface RunMarks {
   task: string;
-  /** The name of the schedule, for a run of one of the task's named schedules; empty for others. */
+  /** The name of the schedule if the run belongs to one of the task's named schedules; otherwise empty. */
   schedule: string;
   run: string;
-  /** The nominal time, ISO 8601; empty for a run that has no slot. */
+  /** The nominal time in ISO 8601; empty if the run has no slot. */
   slot: string;
   fence: string;
 }
 
 /**
- * The command's environment: a small fixed set, then the task's own variables, then the marks of the run. It contains nothing of the
- * worker's environment, because the worker's database URL and keys must not reach the command. A task may set only listed variables,
- * because most programs have a variable that makes them run another program.
- * @param free true: the program is a shell, which can do anything anyway
+ * The command's environment: a small fixed set, the task's own variables, and the properties of the run. It contains nothing from the
+ * worker's environment, because the command must not get the worker's database URL and keys. A task may set only allowed variables, because
+ * most programs have a variable that makes them run another program.
+ * @param free true: the program is a shell, so restricting variables would be pointless
  * @param allowed further variables that the worker's configuration lets tasks set: names, or prefixes with `*`
  * @throws COMMAND_NOT_ALLOWED for a variable or value that is not allowed; TASK_INVALID
  */

@@ -4,7 +4,7 @@ import { atSecondSignal } from "../../base/stop-on-signals.ts";
 
 const pollMs = 20;
 
-/** One callback per group whose leader runs. They share one listener, because Node reports more than ten as a leak. */
+/** One callback for each running command's process group. All share one listener, because Node.js warns of a leak above ten listeners. */
 const ends = new Set<() => void>();
 const endAll = () => {
   for (const end of ends) end();
@@ -12,10 +12,12 @@ const endAll = () => {
 let forget = (): void => undefined;
 
 /**
- * Sends SIGTERM to a group when this process exits, unless this process is killed. This is needed because a session of its own gets no
- * signal from a terminal. A group that already got SIGTERM gets SIGKILL, because after this process's exit nothing would send it after the
- * grace.
- * @returns a function that removes this callback
+ * Sends SIGTERM to a process group when this process exits; impossible if this process is killed. This is needed because a command has its
+ * own session, which gets no signals from this process's terminal. A group that already got SIGTERM gets SIGKILL instead, because this
+ * process can no longer send it after the grace period.
+ * @param reaped true if the group's leader has ended
+ * @param told true if the group has already got SIGTERM
+ * @returns a function that removes the callback; to be called when the group has ended
  */
 export function endsWithProcess(pid: number, reaped: () => boolean, told: () => boolean): () => void {
   const end = () => void signalGroup(pid, told() ? "SIGKILL" : "SIGTERM", reaped());
@@ -32,22 +34,22 @@ export function endsWithProcess(pid: number, reaped: () => boolean, told: () => 
   };
 }
 
-/** The variable that marks the processes of one command, including those that left its process group. */
+/** The environment variable that marks the processes of one command, including those that have left its process group. */
 export const markName = "CARILLON_COMMAND";
 
-/** A process group in which a command was started. */
+/** The process group of a command. */
 export interface Group {
-  /** The pid of the group's leader. */
+  /** The pid of the group's leader, which is also the group's id. */
   pid: number;
-  /** The value of `markName` in the environment of the command. */
+  /** The value of the variable `markName` in the command's environment. */
   mark: string;
   /** True if the leader has ended, so that its pid may be reused. */
   reaped: () => boolean;
 }
 
 /**
- * Ends a command's process group and the processes that left it by `setsid`: sends SIGTERM, and after the grace SIGKILL to those still
- * alive. Resolves when none is alive or all have been killed, without waiting for the dead to be reaped.
+ * Ends a command's process group and the processes that have left the group with `setsid`: sends SIGTERM and, `graceMs` later, SIGKILL to
+ * those that still run. Resolves when none is running or all have been killed; does not wait until killed processes have been reaped.
  */
 export async function endGroup({ pid, mark, reaped }: Group, graceMs: number, clock: Clock): Promise<void> {
   const outside = strays(mark, pid);
@@ -60,19 +62,19 @@ export async function endGroup({ pid, mark, reaped }: Group, graceMs: number, cl
     if (!isLeft(0)) return;
   }
   signalGroup(pid, "SIGKILL", reaped());
-  // Searched again, because a stray may have started others, and a pid may have been reused.
+  // Searches for marked processes again: they may have started further processes, and a pid may have been reused.
   for (const stray of strays(mark, pid)) send(stray, "SIGKILL");
 }
 
 /**
- * Processes outside the group that have the mark in their environment. Linux only; it misses processes whose environment this account may
- * not read, and processes that cleared their environment.
+ * Finds processes outside the group that have the mark in their environment. Works on Linux only, and misses processes whose environment
+ * this account may not read or that have cleared their environment.
  */
 function strays(mark: string, group: number): number[] {
   return processNumbers().filter((pid) => {
     try {
       if (!readFileSync(`/proc/${pid}/environ`, "latin1").split("\0").includes(`${markName}=${mark}`)) return false;
-      // The fields after the process name, which may contain spaces: state, parent, group.
+      // The fields after the process name (which may contain spaces and parentheses) are: state, parent pid, process group.
       const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
       return Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[2]) !== group;
     } catch (error) {
@@ -89,8 +91,9 @@ function processNumbers(): number[] {
 }
 
 /**
- * @param reaped true: the group's leader has ended and its pid may be reused. The kernel does not reuse the pid while a member of the group
- * lives, so a live process with that pid, and its group, are unrelated.
+ * Sends a signal to a process group.
+ * @param reaped true if the group's leader has ended. The kernel does not reuse the leader's pid while the group has members; so if a
+ * process with that pid exists then, it and its group are unrelated to the command.
  * @returns true if the group still had members
  */
 function signalGroup(pid: number, signal: NodeJS.Signals | 0, reaped: boolean): boolean {
@@ -105,7 +108,7 @@ function send(pid: number, signal: NodeJS.Signals | 0): boolean {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === "ESRCH") return false;
-    // The process exists, but belongs to an account that this one may not signal.
+    // EPERM: the process exists, but belongs to an account that this one may not signal.
     if (code === "EPERM") return true;
     throw error;
   }

@@ -4,7 +4,7 @@ import type { CommandOptions } from "../../settings/settings.ts";
 import type { CommandSpec } from "../../task/task.ts";
 import { runCommand } from "./command.ts";
 
-/** The worker's handler for a command task. */
+/** Returns the handler with which a worker runs a command task. */
 export const commandHandler =
   (command: CommandSpec, { allow, allowEnv, shell, rehearse }: Required<CommandOptions>, clock: Clock): Handler =>
   async (run) => {

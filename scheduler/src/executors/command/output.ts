@@ -1,21 +1,20 @@
 import { limits } from "../../base/limits.ts";
 
-/** `note`: a remark by Carillon itself in the command's log. */
+/** The source of a log line; `note` is a remark by Carillon itself. */
 export type OutputStream = "stdout" | "stderr" | "note";
 
 export interface OutputBudget {
-  /** How many bytes of both streams together may still be logged; below 0 once the limit is exceeded. */
+  /** How many more bytes of both streams together may be logged; negative once the limit has been exceeded. */
   left: number;
-  /** How many bytes were read and discarded. */
+  /** The number of bytes that were read and not logged. */
   cut: number;
-  /** Called once, when the log ends before the output does. */
+  /** Called once, when the output exceeds the limit, so that a line is not logged for the first time. */
   exhausted(): void;
 }
 
 /**
- * Splits the bytes of one stream into lines, with memory for one line only, however much arrives. Invalid UTF-8 becomes U+FFFD, as does
- * NUL, which the store cannot hold. Excess output is cut and marked, but still read, because a program that blocks on a full pipe would
- * hang for ever.
+ * Splits the bytes of one stream into lines; keeps at most one line in memory. Invalid UTF-8 becomes U+FFFD, and so does NUL, which
+ * PostgreSQL cannot store. Output beyond the limits is not logged but still read, because otherwise the program would block on a full pipe.
  */
 export class LineReader {
   readonly #decoder = new TextDecoder("utf-8", { ignoreBOM: true });
@@ -24,9 +23,9 @@ export class LineReader {
   readonly #lineBytes: number;
   #held = "";
   #heldBytes = 0;
-  /** How many bytes of the present line are beyond its limit. */
+  /** By how many bytes the current line exceeds the length limit. */
   #over = 0;
-  /** The last lines of the output, whether they were logged or not. */
+  /** The last lines of the output, including lines that were not logged. */
   readonly last: string[] = [];
 
   constructor(budget: OutputBudget, line: (line: string) => void, lineBytes: number = limits.commandLineBytes) {
@@ -76,7 +75,7 @@ export class LineReader {
       this.#budget.left -= logged;
       this.#line(line);
     } else {
-      // Nothing more is logged after this: if shorter lines followed, the log would seem complete despite the gap.
+      // No further line is logged, even if it is short enough: a gap within the log could be overlooked.
       if (this.#budget.left >= 0) this.#budget.exhausted();
       this.#budget.left = -1;
       this.#budget.cut += logged;

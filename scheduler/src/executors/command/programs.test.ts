@@ -81,7 +81,7 @@ describe("what only looks allowed", () => {
     expect(() => findProgram(join(folder, "other/tool"), [join(folder, "bin/tool"), "tool"], path())).toThrow(
       refused(),
     );
-    // Conversely, a bare name never resolves to an allowed file outside the path.
+    // Conversely, a bare name must not match an allowed file outside the search path.
     expect(() => findProgram("tool", [join(folder, "other/tool")], path())).toThrow(refused());
   });
   test("a list entry that is itself no program's name is the operator's mistake", () => {

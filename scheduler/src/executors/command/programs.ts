@@ -1,9 +1,9 @@
 /**
- * Decides which programs a worker runs. A task names a program; only the worker's own configuration can allow it. Neither the store, nor
- * anyone who can write to it, can allow a program.
- * Two paths are equal if they have the same file name in the same real folder. Links in the folder's path are followed (/bin is /usr/bin on
- * most systems); a link at the file itself is not, because many links may lead to one program that acts by the name it is called by. The
- * worker starts the allowed path, never the text from the task, so changing a link between check and start gains nothing.
+ * Decides which programs a worker runs. A task names a program, but only the worker's own configuration can allow it; the store and its
+ * users cannot. Two paths are equal if the file names and the real paths of their folders are equal. Links within the folder's path are
+ * resolved (/bin is a link to /usr/bin on most systems). A link that is the file itself is not resolved, because one program may behave
+ * differently under several names. The worker starts the path from its allow list and not the text from the task, so a link changed after
+ * the check has no effect.
  */
 import { accessSync, closeSync, constants, openSync, readSync, realpathSync, statSync } from "node:fs";
 import { basename, dirname, isAbsolute, join, resolve } from "node:path";
@@ -13,13 +13,14 @@ import { fixedPath, isShellName } from "../../task/command-rules.ts";
 export interface Program {
   /** The path of the program to start. */
   file: string;
-  /** True if the file exists and can be executed. */
+  /** True if the file exists and is executable. */
   present: boolean;
-  /** True if the program is a shell, by its own name or by that of its link's target. */
+  /** True if the program is a shell: by its name, by the name that a link resolves to, or because it is a script without "#!". */
   shell: boolean;
 }
 
 /**
+ * Finds the allowed program that a task names.
  * @param allow absolute paths, or names that are looked up in `path`
  * @throws COMMAND_NOT_ALLOWED; OPTION_INVALID for an entry of `allow` that is neither
  */
@@ -38,7 +39,7 @@ export function findProgram(name: string, allow: readonly string[], path: readon
   for (const entry of allow) {
     const allowed = entry.includes("/") ? place(entry) : lookUp(entry, path);
     if (wanted !== null && allowed !== null && wanted === allowed) return programAt(allowed);
-    // The name is in the list but installed nowhere: allowed, but missing.
+    // The allowed name is not installed in any folder of `path`.
     if (wanted === null && allowed === null && name === entry)
       return { file: name, present: false, shell: isShell(name) };
   }
@@ -53,7 +54,7 @@ function notAllowed(name: string, what: string, hint: string): CarillonError {
   return new CarillonError("COMMAND_NOT_ALLOWED", `${JSON.stringify(name.slice(0, 200))} ${what}`, { hint });
 }
 
-/** The real path of the folder, with the given file name. */
+/** Resolves links in the folder's path, but not the file itself. */
 function place(file: string): string {
   return join(realPath(dirname(file)) ?? dirname(file), basename(file));
 }
@@ -72,12 +73,12 @@ function programAt(file: string): Program {
   return { file, present, shell: isShell(file) || (present && isPlainText(file)) };
 }
 
-/** A link with any name may lead to a shell. */
+/** True if the file or the target of its link has the name of a shell. */
 function isShell(file: string): boolean {
   return isShellName(file) || isShellName(realPath(file) ?? file);
 }
 
-/** An executable text file without "#!" is run by a shell after all: the C library passes it to /bin/sh. */
+/** True for a text file without "#!": although it is started without a shell, the C library runs it with /bin/sh. */
 function isPlainText(file: string): boolean {
   const start = Buffer.alloc(256);
   let length: number;
@@ -89,7 +90,7 @@ function isPlainText(file: string): boolean {
       closeSync(descriptor);
     }
   } catch {
-    // If the worker cannot read the file, a shell that it starts cannot either.
+    // If the worker cannot read the file, neither can a shell started by the worker.
     return false;
   }
   return start.toString("latin1", 0, 2) !== "#!" && !start.subarray(0, length).includes(0);
@@ -100,7 +101,7 @@ function canExecute(file: string): boolean {
     accessSync(file, constants.X_OK);
     return statSync(file).isFile();
   } catch {
-    // The file is absent or not accessible. It cannot be run either way, and the caller reports that.
+    // The file is missing or inaccessible; the caller reports that it cannot be run.
     return false;
   }
 }
@@ -109,7 +110,7 @@ function realPath(file: string): string | null {
   try {
     return realpathSync(file);
   } catch {
-    // The file does not exist; its path is then compared as written.
+    // The folder does not exist; the caller then compares the path as written.
     return null;
   }
 }

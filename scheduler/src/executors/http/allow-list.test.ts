@@ -38,7 +38,7 @@ describe("names", () => {
   });
 });
 
-/** Addresses that a listed name must not resolve to. */
+/** Private, local and reserved addresses, to which an allowed host name must not resolve. */
 const inside = [
   ..."0.0.0.0 0.1.2.3 10.0.0.1 100.64.0.1 100.127.255.255 127.0.0.1 127.255.255.254 169.254.169.254 172.16.0.1".split(
     " ",

@@ -1,9 +1,8 @@
 /**
- * The destinations that a worker's HTTP tasks may reach. The list is the worker's own: neither the store, nor anyone who can write to it,
- * can change it.
- * Besides the name, the address to connect to is checked: if a listed name resolves to a private or local address or to a cloud's metadata
- * service, it is refused unless that address is listed itself. So neither a name server, nor anyone who can write its records, can open an
- * internal address.
+ * The destinations that a worker's HTTP tasks may call. The list belongs to the worker's own configuration; the store and its users cannot
+ * change it. Besides the host name, the address to connect to is checked: if an allowed name resolves to a private or local address or to a
+ * cloud's metadata service, the address is refused unless it is in the list itself. So control over DNS records does not give access to
+ * internal addresses.
  */
 import { BlockList, isIP, isIPv6 } from "node:net";
 import { CarillonError } from "../../base/errors.ts";
@@ -34,12 +33,12 @@ for (const [range, prefix] of [
   ["3fff::", 20],
 ] as const)
   special.addSubnet(range, prefix, "ipv6");
-/** All other IPv6 addresses are local, multicast, translations to IPv4, or unassigned. */
+/** The public range of IPv6; all other IPv6 addresses are local, multicast, translated from IPv4, or unassigned. */
 const globalUnicast = new BlockList();
 globalUnicast.addSubnet("2000::", 3, "ipv6");
 
 interface Entry {
-  /** null: any port. */
+  /** The port that the entry allows; null: any port. */
   port: number | null;
   matches(host: string, address: string): boolean;
 }
@@ -49,9 +48,10 @@ export class AllowList {
   readonly #addresses: Entry[] = [];
 
   /**
-   * @param entries "api.example.com", "*.example.com" (names below it), "*" (every name), "10.1.2.3", "10.1.0.0/16", "::1", "fd00::/8";
-   * each with a port ("host:8443", "[::1]:80") or for every port
-   * @param option the name of the option, for errors @throws OPTION_INVALID
+   * @param entries "api.example.com", "*.example.com" (names below it), "*" (every name), "10.1.2.3", "10.1.0.0/16", "::1" or "fd00::/8";
+   * each optionally with a port: "host:8443", "[::1]:80"
+   * @param option the option's name, for errors
+   * @throws OPTION_INVALID
    */
   constructor(entries: readonly string[], option = "httpTasks.allow") {
     for (const text of entries) {
@@ -60,12 +60,12 @@ export class AllowList {
     }
   }
 
-  /** True if some address of the name could be permitted; if not, the name is not even resolved. */
+  /** False if no address of the host could be permitted, so that the name need not be resolved. */
   mayResolve(host: string, port: number): boolean {
     return this.#addresses.some((entry) => onPort(entry, port)) || this.#named(host, "", port);
   }
 
-  /** @param address the address that `host` resolves to; equal to `host` if that is an address itself */
+  /** True if the address may be called. @param address an address of `host`; equal to `host` if `host` is an address */
   permits(host: string, port: number, address: string): boolean {
     const plain = plainAddress(address);
     if (plain === null) return false;
@@ -81,15 +81,15 @@ export class AllowList {
 const onPort = (entry: Entry, port: number): boolean => entry.port === null || entry.port === port;
 const familyOf = (address: string) => (isIPv6(address) ? "ipv6" : "ipv4");
 
-/** True if the address is in no private, local or unassigned range. @param address as plainAddress returns it */
+/** True if the address is in no private, local or unassigned range. @param address in the notation of `plainAddress` */
 function isPublic(address: string): boolean {
   if (special.check(address, familyOf(address))) return false;
   return !isIPv6(address) || globalUnicast.check(address, "ipv6");
 }
 
 /**
- * One notation for each address; an IPv4 address mapped to IPv6 becomes IPv4. null: the text is no address, or an address that is valid on
- * one network interface only.
+ * Converts an address to a unique notation; an IPv4 address mapped to IPv6 becomes IPv4. Returns null if the text is no address, or an
+ * address with a zone, which is valid on one network interface only.
  */
 export function plainAddress(text: string): string | null {
   if (isIP(text) === 0 || text.includes("%")) return null;
@@ -108,7 +108,7 @@ function parseEntry(text: string, option: string): Entry & { list: "names" | "ad
     });
   if (typeof text !== "string") throw wrong();
   const [, bracketed, rest = text] = /^\[([^\]]+)\](.*)$/.exec(text) ?? [];
-  // Without brackets, two colons make an IPv6 address, which then has no port.
+  // Text without brackets that has two or more colons is an IPv6 address without a port.
   const withPort = bracketed !== undefined || text.split(":").length === 2;
   const parts = withPort ? /^([^:]*)(?::(\d{1,5}))?$/.exec(rest) : [rest, rest, undefined];
   if (!parts) throw wrong();
@@ -121,7 +121,7 @@ function parseEntry(text: string, option: string): Entry & { list: "names" | "ad
     const family = familyOf(address);
     const longest = family === "ipv6" ? 128 : 32;
     const prefix = prefixText === undefined ? longest : Number(/^\d{1,3}$/.exec(prefixText)?.[0] ?? Number.NaN);
-    // A range of IPv4-mapped addresses would cover other addresses than its text suggests.
+    // A range of IPv4-mapped addresses is refused, because it would cover other addresses than its text suggests.
     if (!(prefix >= 0 && prefix <= longest) || (family === "ipv4" && isIPv6(base) && prefixText !== undefined))
       throw wrong();
     const range = new BlockList();

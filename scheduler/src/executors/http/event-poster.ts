@@ -6,12 +6,15 @@ import { caller } from "./notice.ts";
 import { signatureHeaders } from "./signature.ts";
 import { type Resolve, systemResolve } from "./target.ts";
 
-/** Checks the addresses of all receivers when the process starts, so that posting cannot fail on them later. @throws OPTION_INVALID */
+/**
+ * Checks the address lists of all event webhooks when the process starts, so that later posts cannot fail on them.
+ * @throws OPTION_INVALID
+ */
 export function checkEventAddresses(webhooks: Readonly<Record<string, EventWebhookOptions>>): void {
   for (const [name, { allow = [] }] of Object.entries(webhooks)) new AllowList(allow, `webhooks.${name}.allow`);
 }
 
-/** Posts events to one URL in the structured mode of CloudEvents, signed like HTTP tasks. A redirect counts as a failure. */
+/** Returns a function that posts events to a URL in CloudEvents' structured mode, signed like HTTP tasks. A redirect counts as failure. */
 export function eventPoster(
   { url, secret, allow = [] }: EventWebhookOptions,
   clock: Clock,

@@ -186,7 +186,7 @@ describe("a call", () => {
     ["payload with PUT", { method: "PUT" }, "ü", '"ü"', "application/json"],
   ])("sends %s", async (_, options, payload, body, type) => {
     const { url, received } = await receiver(saying(200));
-    // null, because `undefined` would select the default payload.
+    // null instead of undefined, because undefined would select the default payload.
     await call({ url, ...options }, { payload: payload ?? null }).result;
     expect(received[0]).toMatchObject({ body, method: options.method ?? "POST" });
     expect(received[0]?.headers["content-type"]).toBe(type);
@@ -264,7 +264,7 @@ describe("an answer is judged:", () => {
     const asked: (number | undefined)[] = [];
     for (const _ of given) asked.push((await failure({ url })).retryAfterMs);
     expect(asked[0]).toBe(7_000);
-    // The date has whole seconds, and the remaining time is computed when the answer arrives.
+    // Retry-After gives the date in whole seconds, and the remaining time is computed when the answer arrives.
     expect(asked[1]).toBeGreaterThan(hourMs - 1_000 - (Date.now() - beganMs) - 1);
     expect(asked[1]).toBeLessThanOrEqual(hourMs);
     expect(asked.slice(2)).toEqual([undefined, undefined, undefined, undefined]);
@@ -400,7 +400,7 @@ describe("where it may not go", () => {
     expect(answers, "asked once").toBe(1);
     expect(received[0]?.headers.host).toBe(`rebind.test:${port}`);
     expect((await failure({ url: `http://rebind.test:${port}/` }, { allow, resolve })).code).toBe("HTTP_NOT_ALLOWED");
-    // If an answer contains both, only the permitted address is called.
+    // If a name resolves to both addresses, only the permitted one is called.
     await call({ url: `http://mixed.test:${port}/` }, { allow, resolve: async () => ["127.0.0.2", "127.0.0.1"] })
       .result;
     expect(received).toHaveLength(2);

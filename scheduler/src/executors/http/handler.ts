@@ -13,16 +13,16 @@ import { type Answer, retryAfterMs, type Sent, send } from "./request.ts";
 import { runHeaders, signingKeys } from "./signature.ts";
 import { type Resolve, shownUrl, systemResolve, type Target, targetOf } from "./target.ts";
 
-/** The stored result of an HTTP task's run. */
+/** The result of an HTTP task's run, as it is stored. */
 export interface HttpResult {
   status: number;
-  /** Parsed if it is complete and its content type is JSON. */
+  /** The body; parsed if its content type is JSON and it was not cut, otherwise text. */
   body: Json;
   /** Present if the body was longer than limits.httpBodyBytes; only its start is stored. */
   cut?: true;
 }
 
-/** The `cause` of HTTP_FAILED and HTTP_REFUSED when a response was received. */
+/** The `cause` of an HTTP_FAILED or HTTP_REFUSED error if a response was received. */
 export interface HttpFailure {
   status: number;
   /** The beginning of the body. */
@@ -39,8 +39,8 @@ const followed = [301, 302, 303, 307, 308];
 const shownBodyLength = 500;
 
 /**
- * Creates the worker's handler for HTTP tasks.
- * @throws OPTION_INVALID for an entry of `allow` that is neither a host nor a range, and for a secret that would sign nothing
+ * Returns a function that creates the worker's handler for an HTTP task.
+ * @throws OPTION_INVALID for an entry of `allow` that is neither a host nor an address range, and for an empty signing secret
  */
 export function httpCaller({
   allow = [],
@@ -119,14 +119,14 @@ export function httpCaller({
   }
 }
 
-/** Reads the secrets at each attempt, so that a changed secret takes effect. @throws SECRET_… */
+/** Replaces the names of secrets in headers by the secrets, which are read at each attempt so that changes take effect. @throws SECRET_… */
 async function withSecrets(headers: Record<string, string>, run: Run): Promise<Record<string, string>> {
   const filled: Record<string, string> = {};
   for (const [name, value] of Object.entries(headers)) {
     filled[name] = value;
     for (const [place, secret = ""] of value.matchAll(secretPlaces)) {
       const found = await run.secret(secret);
-      // A line break in the value would begin another header, or another request.
+      // A line break in the value would let the secret inject a further header or request.
       if (!headerValue.test(found))
         throw new CarillonError("SECRET_INVALID", `the value of secret ${secret} cannot be sent in a header`, {
           hint: "Use printable ASCII on one line.",
@@ -137,7 +137,7 @@ async function withSecrets(headers: Record<string, string>, run: Run): Promise<R
   return filled;
 }
 
-/** A name lookup cannot be interrupted, but waiting for it can. */
+/** Waits for `work` until the signal aborts. A name lookup itself cannot be cancelled, so it may continue afterwards. */
 function settled<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const abort = () => reject(signal.reason);
@@ -192,7 +192,7 @@ function parsed(text: string, type: string | string[] | undefined): Json {
   try {
     return readJson(text, "the answer") as Json;
   } catch {
-    // The body claims to be JSON but is not, or contains a number that would lose precision: it is stored as text.
+    // The body is stored as text if it is not valid JSON, or contains a number that would lose precision.
     return text;
   }
 }

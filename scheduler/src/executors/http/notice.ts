@@ -9,14 +9,15 @@ import { retryAfterMs, send } from "./request.ts";
 import { legacySignature, signatureHeaders } from "./signature.ts";
 import { type Resolve, systemResolve, targetOf } from "./target.ts";
 
-/** The hint if the host is allowed, but an address that it resolves to is not. */
+/** The hint if the host is configured, but resolves to an address that is not allowed. */
 const allowHint =
   "Where it is meant, add that address to `allow` of the webhook's channel (alarms.channels), or of alarms.ping.";
 
 const allowOf = (channel: ChannelOptions): string[] => ("allow" in channel && channel.allow) || [];
 
 /**
- * Checks the options of all channels that post when the node starts, so that posting cannot fail on them later.
+ * Checks the address lists of all channels that post by HTTP, and of the ping, when the node starts, so that later posts cannot fail on
+ * them.
  * @throws OPTION_INVALID
  */
 export function checkWebhooks(channels: Record<string, ChannelOptions>, ping: PingSettings | null = null): void {
@@ -32,7 +33,7 @@ export function checkWebhooks(channels: Record<string, ChannelOptions>, ping: Pi
 export interface PostAnswer {
   status: number;
   text: string;
-  /** How long the receiver wants no further request. */
+  /** How long the receiver asks the client to pause, in ms; undefined if the answer does not say. */
   retryAfterMs: number | undefined;
 }
 
@@ -43,7 +44,7 @@ interface Called {
   body: Buffer | null;
 }
 
-/** Calls hosts of the process's own configuration, with the same address checks as HTTP tasks. */
+/** Returns a function that calls hosts from the process's own configuration, with the same address checks as for HTTP tasks. */
 export function caller(own: readonly string[], allow: readonly string[], clock: Clock, resolve: Resolve) {
   const allowed = new AllowList([...own, ...allow]);
   /** @throws HTTP_NOT_ALLOWED, HTTP_FAILED; the signal's reason */
@@ -57,9 +58,9 @@ export function caller(own: readonly string[], allow: readonly string[], clock: 
 }
 
 /**
- * Posts JSON to the host of a channel. Errors name only the host, because every viewer can read them, and knowing the path may be enough to
- * post there.
- * @param channel a channel that checkWebhooks has checked
+ * Returns a function that posts JSON to a channel's host. Errors contain only the host: every viewer can read errors, and a URL's path may
+ * be all that is needed to post.
+ * @param channel a channel that `checkWebhooks` has checked
  */
 export function channelPoster(channel: ChannelOptions, clock: Clock, resolve: Resolve = systemResolve) {
   const own = postsTo(channel);
@@ -68,7 +69,7 @@ export function channelPoster(channel: ChannelOptions, clock: Clock, resolve: Re
     call({ method: "POST", to, headers: { "content-type": "application/json", ...headers }, body }, signal);
 }
 
-/** Calls the URL of a ping, which checkWebhooks has checked. */
+/** Returns a function that calls the ping's URL, which `checkWebhooks` has checked. */
 export function pingCaller({ url, allow }: PingSettings, clock: Clock, resolve: Resolve = systemResolve) {
   const to = new URL(url);
   const call = caller([to.host], allow, clock, resolve);
@@ -83,8 +84,9 @@ export function pingCaller({ url, allow }: PingSettings, clock: Clock, resolve: 
 }
 
 /**
- * Posts a notice as JSON to a webhook, signed like the requests of HTTP tasks. A redirect counts as a failure.
- * @param channel a channel that checkWebhooks has checked
+ * Returns a function that posts a notice as JSON to a webhook, signed like HTTP tasks if the channel has a secret. A redirect counts as a
+ * failure.
+ * @param channel a channel that `checkWebhooks` has checked
  */
 export function noticePoster(channel: WebhookChannel, clock: Clock, resolve: Resolve = systemResolve) {
   const { webhook, secret } = channel;

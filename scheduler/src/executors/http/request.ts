@@ -12,15 +12,15 @@ export interface Sent {
 export interface Answer {
   status: number;
   headers: Record<string, string | string[] | undefined>;
-  /** The beginning of the body. */
+  /** The body, or its beginning if `cut`. */
   body: Buffer;
-  /** True if the body was longer. */
+  /** True if the body was longer than the limit. */
   cut: boolean;
 }
 
 /**
- * Sends one request on a connection of its own, only to the target's addresses. A body beyond the limit is not read: the connection is
- * closed.
+ * Sends one request on a new connection to one of the target's checked addresses. If the body exceeds the limit, its remainder is not read
+ * and the connection is closed.
  * @throws HTTP_FAILED; the signal's reason
  */
 export function send(
@@ -42,7 +42,7 @@ export function send(
     const outgoing = (url.protocol === "https:" ? secureRequest : plainRequest)(url, {
       method: sent.method,
       headers: { ...sent.headers, ...(sent.body === null ? {} : { "content-length": sent.body.length }) },
-      // No connection is reused, because a kept connection may have been checked for another name.
+      // Connections are not reused, because an open connection may have been checked for another host name.
       agent: false,
       lookup: (_host, options, callback) => {
         const [first] = addresses;
@@ -78,7 +78,7 @@ export function send(
       incoming.on("end", () => answered(false));
       incoming.on("error", failed);
       incoming.on("close", () => {
-        // If the body has ended or exceeded the limit, the promise is already resolved, so this has no effect.
+        // If the body has ended or exceeded the limit, the promise is settled already and this has no effect.
         if (!incoming.complete) failed(new Error("the answer broke off"));
       });
     });
@@ -87,10 +87,10 @@ export function send(
   });
 }
 
-/** If several addresses were tried, Node reports an error for each; the first is enough. */
+/** The first error, if several addresses were tried and Node.js reports an error for each. */
 const reasonOf = (cause: unknown): unknown => (cause instanceof AggregateError ? (cause.errors[0] ?? cause) : cause);
 
-/** Reads Retry-After, which has seconds or a date. */
+/** Parses a Retry-After header, which contains seconds or a date. Returns ms from `wallMs`; undefined if invalid or in the past. */
 export function retryAfterMs(given: string | string[] | undefined, wallMs: number): number | undefined {
   if (typeof given !== "string") return undefined;
   const ms = /^\d+$/.test(given.trim()) ? Number(given) * 1_000 : Date.parse(given) - wallMs;

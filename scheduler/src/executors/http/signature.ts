@@ -5,8 +5,7 @@ import { checkNamespace, namespaceOf } from "../../base/namespace.ts";
 import type { HttpTaskOptions } from "../../settings/settings.ts";
 
 /**
- * The run that a request is sent for, as its headers name it; `slot` is empty for a run without a slot, and `schedule` for a run of no
- * named schedule.
+ * The run in a request's headers. `slot` is empty for a run without a slot, and `schedule` for a run that belongs to no named schedule.
  */
 export interface RunMarks {
   task: string;
@@ -17,7 +16,7 @@ export interface RunMarks {
   fence: string;
 }
 
-/** A request as it is sent, without its headers. */
+/** The parts of a request that are signed, without the headers. */
 export interface Message {
   method: string;
   url: URL;
@@ -26,27 +25,27 @@ export interface Message {
 
 export interface SigningKey {
   secret: string;
-  /** The id by which a receiver finds the secret to verify with. */
+  /** The id by which a receiver selects the secret for verification. */
   keyId: string;
 }
 
 export interface SigningKeys {
   /** Signs the whole request by RFC 9421; null: no such signature is sent. */
   key: SigningKey | null;
-  /** Signs in the legacy format, for receivers that cannot verify the new one; null: no such signature is sent. */
+  /** Signs in the legacy format, for receivers that cannot verify RFC 9421; null: no such signature is sent. */
   legacySecret: string | null;
 }
 
 /**
- * The headers that identify the run and prove that this cluster sent the request. The signature covers everything that distinguishes
- * requests: if it covered only the body, a captured request could be replayed to another URL, or with another fence.
- * @param seconds the time in seconds since 1970
+ * Returns the headers that identify the run, with a signature by which receivers verify the sender. The signature covers everything that
+ * distinguishes requests: if it covered only the body, a captured request could be replayed to another URL, or with another fence.
+ * @param seconds the current time in seconds since 1970
  */
 export function runHeaders(message: Message, marks: RunMarks, { key, legacySecret }: SigningKeys, seconds: number) {
   const { task, schedule, run, slot, attempt, fence } = marks;
   const timestamp = String(seconds);
   const told = {
-    // A task's name may contain characters that a header cannot.
+    // Encoded, because a task's name may contain characters that are not allowed in a header.
     "carillon-task": encodeURIComponent(task),
     ...(schedule === "" ? {} : { "carillon-schedule": encodeURIComponent(schedule) }),
     "carillon-run": run,
@@ -65,14 +64,14 @@ export function runHeaders(message: Message, marks: RunMarks, { key, legacySecre
   };
 }
 
-/** Hexadecimal HMAC-SHA256 over the lines and the body: the legacy signature, which covers neither method nor URL. */
+/** The legacy signature: HMAC-SHA256 of the lines and the body, in hexadecimal. It covers neither the method nor the URL. */
 export function legacySignature(secret: string, lines: string[], body: Buffer | null): string {
   const hmac = createHmac("sha256", secret);
   for (const line of lines) hmac.update(`${line}\n`);
   return hmac.update(body ?? "").digest("hex");
 }
 
-/** An RFC 9421 signature of the whole request: method, URL, body and these headers. @param told headers, with lower-case names */
+/** Returns the headers of an RFC 9421 signature of method, URL, body and the given headers. @param told headers with lower-case names */
 export function signatureHeaders({ method, url, body }: Message, told: object, key: SigningKey, seconds: number) {
   const digest = `sha-256=:${createHash("sha256")
     .update(body ?? "")
@@ -96,7 +95,7 @@ export function signatureHeaders({ method, url, body }: Message, told: object, k
   };
 }
 
-/** The signature as in RFC 9421, sections 2.5 and 3.3.3. */
+/** Computes the signature of the components according to RFC 9421, sections 2.5 and 3.3.3. */
 export function signed(
   components: [name: string, value: string][],
   { secret, keyId }: { secret: string | Buffer; keyId: string },
@@ -109,11 +108,11 @@ export function signed(
 }
 
 /**
- * Chooses the secret that signs a task's requests. Logs a warning if it falls back to the cluster's secret, because a receiver that refuses
- * a request does not reveal the cause. No error contains a secret.
- * @param warn called once for each namespace without a secret of its own, if other namespaces have one
- * @returns the keys for a task's name and a URL's host name @throws OPTION_INVALID for a host in another form than in URLs, and for an
- * empty secret
+ * Returns a function that selects the signing keys for a task's name and a URL's host name. It warns if it uses the cluster's secret for a
+ * namespace while other namespaces have secrets of their own, because a receiver that refuses a request does not say why. Errors never
+ * contain a secret.
+ * @param warn called at most once per namespace
+ * @throws OPTION_INVALID for a host that is not written as in a URL, and for an empty secret
  */
 export function signingKeys(
   { secret, namespaceSecrets = {}, legacySignature: legacy = true }: HttpTaskOptions,

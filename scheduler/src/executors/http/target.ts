@@ -3,24 +3,24 @@ import { isIP } from "node:net";
 import { CarillonError, messageOf } from "../../base/errors.ts";
 import type { AllowList } from "./allow-list.ts";
 
-/** Resolves a name to all its addresses, the best first. */
+/** Resolves a host name to all its addresses, in the order of preference. */
 export type Resolve = (host: string) => Promise<string[]>;
 
 export const systemResolve: Resolve = async (host) => (await lookup(host, { all: true })).map(({ address }) => address);
 
-/** A URL with the addresses that were checked for it; only these may be connected to. */
+/** A URL with its checked addresses; connections are made only to these addresses. */
 export interface Target {
   url: URL;
-  /** The URL as it may be shown to people. */
+  /** The URL in a form that may be shown to people. */
   shown: string;
   addresses: { address: string; family: 4 | 6 }[];
 }
 
 /**
- * Resolves the URL's host once, and keeps the permitted addresses. Later changes of the name's records have no effect, because the
- * connection is made to these addresses.
- * @param told for errors: the part of the URL that may be shown, and the hint for a destination that is not allowed
- * @throws HTTP_NOT_ALLOWED, HTTP_FAILED if the name has no address
+ * Resolves the URL's host once and returns the permitted addresses. The connection uses these addresses, so later changes of the DNS
+ * records have no effect.
+ * @param told `shown`: the part of the URL that errors may contain; `hint`: the hint for a destination that is not allowed
+ * @throws HTTP_NOT_ALLOWED; HTTP_FAILED if the name has no address
  */
 export async function targetOf(
   url: URL,
@@ -63,7 +63,7 @@ const allowHint =
 const notAllowed = (shown: string, why: string, hint: string): CarillonError =>
   new CarillonError("HTTP_NOT_ALLOWED", `${shown} may not be called: ${why}`, { hint });
 
-/** The URL as it may be shown to people: without the query, which often contains keys. */
+/** The URL in a form that may be shown to people: without the query, which often contains keys. */
 export function shownUrl({ protocol, host, pathname, search }: URL): string {
   return `${protocol}//${host}${pathname}${search === "" ? "" : "?…"}`;
 }

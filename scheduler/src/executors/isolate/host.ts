@@ -1,4 +1,4 @@
-/** The code of a thread or process that runs handlers, one run at a time. `places.ts` starts it. */
+/** The main module of a host: a thread or process that runs isolated handlers, one run at a time. Started by `places.ts`. */
 import { isMainThread, parentPort, Worker } from "node:worker_threads";
 import { messageOf } from "../../base/errors.ts";
 import { jsonText } from "../../base/json.ts";
@@ -55,7 +55,7 @@ function endedWith({ run, reason }: HostedRun, value: unknown): Ended {
   try {
     return { text: jsonText(value, `run ${run.id}: result`) };
   } catch (error) {
-    // The work is done, and a result that cannot be kept does not undo it.
+    // The run has succeeded, even if its result cannot be stored.
     run.log.warn(`the result was not kept: ${messageOf(error)}`);
     return { text: null };
   }
@@ -64,14 +64,14 @@ function endedWith({ run, reason }: HostedRun, value: unknown): Ended {
 function take(message: ToHost): void {
   if (message.kind === "load") void load(message.modules);
   else if (message.kind === "run") void run(message);
-  // A message that arrives after its run has ended is dropped.
+  // Messages for a run that has ended are ignored.
   else if (hosted?.turn !== message.turn) return;
   else if (message.kind === "abort") hosted.abort(message);
   else if (message.kind === "answer") hosted.answered(message);
   else void hosted.query(message);
 }
 
-/** Reports the error to the worker before the host ends. */
+/** Sends the error to the worker, then ends the host. */
 function crash(thrown: unknown): void {
   const message: FromHost = { kind: "crashed", thrown: sent(thrown) };
   if (parentPort) {
@@ -82,13 +82,13 @@ function crash(thrown: unknown): void {
 }
 
 /**
- * Ignores signals that a terminal or systemd sends to the whole process group: the worker handles them, and ends its hosts when their runs
- * are done.
+ * Ignores the signals that a terminal or systemd sends to the whole process group, because the worker handles them and ends its hosts after
+ * their runs. Ends this process when the worker has ended.
  */
 function endWithWorker(): void {
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => undefined);
   process.on("disconnect", () => process.exit());
-  // A handler that computes without pause would not notice a disconnection, so a thread watches the parent.
+  // While a handler computes without a pause, this process does not notice that the worker has ended, so a thread checks that.
   new Worker(new URL("./parent-watch.js", import.meta.url), {
     workerData: Number(process.argv[2]),
     execArgv: [],

@@ -12,13 +12,13 @@ import { received, sent } from "./thrown.ts";
 interface Question {
   resolve: (value: unknown) => void;
   reject: (error: unknown) => void;
-  /** For `run.complete`: the handler's own client, on which the worker executes statements. */
+  /** For `run.complete`: the database client of the handler, with which this host executes the worker's statements. */
   client: SqlClient | undefined;
 }
 
 /**
- * The `Run` that a handler receives in a host. Invalid calls are refused here if possible, with the same errors as for a handler in the
- * worker's own thread; all other calls are sent to the worker, in order.
+ * The `Run` object that a handler gets in a host. Invalid calls are refused here where possible, with the same errors as for a handler in
+ * the worker's own thread; all other calls are sent to the worker, in order.
  */
 export class HostedRun {
   readonly run: Run;
@@ -37,7 +37,7 @@ export class HostedRun {
     this.run = this.#made(fields);
   }
 
-  /** The reason why the run was asked to stop. */
+  /** The reason with which the run's signal was aborted. */
   get reason(): unknown {
     return this.#reason?.thrown;
   }
@@ -68,7 +68,7 @@ export class HostedRun {
 
   #made({ id, task, schedule, attempt, key, labels, shard, fence, slotMs, dueMs }: RunFields): Run {
     const { turn } = this;
-    // The getters below have their own `this`.
+    // Needed because `this` is another object in the getters below.
     const hosted = this;
     const checked = (value: unknown, what: string): unknown => {
       const text = jsonText(value, what);

@@ -10,16 +10,16 @@ import { isolationOf, moduleOf } from "./settings.ts";
 export type { Isolate } from "./settings.ts";
 
 export interface IsolatesOptions {
-  /** How many runs execute at once in this process. */
+  /** How many runs this process executes at once. */
   concurrency: number;
   log: Log;
 }
 
-/** The isolated handlers of a process, and the pools in which they run: tasks with the same settings share a pool. */
+/** The isolated handlers of a process and their pools. Tasks with the same isolation settings share a pool. */
 export class Isolates {
   readonly #options: IsolatesOptions;
   readonly #pools = new Map<string, Pool>();
-  /** For errors: the task that first named each module. */
+  /** The first task that uses each module, for errors. */
   readonly #taskOf = new Map<string, string>();
   #starting: Promise<void> | undefined;
 
@@ -27,7 +27,7 @@ export class Isolates {
     this.#options = options;
   }
 
-  /** A function is returned unchanged; a module becomes a handler that runs in a pool. @throws TASK_INVALID, DURATION_INVALID */
+  /** Returns a function unchanged; for a module, returns a handler that runs it in a pool. @throws TASK_INVALID, DURATION_INVALID */
   handler(
     task: string,
     given: Handler<never> | URL | string | undefined,
@@ -57,9 +57,9 @@ export class Isolates {
     return async (run, payload) => pool.run({ run, payload, module, killAfterMs, trace: await activeTrace() });
   }
 
-  /** Starts the pools in the background, while the rest of the process starts. */
+  /** Starts the pools without waiting, while the rest of the process starts. */
   begin(): void {
-    this.start().catch(() => undefined); // the caller that awaits `start` gets the error
+    this.start().catch(() => undefined); // the caller of `start` gets the error
   }
 
   /**
@@ -83,7 +83,7 @@ export class Isolates {
     }
   }
 
-  /** Ends all threads and processes. */
+  /** Ends all hosts of all pools. */
   close(): void {
     this.#starting = undefined;
     for (const pool of this.#pools.values()) pool.close();

@@ -3,10 +3,10 @@ import { CarillonError, messageOf } from "../../base/errors.ts";
 import type { Handler } from "../../run/handler.ts";
 
 const typeScript = /\.[cm]?tsx?$/;
-/** Node's errors for TypeScript that it cannot run itself: types, syntax that must be compiled, imports of compiled files. */
+/** Errors of Node.js for TypeScript that it cannot run itself: the file type, syntax that must be compiled, imports of compiled files. */
 const notAsItIs = ["ERR_UNKNOWN_FILE_EXTENSION", "ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX", "ERR_MODULE_NOT_FOUND"];
 
-/** The function that a module exports as its default. @throws TASK_INVALID, and the module's own errors */
+/** Imports a module and returns the function that is its default export. @throws TASK_INVALID, and errors thrown by the module */
 export async function loadHandler(url: string): Promise<Handler> {
   const exported = defaultOf(await importModule(url));
   if (typeof exported === "function") return exported as Handler;
@@ -16,7 +16,10 @@ export async function loadHandler(url: string): Promise<Handler> {
   });
 }
 
-/** Imports TypeScript in the way in which this process runs it, by a loader or by Node itself; else compiles it like the command line. */
+/**
+ * Imports a module. TypeScript is run as this process runs it, by a loader or by Node.js itself; if neither can, it is compiled first, as
+ * the command line does.
+ */
 async function importModule(url: string): Promise<unknown> {
   try {
     return await import(url);
@@ -34,7 +37,7 @@ function defaultOf(module: unknown): unknown {
   return typeof first === "object" && first !== null && "default" in first ? first.default : first;
 }
 
-/** The error of a module that failed to load: keeps its message, with the file's path added. */
+/** Converts the error of a module that could not be loaded: keeps its message and adds the file's path. */
 export function loadingFailed(url: string, thrown: unknown): CarillonError {
   const path = fileURLToPath(url);
   const message = messageOf(thrown);

@@ -4,28 +4,28 @@ import type { Onward } from "../../run/flow.ts";
 import type { Run, RunLog } from "../../run/handler.ts";
 import type { Thrown } from "./thrown.ts";
 
-/** The fields of a run that its handler can read, as plain data. */
+/** The properties of a run that a handler can read, as data that can be sent. */
 export interface RunFields
   extends Pick<Run, "id" | "task" | "schedule" | "attempt" | "key" | "labels" | "shard" | "fence" | "state"> {
   slotMs: number | null;
   dueMs: number;
 }
 
-/** The calls of a run that a handler can make; the worker executes them. */
+/** The methods of `Run` that the host forwards to the worker. */
 export const asked = ["secret", "saveState", "spawn", "fanOut", "inputs", "complete"] as const;
 export type Asked = (typeof asked)[number];
 
 export type ToHost =
-  /** Loads these modules before the first run. */
+  /** Tells the host to load these modules before its first run. */
   | { kind: "load"; modules: readonly string[] }
   /**
-   * Starts a run; a host has one run at a time, and `turn` numbers them. @param trace the span that the run belongs to, as W3C's
-   * traceparent
+   * Starts a run. A host executes one run at a time; `turn` numbers the runs.
+   * @param trace the span that the run belongs to, as a W3C traceparent
    */
   | { kind: "run"; turn: number; module: string; fields: RunFields; payload: unknown; trace: string | undefined }
   | { kind: "abort"; turn: number; reason: Thrown }
   | { kind: "answer"; turn: number; question: number; outcome: Outcome }
-  /** A statement for the client that the handler gave to `run.complete`. */
+  /** A statement that the host executes with the client that the handler passed to `run.complete`. */
   | { kind: "query"; turn: number; query: number; question: number; text: string; values: unknown[] | undefined };
 
 export type FromHost =
@@ -35,10 +35,10 @@ export type FromHost =
   | { kind: "ask"; turn: number; question: number; name: Asked; given: unknown[] }
   | { kind: "queried"; turn: number; query: number; outcome: Outcome }
   | ({ kind: "ended"; turn: number } & Ended)
-  /** An error that nothing has caught: the host ends. */
+  /** An uncaught error, after which the host ends. */
   | { kind: "crashed"; thrown: Thrown };
 
 export type Outcome = { value: unknown } | { thrown: Thrown };
 
-/** `text` is the result as JSON; null: the handler returned nothing. */
+/** How a handler ended. `text` is its result as JSON; null if it returned nothing. */
 export type Ended = { text: string | null } | { onward: Onward } | { snoozeMs: number } | { thrown: Thrown };

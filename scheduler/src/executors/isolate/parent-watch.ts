@@ -1,4 +1,4 @@
-/** A thread of a host process: ends the host when its worker process is gone, even while a handler computes without pause. */
+/** The main module of a thread that ends its host process when the worker process has ended, even if a handler computes without a pause. */
 import { workerData } from "node:worker_threads";
 import { machineClock, pause } from "../../base/clock.ts";
 
@@ -6,7 +6,7 @@ const lookEveryMs = 250;
 const parent = workerData as number;
 
 function isGone(): boolean {
-  // After the parent's death this process has another parent; on systems that keep the parent's pid, no process has that pid any more.
+  // After the parent's end, this process gets another parent; on systems that keep the parent's pid, no process with that pid exists.
   if (process.ppid !== parent) return true;
   try {
     return !process.kill(parent, 0);

@@ -7,19 +7,19 @@ import { CarillonError } from "../../base/errors.ts";
 import type { FromHost, ToHost } from "./messages.ts";
 import type { IsolationPlace } from "./settings.ts";
 
-/** The worker's handle of a thread or a process that runs handlers. */
+/** The worker's handle of a host: a thread or process that runs handlers. */
 export interface Place {
-  /** @throws DataCloneError for a value that cannot be copied */
+  /** Sends a message to the host. @throws DataCloneError for a value that cannot be copied */
   send(message: ToHost): void;
-  /** Ends the host at once, whatever it is computing. `gone` is still called. */
+  /** Ends the host at once, even if it is computing. `gone` is called afterwards. */
   end(): void;
 }
 
-/** The way in which a host ended. */
+/** Describes how a host ended. */
 export interface Gone {
-  /** True if the host needed more memory than its limit. */
+  /** True if the host ended because it exceeded its memory limit. */
   outOfMemory: boolean;
-  /** The end in words, such as "exited with code 7". */
+  /** Describes the end, such as "exited with code 7". */
   how: string;
 }
 
@@ -31,16 +31,16 @@ export interface PlaceOptions {
 }
 
 /**
- * The file that a handler's thread or process starts with; it is beside this file, compiled in the same way. An application's bundle may
- * contain this code without that file, and without a URL for this one, so the file is looked for only when a handler is isolated.
- * @throws TASK_INVALID
+ * Returns the URL of `host.js`, the file that a host starts with, which is compiled into the same folder as this file. If an application
+ * bundles this code, that file or this module's URL may be missing, so it is looked for only when a handler is isolated.
+ * @throws TASK_INVALID if the file is missing
  */
 function hostUrl(): URL {
   try {
     const url = new URL("./host.js", import.meta.url);
     if (existsSync(url)) return url;
   } catch {
-    // A module in a CommonJS bundle has no URL.
+    // In a CommonJS bundle, `import.meta.url` is undefined.
   }
   throw new CarillonError("TASK_INVALID", "the file that runs isolated handlers is not beside Carillon's code", {
     hint: "Leave the package carillon out of your bundle (esbuild: --packages=external), or do without `isolate`.",
@@ -69,7 +69,7 @@ function openThread({ memoryMb, message, gone }: PlaceOptions): Place {
   return { send: (told) => thread.postMessage(told), end: () => void thread.terminate() };
 }
 
-/** V8 reports a full heap on standard error, and then aborts. */
+/** Matches what V8 writes to standard error when the heap is full, before it aborts the process. */
 const heapFull = /out of memory/i;
 const tailLength = 8_192;
 const lastWordsMs = 1_000;
@@ -78,7 +78,7 @@ function openProcess({ memoryMb, message, gone }: PlaceOptions): Place {
   const limit = memoryMb === null ? [] : [`--max-old-space-size=${memoryMb}`];
   const child = fork(fileURLToPath(hostUrl()), [String(process.pid)], {
     serialization: "advanced",
-    // Without --inspect options, because the worker already uses the debugger's port.
+    // --inspect options are left out, because the worker already uses the debugger's port.
     execArgv: [...process.execArgv.filter((one) => !one.startsWith("--inspect")), ...limit],
     stdio: ["ignore", "inherit", "pipe", "ipc"],
   });
@@ -107,7 +107,7 @@ function openProcess({ memoryMb, message, gone }: PlaceOptions): Place {
       ),
   );
   return {
-    // An error of sending to a child that has just ended is ignored here, because `gone` reports that end.
+    // A send error of a child that has just ended is ignored, because `gone` reports that end.
     send: (told) => void (child.connected && child.send(told, () => undefined)),
     end: () => void child.kill("SIGKILL"),
   };

@@ -8,7 +8,7 @@ import type { PlaceOptions } from "./places.ts";
 import { Pool } from "./pool.ts";
 import { sent } from "./thrown.ts";
 
-/** A host that the test controls. */
+/** A simulated host that the test controls. */
 interface Fake {
   told: ToHost[];
   says: (message: FromHost) => void;
@@ -120,7 +120,7 @@ describe("a pool of hosts", () => {
       message: expect.stringContaining("its thread was ended"),
     });
     expect(host(0).isEnded).toBe(true);
-    // The late report of its end changes nothing.
+    // The host was dropped already, so the later report of its end must have no effect.
     host(0).gone({ outOfMemory: false, how: "exited with code 1" });
     ends(1);
     expect(await waiting).toBe(1);

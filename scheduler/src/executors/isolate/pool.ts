@@ -12,7 +12,7 @@ import { cannotBeSent, fieldsOf, WorkerSide } from "./worker-side.ts";
 export interface PoolOptions {
   place: IsolationPlace;
   memoryMb: number | null;
-  /** The most hosts. */
+  /** The maximum number of hosts. */
   most: number;
   log: Log;
   clock: Clock;
@@ -27,12 +27,12 @@ export interface Work {
   trace: string | undefined;
 }
 
-/** A run that a host executes, or that waits for a host. */
+/** A run that is executed by a host, or that waits for a host. */
 interface Served extends Work {
   resolve: (value: unknown) => void;
   reject: (error: unknown) => void;
   turn: number;
-  /** Removes the listener from the run's signal, and cancels its timer. */
+  /** Removes the listener from the run's signal, and cancels the timer that would end the host. */
   leave: () => void;
 }
 
@@ -40,29 +40,29 @@ interface Host {
   place: Place;
   isReady: boolean;
   isGone: boolean;
-  /** The run was asked to stop. Another host may be started in place of this one, in case this one has to be ended. */
+  /** True after the run's signal has aborted. Such a host is not counted against `most`, because it may have to be ended. */
   isStopping: boolean;
   served: { work: Served; side: WorkerSide } | undefined;
   /** The uncaught error that the host sent before it ended by itself. */
   crash: Thrown | undefined;
-  /** Errors of modules that the host could not load. */
+  /** The errors of modules that the host could not load, by module. */
   faults: Map<string, unknown>;
   idleSinceMono: number;
 }
 
-/** A host that is idle for this long is ended; one idle host is kept. */
+/** A host is ended after it has been idle for this long, in ms; one idle host is kept. */
 const keptIdleMs = 60_000;
 
 /**
- * Hosts with the same settings. Each executes one run at a time. The pool keeps one host ready in advance, so that a run need not wait for
- * a start. A host that ends by itself fails only the run that it executes; the next run gets another host.
+ * A pool of hosts with the same settings. Each host executes one run at a time. If the limit allows, the pool keeps one host ready in
+ * advance, so that a run need not wait for a start. If a host crashes, only its current run fails; the next run gets another host.
  */
 export class Pool {
   readonly #options: PoolOptions;
   readonly #open: (options: PlaceOptions) => Place;
   readonly #modules = new Set<string>();
   readonly #hosts = new Set<Host>();
-  /** A stack: the host that became idle last is used first. */
+  /** A stack: the host that became idle last is used first, so that the others can be ended. */
   readonly #idle: Host[] = [];
   readonly #waiting = new Set<Served>();
   #turns = 0;
@@ -75,17 +75,21 @@ export class Pool {
     this.#open = options.open ?? openPlace;
   }
 
-  /** The number of live hosts. */
+  /** The number of hosts, including those that are starting. */
   get size(): number {
     return this.#hosts.size;
   }
 
-  /** Each host that is started from now on loads this module before its first run. */
+  /** Adds a module, which every host that starts from now on loads before its first run. */
   addModule(module: string): void {
     this.#modules.add(module);
   }
 
-  /** Resolves when the first host is ready. @returns the errors of modules that cannot be loaded @throws HANDLER_CRASHED, HANDLER_MEMORY */
+  /**
+   * Starts hosts, and resolves when the first one is ready.
+   * @returns the errors of modules that cannot be loaded, by module
+   * @throws HANDLER_CRASHED, HANDLER_MEMORY
+   */
   start(): Promise<Map<string, unknown>> {
     this.#closed = false;
     return new Promise((resolve, reject) => {
@@ -94,7 +98,11 @@ export class Pool {
     });
   }
 
-  /** @returns the handler's result @throws the handler's error, TIMEOUT, HANDLER_CRASHED, HANDLER_MEMORY, PAYLOAD_INVALID, STOPPED */
+  /**
+   * Executes a run in a host.
+   * @returns the handler's result
+   * @throws the handler's error, TIMEOUT, HANDLER_CRASHED, HANDLER_MEMORY, PAYLOAD_INVALID, STOPPED
+   */
   run(work: Work): Promise<unknown> {
     const { signal } = work.run;
     if (this.#closed) return Promise.reject(new CarillonError("STOPPED", "the worker is shutting down"));
@@ -112,7 +120,7 @@ export class Pool {
     });
   }
 
-  /** Ends every host. Runs under way and waiting runs fail. The pool may be started again. */
+  /** Ends all hosts; current and waiting runs fail with STOPPED. The pool may be started again. */
   close(): void {
     this.#closed = true;
     this.#cancelTrim?.();
@@ -134,7 +142,10 @@ export class Pool {
     this.#grow();
   }
 
-  /** Starts hosts until there is one more than there are runs; one after the other, because each start takes about 50 ms of CPU time. */
+  /**
+   * Starts hosts for the waiting runs and one spare host. At most one host per CPU starts at a time, because a start takes about 50 ms of CPU
+   * time.
+   */
   #grow(): void {
     if (this.#closed) return;
     const hosts = [...this.#hosts];
@@ -224,7 +235,7 @@ export class Pool {
     this.#finish(host);
   }
 
-  /** Called when the host's run has ended: the host is free for the next run. */
+  /** Called when the host's run has ended: makes the host available for the next run, or ends it if there are too many. */
   #finish(host: Host): void {
     host.served?.work.leave();
     host.served = undefined;
@@ -268,7 +279,7 @@ export class Pool {
     this.#assign();
   }
 
-  /** Ends the host, and removes it from the pool at once, although its end may take a moment. @param why the error for the host's run */
+  /** Ends the host. It is removed from the pool at once, although it may take a moment to end. @param why creates the error for its run */
   #drop(host: Host, why?: () => CarillonError): void {
     host.isGone = true;
     this.#forget(host);
@@ -301,7 +312,7 @@ export class Pool {
     if (isReady) this.#assign();
   }
 
-  /** Each failed start fails at most one run, and another start is tried for the next run. */
+  /** Called if a host could not be started: fails the first waiting run, and starts another host for the others. */
   #failStart(error: CarillonError): void {
     this.#options.log.warn({ error: error.message }, "a host for isolated handlers could not be started");
     this.#started?.reject(error);

@@ -2,7 +2,7 @@ import { isTraced, spanContextOf, traceText } from "../../base/trace-text.ts";
 
 const api = () => import("@opentelemetry/api");
 
-/** The active span as text; undefined: no SDK is registered, or no span is active. */
+/** The active span as a W3C traceparent; undefined if no OpenTelemetry SDK is registered or no span is active. */
 export async function activeTrace(): Promise<string | undefined> {
   if (!isTraced()) return undefined;
   const { trace, isSpanContextValid } = await api();
@@ -10,7 +10,7 @@ export async function activeTrace(): Promise<string | undefined> {
   return span && isSpanContextValid(span) ? traceText(span) : undefined;
 }
 
-/** Runs `work` with that span active, if an SDK is registered in this thread or process. */
+/** Runs `work` with the given span as the active one, if an OpenTelemetry SDK is registered in this thread or process. */
 export async function withinTrace<Result>(text: string | undefined, work: () => Result): Promise<Awaited<Result>> {
   const span = text === undefined || !isTraced() ? null : spanContextOf(text);
   if (span === null) return await work();

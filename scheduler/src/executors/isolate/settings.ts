@@ -8,18 +8,19 @@ import { choice, count, duration, object } from "../../task/kinds/kinds.ts";
 
 export type IsolationPlace = "thread" | "process";
 
-/** Where a module's handler runs. A string alone sets `in`. */
+/** Isolation of a module's handler. A string is short for `{ in: … }`. */
 export type Isolate =
   | IsolationPlace
   | {
-      /** A worker thread of this process, or a process of its own. Default "thread". */
+      /** A worker thread of this process, or a separate process. Default "thread". */
       in?: IsolationPlace;
-      /** Megabytes of JavaScript objects per thread or process; a thread or process that needs more is ended. Default: Node's limit. */
+      /** Limit of JavaScript's heap per thread or process, in MB; one that exceeds the limit is ended. Default: the limit of Node.js. */
       memoryMb?: number;
-      /** The most threads or processes. Default: the process's `concurrency`. */
+      /** The maximum number of threads or processes. Default: the `concurrency` of the worker. */
       pool?: number;
       /**
-       * How long a handler may continue after its run was asked to stop; then its thread or process is ended. At most 10 s. Default "1s".
+       * How long a handler may continue after its run's signal has aborted; then its thread or process is ended. At most 10 s. Default
+       * "1s".
        */
       killAfter?: number | string;
     };
@@ -27,12 +28,12 @@ export type Isolate =
 export interface Isolation {
   place: IsolationPlace;
   memoryMb: number | null;
-  /** null: as many as the worker executes at once. */
+  /** The maximum number of hosts; null: as many as the worker executes runs at once. */
   most: number | null;
   killAfterMs: number;
 }
 
-/** A worker gives up on a handler that ignores its abort after 12 s; the thread or process must have ended by then. */
+/** A worker waits 12 s for a handler that ignores its aborted signal; the thread or process must have been ended before. */
 const longestKillAfterMs = 10_000;
 
 const isolateKind = object<Isolation>(
@@ -59,7 +60,7 @@ const isolateKind = object<Isolation>(
   { example: '"thread", "process" or { in: "process", memoryMb: 512 }', alone: "in" },
 );
 
-/** @throws TASK_INVALID, DURATION_INVALID */
+/** Validates the isolation options of a task. @throws TASK_INVALID, DURATION_INVALID */
 export function isolationOf(task: string, given: unknown): Isolation {
   const isolation = isolateKind.read(given ?? {}, { task, path: "isolate" });
   if (isolation.killAfterMs <= longestKillAfterMs) return isolation;
@@ -69,7 +70,7 @@ export function isolationOf(task: string, given: unknown): Isolation {
   });
 }
 
-/** The URL of a handler's file. @throws TASK_INVALID */
+/** Returns the URL of a handler's file. @throws TASK_INVALID if the path is relative or the file does not exist */
 export function moduleOf(task: string, given: URL | string): string {
   const invalid = (what: string, hint: string) =>
     new CarillonError("TASK_INVALID", `task ${task}: ${what}`, { hint, path: "handler" });

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { CarillonError } from "../../base/errors.ts";
 import { received, sent } from "./thrown.ts";
 
-/** Sends a thrown value to the other side and reads it there. */
+/** Converts a thrown value to its sendable form, copies it, and converts it back. */
 const across = (thrown: unknown, reason?: unknown) => received(structuredClone(sent(thrown, reason)), reason);
 
 describe("what is thrown across", () => {
@@ -43,7 +43,7 @@ describe("what is thrown across", () => {
       });
     }
     expect((across(thrown) as Error).cause).toMatchObject({ message: "down" });
-    // The name alone does not make it a CarillonError, because its code is unknown.
+    // An error with the name "CarillonError" but an unknown code does not become a CarillonError.
     const pretender = Object.assign(new Error("no"), { name: "CarillonError", code: "NOT_A_CODE" });
     expect(across(pretender)).not.toBeInstanceOf(CarillonError);
     expect(across(pretender)).toMatchObject({ code: "NOT_A_CODE" });

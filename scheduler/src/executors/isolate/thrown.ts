@@ -3,9 +3,9 @@ import { isNativeError } from "node:util/types";
 import { CarillonError, type ErrorCode, errorCodes, messageOf } from "../../base/errors.ts";
 
 export type Thrown =
-  /** The thrown value is the reason why the run was asked to stop. */
+  /** The thrown value is the reason with which the run's signal was aborted. */
   | { is: "reason" }
-  /** A value that is no Error. */
+  /** The thrown value is not an Error. */
   | { is: "value"; value: unknown }
   | { is: "error"; error: SentError };
 
@@ -13,7 +13,7 @@ interface SentError {
   name: string;
   message: string;
   stack: string | undefined;
-  /** The fields of a CarillonError; null: the error is none. */
+  /** The fields of a CarillonError; null if the error is not one. */
   coded: { code: ErrorCode; hint: string; retryAfterMs: number | undefined; path: string } | null;
   cause: Thrown | undefined;
   /** All other properties of the error, such as `code`. */
@@ -23,7 +23,7 @@ interface SentError {
 const causesMost = 8;
 const known = new Set(["name", "message", "stack", "cause", "code", "hint", "retryAfterMs", "path"]);
 
-/** @param reason the reason why the run was asked to stop */
+/** Converts a thrown value to its sendable form. @param reason the reason with which the run's signal was aborted */
 export function sent(thrown: unknown, reason?: unknown, depth = 0): Thrown {
   if (reason !== undefined && thrown === reason) return { is: "reason" };
   try {
@@ -31,7 +31,7 @@ export function sent(thrown: unknown, reason?: unknown, depth = 0): Thrown {
       return { is: "error", error: sentError(thrown, reason, depth) };
     return { is: "value", value: structuredClone(thrown) };
   } catch {
-    // The value cannot be copied, or throws when it is read: its text replaces it.
+    // If the value cannot be copied, or throws when it is read, its text is sent instead.
     return { is: "value", value: messageOf(thrown) };
   }
 }
@@ -54,7 +54,7 @@ function sentError(error: Error, reason: unknown, depth: number): SentError {
   };
 }
 
-/** Recognised by its fields, because a handler's module may have loaded another copy of this package. */
+/** Detects a CarillonError by its fields instead of its class, because the handler's module may use another copy of this package. */
 function codedOf(error: Error): SentError["coded"] {
   const { name, code, hint, retryAfterMs, path } = error as Partial<CarillonError> & Error;
   if (name !== "CarillonError" || typeof code !== "string" || !Object.hasOwn(errorCodes, code)) return null;
@@ -65,12 +65,12 @@ function copied(value: unknown): unknown {
   try {
     return structuredClone(value);
   } catch {
-    // The property is a function, a socket or the like, which has no meaning on the other side.
+    // Properties that cannot be copied, such as functions and sockets, are left out.
     return undefined;
   }
 }
 
-/** @param reason the reason why the run was asked to stop */
+/** Restores a thrown value from its sendable form. @param reason the reason with which the run's signal was aborted */
 export function received(thrown: Thrown, reason?: unknown): unknown {
   if (thrown.is === "reason") return reason;
   if (thrown.is === "value") return thrown.value;

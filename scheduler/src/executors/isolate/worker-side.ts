@@ -31,7 +31,7 @@ export const fieldsOf = ({
   dueMs: due.getTime(),
 });
 
-/** The worker's side of a run in a host: executes the calls of the handler's `Run` on the real `Run`. */
+/** The worker's counterpart of a run in a host: executes the calls that the host forwards on the worker's own `Run`. */
 export class WorkerSide {
   readonly #run: Run;
   readonly #turn: number;
@@ -58,7 +58,7 @@ export class WorkerSide {
     }
   }
 
-  /** @returns the handler's result @throws the error that the handler threw */
+  /** Converts the host's report to the handler's result. @throws the error that the handler threw */
   result(ended: Ended): unknown {
     if ("thrown" in ended) throw received(ended.thrown, this.#reason);
     if ("snoozeMs" in ended) return new Snooze(ended.snoozeMs);
@@ -66,7 +66,7 @@ export class WorkerSide {
     const { onward } = ended;
     if (onward.kind !== "continue") return new Continuation(onward);
     const value = (text: string | null) => (text === null ? undefined : JSON.parse(text));
-    // Checked here as well, because only this side knows the secret values.
+    // Checked here again, because only the worker knows the values of secrets.
     return this.#run.continueAs(value(onward.payload), { state: value(onward.state) });
   }
 
@@ -101,7 +101,7 @@ export class WorkerSide {
   }
 }
 
-/** The error if the schema in code turned the payload into a value that cannot be sent to a thread. */
+/** The error if the schema in the task's code converts the payload to a value that cannot be sent to a host. */
 export const cannotBeSent = (task: string, error: unknown) =>
   new CarillonError(
     "PAYLOAD_INVALID",

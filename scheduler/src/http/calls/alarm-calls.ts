@@ -63,22 +63,22 @@ const asChannel = (name: string, channel: ChannelOptions, rules: AlarmSettings["
 
 type AlarmPlace = [openedMs: number, rule: string, subject: string];
 
-/** The alarm's place in the list consists of fields that never change while the alarm is open. */
+/** The alarm's position in the list. It consists of fields that do not change while the alarm is open, so a cursor stays valid. */
 const placeOf = ({ openedMs, rule, subject }: AlarmRecord): AlarmPlace => [openedMs, rule, subject];
 
 const byText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 const inOrder = (a: AlarmPlace, b: AlarmPlace): number => b[0] - a[0] || byText(a[1], b[1]) || byText(a[2], b[2]);
 
-/** An alarm without a task concerns the cluster. */
+/** True if the caller may view the alarm. An alarm without a task concerns the whole cluster, so it requires access to all namespaces. */
 const isSeen = (reach: Reach, task: string): boolean => (task === "" ? reach.namespaces === null : reach.has(task));
 
-/** @throws ACCESS_DENIED */
+/** Checks access to a task, or to all namespaces if no task is given. @throws ACCESS_DENIED */
 function checkAbout(reach: Reach, task: string | undefined): void {
   if (task !== undefined) reach.check(task);
   else if (reach.namespaces !== null) throw reach.refusal("everywhere; of one task it is asked for in its namespace");
 }
 
-/** @throws ALARM_UNKNOWN */
+/** Returns the alarm settings and the channel with this name. @throws ALARM_UNKNOWN */
 function knownChannel(settings: AlarmSettings | null, name: string) {
   const channel = settings && Object.hasOwn(settings.channels, name) ? settings.channels[name] : undefined;
   if (settings && channel) return { settings, channel };
@@ -90,8 +90,8 @@ function knownChannel(settings: AlarmSettings | null, name: string) {
 
 export function alarmCalls({ alarms }: Store, settings: AlarmSettings | null): Some<keyof typeof alarmRoutes> {
   /**
-   * A silence's task never changes, so the silence may end between this check and the call that ends it. @throws ALARM_UNKNOWN,
-   * ACCESS_DENIED
+   * Checks access to a silence. A silence's task never changes, so the result is still valid if the silence ends before the next call.
+   * @throws ALARM_UNKNOWN, ACCESS_DENIED
    */
   const checkSilence = async (silence: number, { nowMs, who, reach }: Call) => {
     if (reach.namespaces === null) return;
@@ -104,7 +104,7 @@ export function alarmCalls({ alarms }: Store, settings: AlarmSettings | null): S
     ...alarmRuleCalls(alarms, settings),
     async listAlarms({ cursor, limit, rule, task }, { nowMs, reach }) {
       if (task !== undefined) reach.check(task);
-      // The number of open alarms is bounded by the rules and the failing tasks, so all are read and one page is cut out.
+      // All open alarms are read, and the page is selected here: their number is limited by the rules and the failing tasks.
       const open = (await alarms.open(nowMs)).filter(
         (one) => (rule ?? one.rule) === one.rule && (task ?? one.subject) === one.subject && isSeen(reach, one.subject),
       );
@@ -181,13 +181,14 @@ const afterMs = (rule: AlarmRule, settings: AlarmSettings): number | null =>
     recovery: null,
   })[rule];
 
-/** A rule whose scope has tasks of every namespace is for those only who have the right everywhere. @throws ACCESS_DENIED */
+/** Refuses a rule with a scope of all namespaces, unless the caller has access to all namespaces. @throws ACCESS_DENIED */
 function checkRuleReach({ scope }: Pick<RuleContent, "scope">, reach: Reach): void {
   if (scope?.everywhere && reach.namespaces !== null) throw reach.refusal("everywhere, as the rule's scope is");
 }
 
 /**
- * A node with channels refuses a rule that names another one, because all nodes are given the same channels, and nobody would be told.
+ * Refuses a rule that names an unknown channel, because its messages would not be sent. All nodes should have the same channels; a node
+ * without alarm settings cannot check this and accepts the rule.
  * @throws OPTION_INVALID
  */
 function checkChannels({ channels = [], escalate }: RuleContent, settings: AlarmSettings | null): void {

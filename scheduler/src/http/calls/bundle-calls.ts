@@ -13,20 +13,24 @@ import type { Call, Some } from "../call.ts";
 import { changeOf, checkUse } from "./changes.ts";
 
 const refusalsTold = 5;
-/** The number of tasks that are processed before the event loop gets a turn; they take a few milliseconds. */
+/** The number of tasks that are processed without yielding to the event loop; they take a few milliseconds. */
 const tasksPerTurn = 25;
 
-/** Tasks as code for clients without access to the store: see docs/as-code.md. @param now the store's clock */
+/**
+ * API calls that plan and apply bundles of task definitions for clients without access to the store; see docs/as-code.md.
+ * @param now returns the store's time in epoch ms
+ */
 export function bundleCalls(store: Store, clock: Clock, now: () => number): Some<keyof typeof bundleRoutes> {
   /**
-   * The plan covers only tasks that the caller may see: the bundle's tasks in other namespaces are neither reported nor removed. Planning
-   * and applying use the same view, so a plan means the same in both. Tasks that the caller may see but not change are refused below.
+   * Plans the changes of a bundle. The plan contains only tasks that the caller may view: the bundle's tasks in other namespaces are
+   * neither reported nor removed. Planning and applying use this same function, so they agree. Tasks that the caller may view but not
+   * change are refused.
    */
   const planned = async (given: Omit<Read<"applyBundle">, "plan">, { who, reach }: Call): Promise<ApplyPlan> => {
     const { bundle, tasks, prune, adopt, overwriteEdits } = given;
     checkBundle(bundle);
     for (const { task } of tasks) reach.check(task);
-    // This process also fires slots, so processing thousands of tasks must not block its event loop.
+    // This process also plans slots, so it must not block its event loop while it processes thousands of tasks.
     let turns = 0;
     const turn = () => (++turns % tasksPerTurn === 0 ? pause(clock, 0) : undefined);
     const definitions = new Map<string, TaskDefinition>();

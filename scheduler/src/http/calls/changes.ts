@@ -11,8 +11,10 @@ export const changeOf = ({ who, nowMs }: Call, reason: string | undefined): Chan
 });
 
 /**
- * Checks the groups, calendars and tasks that a definition names. Groups and calendars must be of the task's namespace or of
- * none; those of none are shared by all. Upstream tasks may be anywhere that the author may view. @throws ACCESS_DENIED
+ * Checks that the caller may use the groups, calendars and upstream tasks in a definition. A group or calendar must belong to the task's
+ * namespace, to no namespace (then it is shared by all), or to a namespace to which the caller has access. An upstream task may be in any
+ * namespace that the caller may view.
+ * @throws ACCESS_DENIED
  */
 export function checkUse(
   definition: TaskDefinition,

@@ -45,7 +45,7 @@ export function clusterCalls(
   node: string,
   followEvents: Some<"followEvents">["followEvents"],
 ): Some<keyof typeof clusterRoutes> {
-  /** The current leader: the latest term, if its session lives. */
+  /** The current leader's term, which is the latest term; undefined if that term has ended. */
   const leading = async () => {
     const [term] = await store.browse.terms(Number.MAX_SAFE_INTEGER, 1);
     return term && term.endedMs === null ? term : undefined;
@@ -70,7 +70,7 @@ export function clusterCalls(
     },
     async listWorkers({ cursor, limit, group = null }, { nowMs, reach }) {
       if (group !== null) reach.check(group);
-      // The worker's other groups and tasks, and its process settings, stay hidden from this caller.
+      // The caller does not see the worker's groups and tasks in other namespaces, nor the settings of its process.
       const item = (row: WorkerRecord) => {
         const member = asMember(row, nowMs);
         const groups = member.groups.filter((one) => reach.has(one));

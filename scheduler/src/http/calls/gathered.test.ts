@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { Gathered } from "./gathered.ts";
 
-/** A store that answers only when the test lets it. */
+/** A simulated store that answers only when the test calls a function. */
 function slowStore() {
   const sent: string[][] = [];
   const answers: (() => void)[] = [];

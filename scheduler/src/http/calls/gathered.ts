@@ -4,13 +4,13 @@ interface Waiting<Key, Result> {
   reject: (error: unknown) => void;
 }
 
-/** Two statements may be under way: while one result is being read, the next statement is already at the store. */
+/** The maximum number of concurrent statements; with two, the store executes one while this process reads the result of the other. */
 const flightsMost = 2;
 
 /**
- * Batches look-ups: keys that are requested while `flightsMost` statements are under way share the next statement. A single key is sent at
- * once, and no key is answered by a statement that began before the key was requested. Batching pays because a round trip costs a node more
- * than a row does.
+ * Batches look-ups: keys that are requested while `flightsMost` statements are in progress share the next statement. Otherwise a key is
+ * sent at once. A key is never answered by a statement that was sent before the key was requested. Batching pays off because a round trip
+ * costs a node more than a row does.
  */
 export class Gathered<Key, Result> {
   readonly #send: (keys: Key[]) => Promise<Result[]>;

@@ -27,7 +27,7 @@ type Given = Letters &
     all?: boolean | undefined;
   };
 
-/** Narrows the filter to the namespaces that the caller may act in or view. @throws ACCESS_DENIED */
+/** Converts a filter of the API, limited to the namespaces in which the caller has the required role. @throws ACCESS_DENIED */
 const filterOf = ({ since, until, namespaces, run, label, ...named }: Given, reach: Reach): OperationFilter => ({
   ...named,
   ...narrowed(named.task, namespaces, reach),
@@ -37,7 +37,7 @@ const filterOf = ({ since, until, namespaces, run, label, ...named }: Given, rea
   ...(until === undefined ? {} : { untilMs: Date.parse(until) }),
 });
 
-/** @throws OPTION_INVALID */
+/** Parses labels of the form NAME=VALUE. @throws OPTION_INVALID */
 function labelled(texts: readonly string[] | undefined): Pick<OperationFilter, "labels"> {
   const labels = texts && labelsOf({ labels: labelsOfTexts(texts) });
   return labels ? { labels } : {};
@@ -54,12 +54,12 @@ function narrowed(
   return reach.namespaces === null || task !== undefined ? {} : { namespaces: [...reach.namespaces] };
 }
 
-/** True if the operation acts only in namespaces of `reach`. */
+/** True if the operation concerns only namespaces within `reach`. */
 export const isWithin = ({ task, namespaces }: OperationFilter, reach: Reach): boolean =>
   reach.namespaces === null ||
   (task !== undefined ? reach.has(task) : (namespaces?.every((one) => reach.has(`${one}/`)) ?? false));
 
-/** @throws ACCESS_DENIED */
+/** Converts the request of an operation. @throws ACCESS_DENIED */
 export function requestOf(
   { kind, filter, range, pauseUntil }: Pick<Read<"previewOperation">, "kind" | "filter" | "range" | "pauseUntil">,
   call: Call,
@@ -77,12 +77,13 @@ export function requestOf(
 const shown = 10;
 
 const makeRuns: readonly OperationKind[] = ["rerun", "redrive", "backfill"];
-/** A backfill with a rate makes its runs 2 s ahead, so only the runs of this many seconds wait at once. */
+/** A backfill with a rate creates its runs 2 s ahead of their start, so at most the runs of this many seconds wait at once. */
 const pacedSeconds = 2;
 
 export function operationCalls(store: Store, quotas: Quotas): Some<keyof typeof operationRoutes> {
   /**
-   * The runs that an operation will make are counted when it begins. An operation in all namespaces counts against its user's quota only.
+   * Counts the runs that an operation will create against the quotas, when the operation begins. An operation in all namespaces counts only
+   * against its user's quota.
    */
   const take = (request: OperationRequest, { who, nowMs }: Call) =>
     quotas.takeCounted(who?.user ?? "", () => {
@@ -152,11 +153,11 @@ const asCalendar = ({ changedMs, names, ...rest }: CalendarRecord) => ({
   changed: isoTime(changedMs),
 });
 
-/** Lists only those tasks of the calendar that the caller may see. */
+/** Converts a calendar; its list of tasks contains only those that the caller may view. */
 const shownTo = (reach: Reach) => (record: CalendarRecord) =>
   asCalendar({ ...record, tasks: record.tasks.filter((task) => reach.has(task)) });
 
-/** @throws CALENDAR_INVALID */
+/** Converts the content of a calendar, which may include an iCalendar text. @throws CALENDAR_INVALID */
 function contentOf({ zone, weekend, holidays, ics, strict }: Omit<Read<"compareCalendar">, "calendar">, nowMs: number) {
   const { days, names, notices } =
     ics === undefined

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { cursorText, namedAfter, pageOf } from "./pages.ts";
 
 test("pages by name have each name once, also where the database orders names otherwise", () => {
-  // The order in which a database with the locale en_US sorts these names.
+  // A database with the locale en_US sorts the names in this order.
   const rows = ["apple", "a-pear", "Banana", "b/cherry", "Zoo"].map((name) => ({ name }));
   const seen: string[] = [];
   for (let cursor: string | null = cursorText(""); cursor !== null; ) {

@@ -1,11 +1,12 @@
 import { CarillonError } from "../../base/errors.ts";
 
-/** A place in a list as opaque text. `readCursor` accepts only text of the expected shape. */
+/** Encodes a position in a list as an opaque cursor. `readCursor` accepts only cursors of the expected form. */
 export const cursorText = (...place: (string | number)[]): string =>
   Buffer.from(JSON.stringify(place)).toString("base64url");
 
 /**
- * @param shape the expected type of each part of the place
+ * Decodes a cursor; null if there is none, which means the beginning of the list.
+ * @param shape the expected type of each part
  * @throws REQUEST_INVALID
  */
 export function readCursor(text: string | undefined, shape: ("string" | "number")[]): (string | number)[] | null {
@@ -14,7 +15,7 @@ export function readCursor(text: string | undefined, shape: ("string" | "number"
   try {
     place = JSON.parse(Buffer.from(text, "base64url").toString());
   } catch {
-    // Text that cannot be parsed is refused below, like a place of another shape.
+    // Text that is not JSON is refused below, like a cursor of another form.
   }
   const fits =
     Array.isArray(place) &&
@@ -32,7 +33,7 @@ export const cursorForeign = (): CarillonError =>
     hint: "Give `next` of the page before, as it is. One from before an upgrade may no longer be valid: begin with the first page.",
   });
 
-/** A page of at most `limit` rows. If another page follows, `rows` has one row more than the limit. */
+/** Builds a page of at most `limit` rows. `rows` may contain one more row, which shows that another page follows. */
 export function pageOf<Row, Item>(
   rows: Row[],
   limit: number,
@@ -47,20 +48,24 @@ export function pageOf<Row, Item>(
   };
 }
 
-/** A page may have fewer rows than its limit if the caller may not see many rows; the client continues with `next`. */
+/**
+ * The maximum number of reads for one page, and the rows per read. If the caller may view few of the rows, the page may therefore have
+ * fewer rows than its limit; the client continues with `next`.
+ */
 const looksMost = 10;
 const lookedAtOnce = 200;
 
-/** A part of a list. `next` is the place after which the list continues; null: the list has ended. */
+/** A part of a list. `next` is the position after which the list continues; null at the end of the list. */
 export interface Part<Row, Place> {
   rows: Row[];
   next: Place | null;
 }
 
 /**
- * A page of the rows that are `visible`; calls `shown` for each of them. If every row may be visible (`everything`), the first read is of
- * just one page. The number of reads is bounded, and `next` continues after the last row read, also if the page is not full.
- * @param read returns rows, of which fewer than requested mean the end of the list, or a `Part` of the list
+ * Builds a page of the rows for which `visible` returns true, and calls `shown` for each of them. If every row may be visible
+ * (`everything`), the first read requests just one page. The number of reads is limited; `next` then continues after the last row read,
+ * even if the page is not full.
+ * @param read returns rows, where fewer than requested mean the end of the list, or a `Part` of the list
  */
 export async function visiblePage<Row, Item, Place>(
   { limit, start, everything }: { limit: number; start: Place; everything: boolean },
@@ -102,17 +107,17 @@ function partOf<Row, Place>(rows: Row[], most: number, after: (row: Row) => Plac
   return { rows, next: last === undefined || rows.length < most ? null : after(last) };
 }
 
-/** The rows after the cursor's name, in JavaScript's order: the database's order may differ, and pages in it would skip rows. */
+/** Returns the rows after the cursor's name, sorted by JavaScript: the database may sort differently, and pages would then skip rows. */
 export function namedAfter<Row extends { name: string }>(rows: readonly Row[], cursor: string | undefined): Row[] {
   const after = nameCursor(cursor);
   return rows.filter(({ name }) => name > after).sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** The cursor of a list sorted by name: the last name shown; "" at the beginning. */
+/** Decodes the cursor of a list sorted by name: the last name of the previous page; "" without a cursor. */
 export const nameCursor = (text: string | undefined): string =>
   (readCursor(text, ["string"])?.[0] as string | undefined) ?? "";
 export const numberCursor = (text: string | undefined): number =>
   (readCursor(text, ["number"])?.[0] as number | undefined) ?? Number.MAX_SAFE_INTEGER;
-/** The cursor of a list in ascending order of numbers. */
+/** Decodes the cursor of a list in ascending order of numbers: the last number of the previous page; 0 without a cursor. */
 export const afterCursor = (text: string | undefined): number =>
   (readCursor(text, ["number"])?.[0] as number | undefined) ?? 0;

@@ -13,7 +13,7 @@ const schema = {
   required: ["ledger"],
 };
 
-/** A check is cut off after some time, also if other work kept the machine busy, so it is repeated up to this many times. */
+/** The number of attempts: on a busy machine, the time limit may end a check that is not costly. */
 const askedAtMost = 50;
 const issuesOf: typeof payloadIssues = (given, payload) => {
   for (let time = 0; time < askedAtMost; time++) {
@@ -23,7 +23,7 @@ const issuesOf: typeof payloadIssues = (given, payload) => {
   return null;
 };
 
-/** Makes each check seem to use `ms` of CPU time: a check that is cut off on a busy machine may have used little. */
+/** Makes each check appear to use `ms` of CPU time, because a check that exceeds the time limit on a busy machine may have used little. */
 const spends = (ms: number) => vi.spyOn(process, "cpuUsage").mockReturnValue({ user: ms * 1_000, system: 0 });
 afterEach(() => vi.restoreAllMocks());
 
@@ -33,7 +33,7 @@ describe("a payload's schema", () => {
     expect(of({ ledger: "aa", lines: [{ sku: "a" }] })).toEqual([]);
     expect(of({ pattern: 0, lines: [{ sku: "a" }, {}] })).toEqual([["ledger"], ["pattern"], ["lines", 1, "sku"]]);
     expect(of(null)).toEqual([[]]);
-    // A payload schema's $id must not clash with that of another schema, or of the dialect's meta-schema.
+    // The $id of a payload schema must not collide with that of another schema or of the dialect's meta-schema.
     for (const $id of ["http://json-schema.org/draft-07/schema", "x"])
       for (let again = 0; again < 2; again++) expect(issuesOf({ ...schema, $id }, { ledger: "aa" })).toEqual([]);
   });
@@ -57,7 +57,7 @@ describe("a payload's schema", () => {
     expect(payloadIssues(costly, "a"), "known from then on").toBeNull();
   });
 
-  // An earlier version ignored these keywords, so that it reported each payload here as valid.
+  // An earlier version ignored these keywords and therefore reported each of these payloads as valid.
   test.each<[string, { [name: string]: Json }, Json]>([
     ["a bound without a type", { minimum: 2 }, 1],
     ["what stands beside a reference", { $defs: { s: { type: "string" } }, $ref: "#/$defs/s", minLength: 3 }, "a"],

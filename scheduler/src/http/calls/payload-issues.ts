@@ -1,6 +1,6 @@
 /**
- * Finds where a payload violates its payload schema. This only helps people who fill in forms: the handler's own schema decides,
- * and it checks each payload when its run begins.
+ * Finds the places where a payload violates its payload schema. The result only helps users who fill in forms: the handler's own schema
+ * decides, and validates each payload when its run begins.
  */
 import { Ajv } from "ajv";
 import { Ajv2020, type ErrorObject } from "ajv/dist/2020.js";
@@ -16,11 +16,11 @@ export interface PayloadIssue {
 
 const issuesMost = 100;
 
-/** The schemas whose check was cut off most recently: they are not checked again, whatever the payload. */
+/** Schemas whose check exceeded the time limit, the most recent `costlyMost`. They are not checked again, whatever the payload is. */
 const tooCostly = new Set<string>();
 const costlyMost = 100;
 
-/** @returns null if the schema cannot be checked here */
+/** Checks a payload against its schema. @returns the violations; null if the schema cannot be checked here */
 export function payloadIssues(schema: PayloadSchema, payload: unknown): PayloadIssue[] | null {
   const known = JSON.stringify(schema);
   if (tooCostly.has(known)) return null;
@@ -30,11 +30,11 @@ export function payloadIssues(schema: PayloadSchema, payload: unknown): PayloadI
   try {
     return cutOffAfter(limits.payloadCheckMs, () => issuesOf(open, schema, payload));
   } catch (error) {
-    // An unknown dialect or keyword, or a schema that refers to itself: the handler's own schema decides anyway.
+    // The schema has an unknown dialect or keyword, or refers to itself. It is not checked here; the handler's own schema decides.
     if (!(error instanceof CutOff)) return null;
-    // A check that was cut off may have left the readers in the middle of a compilation.
+    // The interrupted check may have left the readers in an inconsistent state, so they are created again.
     readers = undefined;
-    // A check that got too little CPU time does not prove the schema costly.
+    // If the check got little CPU time before the time limit, the schema is not necessarily costly.
     const { user, system } = process.cpuUsage(began);
     if ((user + system) / 1_000 < limits.payloadCheckMs / 4) return null;
     tooCostly.add(known);
@@ -45,8 +45,8 @@ export function payloadIssues(schema: PayloadSchema, payload: unknown): PayloadI
 }
 
 /**
- * The current dialect of JSON Schema, and the previous one, in which most schemas were written. Their meta-schemas are compiled
- * once.
+ * One validator for the current dialect of JSON Schema, and one for the previous dialect, in which most schemas are written. Each compiles
+ * its meta-schema once.
  */
 let readers: Ajv[] | undefined;
 
@@ -69,7 +69,7 @@ function issuesOf(open: readonly Ajv[], { $id: _, ...schema }: PayloadSchema, pa
     } catch (error) {
       unread = error;
     } finally {
-      // Without this, ajv keeps each schema that it has compiled.
+      // Otherwise ajv would cache every compiled schema.
       reader.removeSchema(schema);
     }
   }
@@ -85,6 +85,6 @@ function issueOf({ instancePath, keyword, params, message = keyword }: ErrorObje
     at = (at as Record<string, unknown>)[name];
     return isList ? Number(name) : name;
   });
-  // A missing property is reported at its own path, where a form has a field for it.
+  // A missing property is reported at the property's own path, because a form has a field there.
   return { path: keyword === "required" ? [...path, params.missingProperty as string] : path, message };
 }

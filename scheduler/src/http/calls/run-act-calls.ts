@@ -30,7 +30,7 @@ export interface RunActOptions {
 
 const entriesPerStatement = 500;
 
-/** A run in the form of the contract. */
+/** A run to be enqueued, in the form of the API contract. */
 interface GivenRun {
   task: string;
   payload?: unknown;
@@ -46,7 +46,7 @@ interface GivenRun {
   labels?: Record<string, string> | undefined;
 }
 
-/** The run's options that need conversion or checks beyond the contract's. */
+/** The options of a run that need conversion, or checks in addition to those of the contract. */
 const optionsOf = ({ at, expiresAt, retry, runTimeout, expiresIn, labels, ...given }: GivenRun): EnqueueOptions =>
   ({
     in: given.in,
@@ -58,7 +58,7 @@ const optionsOf = ({ at, expiresAt, retry, runTimeout, expiresIn, labels, ...giv
     expiresAt: expiresAt && Date.parse(expiresAt),
   }) as EnqueueOptions;
 
-/** API calls that start, cancel or decide runs. */
+/** The API calls that enqueue, cancel, repeat and decide runs. */
 export function runActCalls({
   store,
   clock,
@@ -71,7 +71,7 @@ export function runActCalls({
     await store.audit.record(entries);
     return entries;
   }, entriesPerStatement);
-  /** A run continues the trace of its caller's span, even if this server does not trace. */
+  /** Enqueues within the trace of the caller's span, which the run then continues, even if this server itself does not trace. */
   const traced = <Made>(
     task: string | null,
     { traceparent }: Call,
@@ -99,7 +99,7 @@ export function runActCalls({
     };
   };
 
-  /** A request that is repeated under its idempotency key receives the first answer, so its runs are not counted again. */
+  /** Counts the runs against the quotas. A repetition of an answered request (same idempotency key) does not get here. */
   const take = ({ who }: Call, asked: { task: string; write: EnqueueWrite }[]) =>
     quotas.take(who?.user ?? "", async () =>
       asked.map(({ task, write }) => ({ task, payloadBytes: payloadBytes(write.payload) })),
@@ -118,8 +118,8 @@ export function runActCalls({
           : enqueuer.add({ ...write, context }),
       );
       const { author, reason: why } = changeOf(call, reason);
-      // The run itself records that it was requested; this audit entry records the caller. A crash between the two loses only the audit
-      // entry.
+      // The run's own record says that it was requested manually; this audit entry adds the caller. A crash between the two writes loses
+      // only the audit entry.
       if (created || again) {
         await audits.ask({
           atMs: call.nowMs,

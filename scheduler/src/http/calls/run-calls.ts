@@ -12,17 +12,17 @@ import { ShownRuns } from "../shown-runs.ts";
 import { Gathered } from "./gathered.ts";
 import { cursorForeign, pageOf, readCursor, visiblePage } from "./pages.ts";
 
-/** The number of the task with this name, even if the task was removed. @throws TASK_UNKNOWN */
+/** Returns the id of the task with this name, even if the task was removed. @throws TASK_UNKNOWN */
 export type TaskIdOf = (name: string) => Promise<number>;
 
 export interface RunCallOptions {
   store: Store;
   taskIdOf: TaskIdOf;
-  /** Streams a run's log as it is written. */
+  /** Handles the call that streams a run's log. */
   tail: Some<"tailLogs">["tailLogs"];
 }
 
-/** How many children and followers of a run are shown at most. */
+/** The maximum number of children and followers that are returned with a run. */
 const relativesShown = 50;
 const taskIdsMax = 10_000;
 const readsPerStatement = 100;
@@ -52,7 +52,7 @@ export const logObject = ({ atMs, lies, attempt, level, message, fields }: Place
   fields,
 });
 
-/** A task's number belongs to its name for ever, also when the task is removed and created again, so it can be cached. */
+/** Returns a cached `TaskIdOf`. A task's id never changes, even if the task is removed and created again, so caching is safe. */
 export function knownTaskIds(store: Store): TaskIdOf {
   const taskIds = new Map<string, number>();
   return async (name: string): Promise<number> => {
@@ -65,7 +65,7 @@ export function knownTaskIds(store: Store): TaskIdOf {
   };
 }
 
-/** @throws REQUEST_INVALID */
+/** Decodes the cursor of a list of runs. @throws REQUEST_INVALID */
 function readRunCursor(cursor: string | undefined): { start: RunPlace | null; shown: ShownRuns } {
   const place = readCursor(cursor, ["string", "number", "number", "string"]);
   if (place === null) return { start: null, shown: new ShownRuns() };
@@ -109,7 +109,7 @@ export function runCalls({
       if (namespace !== undefined) reach.check(`${namespace}/`);
       const taskId = task === undefined ? null : await taskIdOf(task);
       const { start, shown } = readRunCursor(cursor);
-      // If a task is named, it is known to be in one of the caller's namespaces, so no filter by namespace is needed.
+      // If a task is given, access to its namespace has already been checked, so the list needs no filter by namespace.
       const namespaces = namespace !== undefined ? [namespace] : taskId === null ? reach.namespaces : null;
       const { group, key, source, label } = asked;
       const labels = label && labelsOf({ labels: labelsOfTexts(label) });
@@ -169,7 +169,7 @@ export function runCalls({
       const look = { newest: order === "newest", ...(level ? { level } : {}), ...(find ? { find } : {}) };
       const place = from === undefined ? null : readPlace(from);
       const { lines, seen } = await store.browse.logs(run, place, limit + 1, look);
-      // The log is empty: if the run does not exist either, `find` throws.
+      // The log is empty; `find` throws if the run does not exist either.
       if (lines.length === 0) await store.runs.find(run);
       const page = pageOf(lines, limit, logObject, (line) => [placeText(line)]);
       return { ...page, tail: logReadText({ seen, reading: null, place: null }) };

@@ -18,7 +18,7 @@ import { changeOf } from "./changes.ts";
 import { numberCursor, pageOf } from "./pages.ts";
 import { asSignIn, grantsOf, ownHash } from "./user-calls.ts";
 
-/** The path at which a browser begins a sign-in by the identity provider. */
+/** The path at which a browser begins to sign in with the identity provider. */
 export const providerPath = "/v1/sign-in/provider";
 
 const asMe = (
@@ -43,9 +43,9 @@ export const signedIn = ({ who }: Call): Principal => {
 };
 
 /**
- * A sign-in older than `limits.freshSignInMs` must not end its user's other sign-ins, because the browser may have been left unattended or
- * its cookie stolen. A token is sent with each request, so this age check does not apply to tokens.
- * @throws SIGN_IN_OLD
+ * Checks that the sign-in is recent. An older one must not end the user's other sign-ins, because the browser may be unattended or its
+ * cookie stolen. Does not apply to tokens.
+ * @throws SIGN_IN_OLD if the sign-in is older than `limits.freshSignInMs`
  */
 function checkFresh({ begunMs, nowMs }: Call): void {
   if (begunMs === null || nowMs - begunMs <= limits.freshSignInMs) return;
@@ -66,13 +66,17 @@ export interface SignInOptions {
   checkPassword: PasswordCheck;
 }
 
-/** @throws SIGN_IN_REFUSED, TOO_MANY_ATTEMPTS */
+/** Checks a user's name and password. @throws SIGN_IN_REFUSED, TOO_MANY_ATTEMPTS */
 export type Judge = (name: string, password: string, from: Guesser) => Promise<User & { hash: string | null }>;
 
 const refused = () =>
   new CarillonError("SIGN_IN_REFUSED", "the name or the password is wrong", { hint: "Try again, or ask an admin." });
 
-/** @param throttle slows guesses @param security logs each refused password */
+/**
+ * Returns the function that checks passwords.
+ * @param throttle delays clients that have sent wrong passwords
+ * @param security logs each wrong password
+ */
 export function passwordJudge({ access }: Pick<Store, "access">, throttle: Throttle, security: SecurityLog): Judge {
   return async (name, password, from) => {
     let user: Awaited<ReturnType<typeof access.userByName>> = null;
@@ -88,7 +92,7 @@ export function passwordJudge({ access }: Pick<Store, "access">, throttle: Throt
       return true;
     });
     if (right && user) return user;
-    // An unknown name is not logged: it may be a password typed into the wrong field.
+    // The name is logged only if it belongs to a user: an unknown name may be a password typed into the wrong field.
     const { name: known } = (user as User | null) ?? {};
     security.refused("SIGN_IN_REFUSED", { address: from.address, ...(known === undefined ? {} : { user: known }) });
     throw refused();
@@ -108,8 +112,8 @@ export function signInCalls({
   "howToSignIn" | "signIn" | "signOut" | "getMe" | "listSignIns" | "endSignIn" | "endOtherSignIns" | "changePassword"
 > {
   /**
-   * The browser's id, if this browser has signed in as this user before. Only a browser with a proof causes a read of the store
-   * before the throttle.
+   * Returns the browser's id if this browser has signed in as this user before. The store is read only if the browser sends a proof, so
+   * that other clients cause no read before the throttle.
    */
   const browserOf = async (name: string, { browser: { present } }: Call): Promise<string | null> =>
     present && knownBrowser(present, name, (await access.userByName(name))?.hash ?? null);
@@ -129,7 +133,7 @@ export function signInCalls({
       const secondFactor = await factors.judge(user, { code, address }, change);
       const secret = makeSecret();
       const expiresMs = call.nowMs + lastsMs;
-      // Hashing takes a while, and the password may be replaced meanwhile: a sign-in with the old password must then fail.
+      // Checking the password takes some time. If the password was changed meanwhile, the sign-in must fail.
       const since = user.hash === null ? {} : { password: user.hash };
       const given = {
         userId: user.userId,
@@ -144,7 +148,7 @@ export function signInCalls({
         security.refused("SIGN_IN_REFUSED", { address, user: name });
         throw refused();
       }
-      // A new sign-in replaces the browser's present one, which would otherwise stay valid without being used.
+      // The browser's previous sign-in ends, because it would stay valid although the browser no longer uses it.
       const { present } = call.cookie;
       if (present !== null) changed(await access.signOut(hashOfSecret(present)));
       call.cookie.set(secret, lastsMs);
@@ -200,7 +204,7 @@ export function signInCalls({
 
     async changePassword({ present, next }, call) {
       const { user } = signedIn(call);
-      // A signed-in user does not wait behind other clients' guesses; only the user's own wrong passwords slow them.
+      // `proven`: a signed-in user is not delayed by other clients' wrong passwords, only by own ones.
       const { temporary } = await judged(user, present, { address: call.address, proven: "signed in" });
       if (temporary && next === present) throw passwordWeak("is the one that was handed over");
       await checkPassword(user, next);

@@ -40,7 +40,7 @@ export function slotCalls(store: Store): Some<"listUpcomingSlots" | "listSlots">
         accepted: isoTime(acceptedMs),
       });
       const page = pageOf(rows, limit, item, ({ slotMs }) => [slotMs]);
-      // The ranges within the time that this page covers. If there are too many, the page ends above the first range that is left out.
+      // Ranges of skipped or missed slots within this page's time. If there are too many, the page ends before the first range left out.
       const last = rows[limit - 1]?.slotMs;
       const reachMs = page.next === null || last === undefined ? fromMs : last;
       const { ranges } = await store.history.slots(taskId, reachMs, before - 1, limit + 1);

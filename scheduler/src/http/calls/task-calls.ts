@@ -13,7 +13,7 @@ import { payloadIssues } from "./payload-issues.ts";
 
 const readsPerStatement = 100;
 
-/** The parts in which `a` and `b` differ, with both values. */
+/** Lists the parts in which two definitions differ, with both values. */
 export const changesOf = (a: TaskDefinition, b: TaskDefinition) =>
   (differences(a, b) as (keyof TaskDefinition)[]).map((part) => ({ part, was: a[part] ?? null, is: b[part] ?? null }));
 
@@ -31,13 +31,13 @@ const asTask = (
   definition: record.definition as unknown as Record<string, unknown>,
 });
 
-/** A task as the API shows it, with its counters. */
+/** Converts a task to the form of the API, with its counters. */
 export async function wholeTask(store: Store, record: TaskRecord, nowMs: number) {
   const figures = await figuresOf(store, [record]);
   return asTask(record, figures(record), nowMs);
 }
 
-/** The counters of these tasks, and how many schedules each has. */
+/** Reads the counters of these tasks and their numbers of named schedules. */
 async function figuresOf(store: Store, records: TaskRecord[]) {
   const [counters, schedules] = await Promise.all([
     store.tasks.counters(records.map(({ taskId }) => taskId)),

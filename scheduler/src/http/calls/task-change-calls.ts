@@ -12,14 +12,14 @@ import type { Call, Some } from "../call.ts";
 import { changeOf, checkUse } from "./changes.ts";
 import { changesOf, definitionAt, wholeTask } from "./task-calls.ts";
 
-/** No bundle has this name. */
+/** A name that no bundle has. */
 const noBundle = "";
 
 export function taskChangeCalls(
   store: Store,
   clock: Clock,
 ): Some<"createTask" | "defineTask" | "editTask" | "revertTask" | "removeTask" | "pauseTask" | "resumeTask"> {
-  /** @param make makes the new definition from the present task */
+  /** Changes a task. @param make returns the new definition, given the current task */
   const change = async (
     name: string,
     call: Call,
@@ -27,7 +27,7 @@ export function taskChangeCalls(
     make: (present: TaskRecord) => TaskDefinition | Promise<TaskDefinition>,
   ) => {
     const before = await store.tasks.byName(name);
-    // If this is not the present version, `save` below refuses the change.
+    // If the caller's If-Match names another version than the current one, `save` refuses the change.
     const expected = call.ifVersion ?? before.version;
     const definition = expected === before.version ? await make(before) : before.definition;
     checkUse(definition, before.definition, call);
@@ -40,7 +40,7 @@ export function taskChangeCalls(
       changes: changed ? changesOf(before.definition, record.definition) : [],
     };
   };
-  /** The last version of a removed task, which its next version follows; 0 if there never was one. */
+  /** The last version of a removed task, from which the versions continue if it is created again; 0 if there was no such task. */
   const versionGone = async (task: string): Promise<number> => {
     const [row] = await store.applied.read([task], noBundle);
     return row?.removed ? row.version : 0;
@@ -64,7 +64,7 @@ export function taskChangeCalls(
       const before = row && !row.removed ? row.definition : undefined;
       const definition = saidAnew(defineTask(task, readGiven(options)), before);
       checkUse(definition, before, call);
-      // If-Match "0" means that the task does not exist; version numbers continue after those of the removed task.
+      // If-Match "0" means that the task must not exist. Its versions continue after those of a removed task of the same name.
       const none = before === undefined && call.ifVersion === 0;
       const expected = none ? (row?.version ?? 0) : (call.ifVersion ?? row?.version ?? 0);
       const { record, changed } = await store.tasks.save(definition, expected, changeOf(call, reason));

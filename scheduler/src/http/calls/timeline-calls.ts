@@ -13,26 +13,26 @@ import type { Call, Some } from "../call.ts";
 type Whose = Pick<Read<"getTimeline">, "days" | "matching" | "group" | "namespace">;
 
 const dayMinutes = 1_440;
-/** How long a timeline is cached: later its beginning is too old. Each use also checks the store for changed tasks. */
+/** How long a timeline is cached, in ms. It begins at the time of its creation. Each use also checks whether tasks have changed. */
 const keptMs = 60_000;
 const keptMost = 8;
-/** How often the builder yields to the event loop, in milliseconds, so that other requests proceed. */
+/** The length of the pauses in ms while a timeline is built, so that the event loop can handle other requests. */
 const turnMs = 0.05;
-/** A change may be committed this long after the time that another node's clock gave it. */
+/** A change may become visible up to this many ms after its timestamp, which comes from the node that made the change. */
 const overlapMs = 5_000;
 
 interface Kept {
   line: Promise<Timeline>;
   builtMs: number;
-  /** The recent changes that were read before the tasks; changes up to `overlapMs` old may still appear later. */
+  /** The changes of the last `overlapMs` that were visible before the tasks were read; a change that appears later makes this outdated. */
   seen: Promise<Set<string>>;
 }
 
 const markOf = ({ taskId, version, changedMs }: TaskChange) => `${taskId} ${version} ${changedMs}`;
 
 /**
- * Builds the timeline of many tasks once for all callers who view the same part of it. It is rebuilt when a task has changed, or after
- * `keptMs`. A change to a calendar shows within a minute.
+ * The API calls about the timeline of many tasks. A timeline is built once for all callers who view the same part of it, and again when a
+ * task has changed or after `keptMs`. A change of a calendar is therefore visible within a minute.
  */
 export function timelineCalls(store: Store, clock: Clock): Some<keyof typeof timelineRoutes> {
   const kept = new Map<string, Kept & { untilMono: number }>();
@@ -61,7 +61,7 @@ export function timelineCalls(store: Store, clock: Clock): Some<keyof typeof tim
     kept.set(key, { line, builtMs: nowMs, seen, untilMono: clock.monotonic() + keptMs });
     for (const oldest of [...kept.keys()].slice(0, -keptMost)) kept.delete(oldest);
     line.catch(() => {
-      // The error goes to the callers that share this timeline; the next call reads the store again.
+      // The callers that share this timeline get the error; the next call reads the store again.
       if (kept.get(key)?.line === line) kept.delete(key);
     });
     return line;
@@ -91,7 +91,7 @@ export function timelineCalls(store: Store, clock: Clock): Some<keyof typeof tim
       return {
         firing: firing.flatMap(({ name, fires, firstMs }) => {
           const record = tasks.get(name);
-          if (!record) return []; // removed since the timeline was built
+          if (!record) return []; // the task was removed after the timeline was built
           const { group, schedule } = record.definition;
           const words = compileSchedule(schedule).words();
           return { task: name, group, schedule, words, fires, first: isoTime(firstMs) };

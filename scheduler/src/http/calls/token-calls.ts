@@ -18,13 +18,13 @@ export function tokenCalls(
 ): Some<"listTokens" | "createToken" | "getToken" | "revokeToken"> {
   const { access } = store;
   const changed = <T>(result: T): T => principals.changed(result);
-  /** The user on whose behalf an admin of all namespaces acts. @throws USER_UNKNOWN also if the caller is not such an admin */
+  /** Finds the user for whom an admin acts. @throws USER_UNKNOWN, also if the caller is not an admin of all namespaces */
   const otherUser = async (who: Principal, name: string) => {
     const user = who.role === "admin" ? await access.userByName(name) : null;
     if (!user) throw userUnknown(name);
     return user;
   };
-  /** The number of the user who owns the token. @throws TOKEN_UNKNOWN also if the caller may not see that user's tokens */
+  /** The id of the token's owner. @throws TOKEN_UNKNOWN, also if the caller may not view that user's tokens */
   const ownerOf = async (call: Call, token: string, user: string | undefined): Promise<number> => {
     const who = signedIn(call);
     if (user === undefined || user === who.user) return who.userId;
@@ -46,7 +46,7 @@ export function tokenCalls(
       const owner = user === undefined || user === who.user ? who : await otherUser(who, user);
       const expiresInMs = expiresIn === undefined ? undefined : parseDuration(expiresIn as number, "expiresIn");
       const asked = newToken(owner, { name, role, scopes, namespaces, expiresInMs }, call.nowMs);
-      // A token cannot make a token with more rights than its own.
+      // A token must not create a token with more rights than it has itself.
       const { scopes: own, namespaces: where } = who;
       const beyond = own && (asked.scopes === null || asked.scopes.some((scope) => !own.includes(scope)));
       if (beyond || (where && asked.namespaces?.some((one) => !where.includes(one)))) throw beyondMaker();
@@ -55,9 +55,9 @@ export function tokenCalls(
         {
           ...asked,
           hash: hashOfSecret(secret),
-          // If the creating token is limited to some namespaces, the new token is limited to the same ones.
+          // A token that is limited to namespaces can only create tokens with the same or narrower limits.
           namespaces: asked.namespaces ?? (where && [...where]),
-          // A token made by a token ends no later than its maker; otherwise a leaked token could renew itself for ever.
+          // A token created by a token expires no later than that token; otherwise a leaked token could renew itself indefinitely.
           expiresMs: who.kind === "token" ? Math.min(asked.expiresMs, call.expiresMs ?? 0) : asked.expiresMs,
           by: who.token === null ? null : { userId: who.userId, token: who.token },
         },

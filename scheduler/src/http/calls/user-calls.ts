@@ -10,13 +10,13 @@ import type { Principals } from "../sign-in/principals.ts";
 import { changeOf } from "./changes.ts";
 import { nameCursor, numberCursor, pageOf } from "./pages.ts";
 
-/** A user's grants; the role for all namespaces is included as a grant for "*". */
+/** Lists a user's grants, including the role for all namespaces as a grant for "*". */
 export const grantsOf = ({ role, grants }: Pick<Principal, "role" | "grants">) => [
   ...(role === null ? [] : [{ namespace: "*", role }]),
   ...grants,
 ];
 
-/** @param own the hash of the secret of the sign-in that makes the request; null: the caller uses a token */
+/** @param own the hash of the secret of the caller's own sign-in; null if the caller uses a token */
 export const asSignIn =
   (own: Buffer | null) =>
   ({ signInId, begunMs, seenMs, expiresMs, address, agent, hash }: SignIn) => ({
@@ -29,7 +29,7 @@ export const asSignIn =
     present: own?.equals(hash) ?? false,
   });
 
-/** The hash of the calling sign-in's secret; null: the caller uses a token. */
+/** The hash of the secret of the caller's sign-in; null if the caller uses a token. */
 export const ownHash = ({ cookie: { present } }: Call): Buffer | null =>
   present === null ? null : hashOfSecret(present);
 

@@ -18,7 +18,7 @@ const asKey = ({ name, groups, createdMs, createdBy, expiresMs, revokedMs }: Wor
   revoked: iso(revokedMs),
 });
 
-/** @param onRevoked is called before the answer to a revocation */
+/** @param onRevoked called after a key was revoked, before the request is answered */
 export function workerKeyCalls(
   store: Store,
   onRevoked: (keyId: number) => void,

@@ -14,7 +14,7 @@ function hintOf(code: unknown): string {
   return "The address may not be this machine's. 127.0.0.1 always is.";
 }
 
-/** @param bound what the server's `address()` returns */
+/** Formats the server's address for messages. @param bound the value of the server's `address()`, which has the actual port */
 export function listeningAt(host: string, port: number, bound: { port: number } | string | null): string {
   const taken = typeof bound === "object" && bound !== null ? bound.port : port;
   return `${host.includes(":") ? `[${host}]` : host}:${taken}`;

@@ -7,11 +7,11 @@ import { problemOf } from "../problems.ts";
 import { listenFailed, listeningAt } from "./listen-failed.ts";
 
 export interface ProbeOptions {
-  /** host:port; port 0 takes a free one. */
+  /** host:port at which to listen; with port 0, any free port. */
   listen: string;
-  /** True if a proxy in front of it terminates TLS and decides who may ask. */
+  /** True if a proxy in front of this server terminates TLS and controls access. */
   behindProxy: boolean;
-  /** Why the process is not ready; null: it is. `server`: no server answers, and its claims are in doubt. */
+  /** Returns the reason why the process is not ready; null if it is. `server`: no Carillon server answers, so its claims may be lost. */
   unready: () => "starting" | "stopping" | "server" | null;
   readMetrics: () => Promise<{ contentType: string; text: string }>;
   log: Log;
@@ -21,8 +21,8 @@ const requestMs = 10_000;
 const connectionsMost = 50;
 
 /**
- * Answers the probes and the metrics of a worker without a store. Nobody signs in here, because such a worker knows no users: its figures
- * are of this process alone, and it listens only at this machine's own addresses, or behind a proxy.
+ * Serves the probes and metrics of a remote worker. It requires no sign-in: such a worker has no users, the metrics concern only this
+ * process, and the server listens only at this machine's own addresses or behind a proxy.
  */
 export class ProbeServer {
   readonly #options: ProbeOptions;
@@ -44,7 +44,7 @@ export class ProbeServer {
     this.#server.maxConnections = connectionsMost;
   }
 
-  /** @returns the address that it listens on, as text @throws LISTEN_FAILED */
+  /** Starts to listen. @returns the address as text @throws LISTEN_FAILED */
   async start(): Promise<string> {
     const { host, port } = parseListen(this.#options.listen);
     await new Promise<void>((resolve, reject) => {

@@ -4,7 +4,7 @@ import { CarillonError, messageOf } from "../../base/errors.ts";
 
 const hashLength = 40;
 const lineShape = /^[0-9A-F]{40}(?::\d+)?$/i;
-/** More than the longest line: a hash, a colon, a count and a line ending. */
+/** More bytes than the longest line has: a hash, a colon, a count and a line ending. */
 const lineBytes = 80;
 /** How many lines, evenly spread over the file, are checked when the server starts. */
 const sampled = 256;
@@ -12,9 +12,8 @@ const hint =
   "Give a file of SHA-1 hashes sorted by hash, one to a line, such as haveibeenpwned.com's list in its downloader's single file.";
 
 /**
- * Looks passwords up in a file of SHA-1 hashes of breached passwords: one "HASH" or "HASH:COUNT" per line, sorted by hash. The search reads
- * the file itself, which may have a thousand million lines, with some 30 short reads. The file may be replaced as a whole while the server
- * runs.
+ * Searches a file of SHA-1 hashes of breached passwords: one "HASH" or "HASH:COUNT" per line, sorted by hash. It is a binary search in the
+ * file itself, which may have a billion lines, with about 30 short reads. The file may be replaced as a whole while the server runs.
  */
 export class BreachedPasswords {
   readonly #path: string;
@@ -35,11 +34,11 @@ export class BreachedPasswords {
     });
   }
 
-  /** @throws FILE_INVALID */
+  /** True if the password is in the file. @throws FILE_INVALID */
   async has(password: string): Promise<boolean> {
     const wanted = createHash("sha1").update(password).digest("hex").toUpperCase();
     return this.#read(async (file, size) => {
-      // Binary search: the wanted line, if it exists, begins at an offset from `from` to before `to`.
+      // Binary search: if the line exists, its first byte is at an offset of at least `from` and below `to`.
       let [from, to] = [0, size];
       while (from < to) {
         const { hash, begins, ends } = await this.#lineAt(file, Math.floor((from + to) / 2), size);

@@ -1,7 +1,7 @@
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 
-/** After this number of failures from one network, unknown clients from there are refused until the window ends. */
+/** After this number of failures from one network, clients with unknown credentials from there are limited until the window ends. */
 const failuresMost = 20;
 const windowMs = 60_000;
 const addressesMost = 10_000;
@@ -12,14 +12,14 @@ interface Window {
 }
 
 /**
- * Limits failed attempts per network and window; attempts above the limit cost the store next to nothing. Memory is bounded: when it is
- * full, each new network is treated as one that has exceeded the limit.
+ * Counts failed attempts per network and time window, so that callers can limit what further attempts cost the store. Memory is bounded:
+ * when it is full, every new network is treated as one that has exceeded the limit.
  */
 export class FailedAttempts {
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #what: string;
-  /** In the order in which the windows end. */
+  /** Windows by network, in the order in which they end. */
   readonly #windows = new Map<string, Window>();
 
   /** @param what the kind of credential, named in the log */
@@ -29,7 +29,7 @@ export class FailedAttempts {
     this.#what = what;
   }
 
-  /** @returns for how many ms unknown clients from this network are still refused; 0: they are not refused */
+  /** For how much longer clients with unknown credentials from this network are limited, in ms; 0 if they are not. */
   turnedAwayMs(network: string): number {
     const nowMono = this.#clock.monotonic();
     this.#forget(nowMono);
@@ -63,14 +63,14 @@ export class FailedAttempts {
   }
 }
 
-/** An IPv6 network of 64 bits counts as one address, since one party can have any number of addresses in it. */
+/** The network of an address. For IPv6 it is the /64 network, because one party may have all addresses of such a network. */
 export function networkOf(address: string): string {
   const [, v4] = /^(?:::ffff:)?(\d+\.\d+\.\d+\.\d+)$/i.exec(address) ?? [];
   if (v4 !== undefined) return v4;
   if (!address.includes(":")) return address.slice(0, 64);
   const [head = "", tail] = address.split("%")[0]?.split("::") ?? [];
   const groups = head === "" ? [] : head.split(":");
-  // "::" stands for the groups of zeros that complete the address.
+  // "::" replaces the groups of zeros that are missing from the eight groups of an address.
   if (tail !== undefined) {
     const rest = tail === "" ? [] : tail.split(":");
     while (groups.length + rest.length < 8) groups.push("0");

@@ -15,20 +15,19 @@ export interface FirstUserOptions {
   nowMs: number;
   log: Log;
   untilAnswered: UntilAnswered;
-  /** A password, or "file:PATH". */
+  /** The configured password, or "file:PATH"; null if not configured. */
   given: string | null;
   checkPassword: PasswordCheck;
-  /** Writes to the terminal from which this process was started by hand; null: it has no terminal. */
+  /** Writes to the terminal of this process; null if it has none. */
   terminal: ((text: string) => void) | null;
 }
 
 /**
- * Creates the first user of a cluster without users. There is no default password, and no password is written to a log, because logs are
- * copied to places where many people read them.
- * no users × a password was given → `admin` with that password; × this process has a terminal → `admin` with a random password, shown there
- * once; × neither → no user is created, and the log says how to create one. If several nodes start at once, only one creates the user. A
- * lost reply creates no second user, because the same request is repeated. The given password is not read if there are users, so its file
- * may be gone by then.
+ * Creates the first user, `admin`, if the cluster has no users. There is no default password, and no password is written to a log, because
+ * many people may read logs. If a password is configured, the user gets that password. Otherwise, if this process has a terminal, the user
+ * gets a random temporary password, which is written to the terminal once. Otherwise no user is created, and the log says how to create
+ * one. If several nodes start at once, only one creates the user. If the store's answer is lost, the same request is repeated, which
+ * creates no second user. The configured password is read only if there are no users, so its file may be deleted later.
  * @throws PASSWORD_WEAK, SECRET_KEY_OPEN, FILE_INVALID
  */
 export async function makeFirstUser(options: FirstUserOptions): Promise<void> {
@@ -54,6 +53,6 @@ export async function makeFirstUser(options: FirstUserOptions): Promise<void> {
     );
 }
 
-/** The password: `given` itself, or the content of the file that `given` names. @throws FILE_INVALID, SECRET_KEY_OPEN */
+/** Returns the configured password: `given`, or the content of the file that `given` names. @throws FILE_INVALID, SECRET_KEY_OPEN */
 export const passwordIn = (given: string): string =>
   given.startsWith("file:") ? readPrivate({ ...file, path: given.slice("file:".length) }).trim() : given;

@@ -1,13 +1,13 @@
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 
-/** How long a browser counts as known after a sign-in, unless the password is replaced. */
+/** How long a browser counts as known after a sign-in, in ms; it ends earlier if the password is changed. */
 export const knownBrowserMs = 180 * 86_400_000;
 export const knownBrowserShape = /^[\w-]{22}\.[\w-]{43}$/;
 
 /**
- * A browser that has signed in keeps a proof of that, so that strangers who guess passwords of the same account do not delay it. The proof
- * does not replace the password. Its HMAC key is the password's hash: every node can check the proof, nothing is stored, and the proof
- * becomes invalid when the password changes.
+ * Computes the proof that a browser has signed in before. The browser stores the proof in a cookie, so that other clients that guess
+ * passwords for the same account do not delay its sign-in. The proof does not replace the password. Its HMAC key is the password's hash:
+ * every node can verify it, nothing is stored on the server, and a changed password invalidates it.
  */
 const proofOf = (id: string, account: string, passwordHash: string) =>
   createHmac("sha256", passwordHash).update(`known browser\n${id}\n${account}`).digest();
@@ -17,7 +17,7 @@ export function makeKnownBrowser(account: string, passwordHash: string): string 
   return `${id}.${proofOf(id, account, passwordHash).toString("base64url")}`;
 }
 
-/** @returns the browser's id if the proof is valid, else null */
+/** Verifies the proof in a cookie. @returns the browser's id; null if the proof is invalid */
 export function knownBrowser(cookie: string | null, account: string, passwordHash: string | null): string | null {
   const [id = "", proof = ""] = (cookie ?? "").split(".");
   if (passwordHash === null || id === "") return null;

@@ -9,24 +9,24 @@ import { Gathered } from "../calls/gathered.ts";
 import { FailedAttempts, networkOf } from "./failed-attempts.ts";
 
 /**
- * How long a credential is cached: a change on another server takes effect here after this time. A stream checks its credential at the same
- * interval, so it ends within a second.
+ * How long a credential is cached, in ms; after this time a change on another server takes effect here. A stream checks its credential at
+ * the same interval, so it ends within a second.
  */
 const freshMs = 500;
 const rememberedMax = 10_000;
 const readsPerStatement = 100;
 /**
- * Unknown credentials from networks with too many failures are looked up together, at most once per `strangersEveryMs`; at most
- * `strangersMost` of these requests wait.
+ * Requests with unknown credentials from networks with too many failures wait for a common look-up, one every `strangersEveryMs`; at most
+ * `strangersMost` of them wait.
  */
 const strangersEveryMs = 1_000;
 const strangersMost = 500;
-/** The least interval between two records of a sign-in's use. */
+/** The shortest interval in ms between two records of the use of a sign-in. */
 const seenApartMs = 60_000;
 
 interface Judged {
   who: Principal;
-  /** When the sign-in began; null: the credential is a token. */
+  /** When the sign-in began, in epoch ms; null if the credential is a token. */
   begunMs: number | null;
   expiresMs: number;
   /** True if the user signed in by more than a password. */
@@ -36,13 +36,14 @@ interface Judged {
 interface Known {
   credential: Credential;
   readMono: number;
-  /** When a use of this sign-in was last recorded. */
+  /** When the use of this sign-in was last recorded, by the monotonic clock. */
   seenMono?: number;
 }
 
 /**
- * Finds a request's principal by its token or its sign-in. An unknown credential costs a read of the store. After too many failures from
- * one network, requests from there with an unknown credential wait for a shared read; a valid credential among them waits a second at most.
+ * Finds the principal of a request by its token or sign-in. A credential that is not cached costs a query of the store. After too many
+ * failures from one network, requests from there with unknown credentials wait for a common query, so a valid new credential is delayed by
+ * at most a second.
  */
 export class Principals {
   readonly #clock: Clock;
@@ -52,12 +53,12 @@ export class Principals {
   readonly #tokens: Gathered<number, (Credential & { hash: Buffer }) | null>;
   readonly #signIns: Gathered<Buffer, Credential | null>;
   readonly #seen: (hash: Buffer) => void;
-  /** How many changes to users, sign-ins and tokens were made through this server. */
+  /** The number of changes to users, sign-ins and tokens made through this server. */
   #changes = 0;
   #turn: Promise<void> | undefined;
   #inLine = 0;
 
-  /** @param idleMs how long a sign-in lasts without being used, in milliseconds */
+  /** @param idleMs how long a sign-in that is not used remains valid, in ms */
   constructor(store: AccessStore, clock: Clock, nowMs: () => number, log: Log, idleMs: number) {
     this.#clock = clock;
     this.#nowMs = nowMs;
@@ -65,15 +66,15 @@ export class Principals {
     this.#tokens = new Gathered((tokenIds) => store.tokensOf(tokenIds), readsPerStatement);
     this.#signIns = new Gathered((hashes) => store.signInsOf(hashes, idleMs), readsPerStatement);
     const seen = (hash: Buffer) => store.signInsSeen([hash], nowMs(), seenApartMs);
-    // If recording a use fails, the idle time of the sign-in continues from the last recorded use.
+    // If a use could not be recorded, the idle time counts from the last recorded use.
     this.#seen = (hash) =>
       void seen(hash).catch((error) => log.debug({ error: messageOf(error) }, "the use of a sign-in was not put down"));
   }
 
-  /** @param address the client's address @throws SIGN_IN_NEEDED, TOO_MANY_ATTEMPTS */
+  /** Authenticates a token. @param address the client's address @throws SIGN_IN_NEEDED, TOO_MANY_ATTEMPTS */
   async ofToken(text: string, address: string): Promise<Judged> {
     const given = parseToken(text);
-    // A malformed token costs no read of the store, so it is not counted as a failure.
+    // A malformed token needs no query of the store, so it does not count as a failure.
     if (!given) throw needed("that is no token");
     const hash = hashOfSecret(given.secret);
     const credential = await this.#read(`${given.keyId} ${hash.toString("latin1")}`, address, async () => {
@@ -86,15 +87,15 @@ export class Principals {
   }
 
   /**
-   * @param secret the cookie's secret
-   * @param uses true if the user makes a request; false if a running stream checks whether it may go on
+   * Authenticates a sign-in.
+   * @param secret the secret in the cookie
+   * @param uses true for a user's request, which counts as use of the sign-in; false if an open stream only checks whether it may continue
    * @throws SIGN_IN_NEEDED, TOO_MANY_ATTEMPTS
    */
   async ofSignIn(secret: string, address: string, uses: boolean): Promise<Judged> {
     const hash = hashOfSecret(secret);
     const key = hash.toString("latin1");
-    // A browser whose sign-in has ended always receives SIGN_IN_NEEDED, however often it asks: its page needs that error to show the
-    // sign-in form.
+    // For an ended sign-in the error is SIGN_IN_NEEDED even after many failures, because the console shows the sign-in form on that error.
     const credential = await this.#read(key, address, () => this.#signIns.ask(hash));
     const judged = this.#judge(credential, "the sign-in");
     const known = this.#known.get(key);
@@ -106,13 +107,13 @@ export class Principals {
     return judged;
   }
 
-  /** Marks all cached credentials as stale. Called after a change on this server. */
+  /** Marks all cached credentials as outdated; called after a change on this server. */
   forget(): void {
     this.#changes++;
     for (const known of this.#known.values()) known.readMono = Number.NEGATIVE_INFINITY;
   }
 
-  /** As `forget`, but passes on the result of the change. */
+  /** Does the same as `forget`, and returns the result of the change. */
   changed<T>(result: T): T {
     this.forget();
     return result;
@@ -134,7 +135,7 @@ export class Principals {
       grants,
       namespaces: token?.namespaces ?? null,
       scopes: token?.scopes ?? null,
-      // A token is exempt from the temporary-password rule: its maker had a permanent password, or is an admin.
+      // A token is not subject to the rule about temporary passwords: it was created by a user with a permanent password or by an admin.
       temporary: token === null && user.temporary,
       provided: user.provided,
     };
@@ -145,19 +146,19 @@ export class Principals {
     const known = this.#known.get(key);
     if (known && this.#clock.monotonic() - known.readMono < freshMs) return known.credential;
     const network = networkOf(address);
-    // A cached credential was valid before, so failures by other clients of its network do not delay it.
+    // A cached credential has been valid before, so failures of other clients in the same network must not delay it.
     if (!known && this.#failed.turnedAwayMs(network) > 0) await this.#inTurn();
     const [readMono, changes] = [this.#clock.monotonic(), this.#changes];
     const credential = await ask();
     if (credential) {
       if (this.#known.size >= rememberedMax && !known) this.#known.clear();
-      // A read that began before a change may finish after it.
+      // If a change was made during the query, its result may be older than the change, so it is cached as outdated.
       const isFresh = changes === this.#changes;
       const seen = known?.seenMono === undefined ? {} : { seenMono: known.seenMono };
       this.#known.set(key, { credential, readMono: isFresh ? readMono : Number.NEGATIVE_INFINITY, ...seen });
       return credential;
     }
-    // Unknown credentials are not cached: their number is unbounded.
+    // Unknown credentials are not cached, because there can be any number of them.
     this.#known.delete(key);
     this.#failed.failed(network);
     return null;

@@ -14,27 +14,28 @@ import { agentOf, cookieName, cookieText, readCookie, readCookieOf } from "../gu
 import { FailedAttempts, networkOf } from "./failed-attempts.ts";
 import type { SecurityLog } from "./security-log.ts";
 
-/** The path to which the provider sends browsers back; this URL is registered with the provider. */
+/** The path to which the provider redirects browsers; its URL must be registered with the provider. */
 const returnPath = "/v1/sign-in/provided";
-/** A browser is sent here after the sign-in, whatever page it requested before. */
+/** The page to which a browser is redirected after the sign-in, whichever page it requested before. */
 const homePath = "/";
-/** The time limit for one sign-in attempt: the user may have to find a second factor. */
+/** The time limit for one sign-in attempt, in ms: the user may have to find a second factor. */
 const attemptMs = 10 * 60_000;
 const answerMs = 10_000;
-/** How long the provider's metadata, such as the address of its keys, is cached. */
+/** How long the provider's metadata, such as the URL of its keys, is cached, in ms. */
 const discoveredMs = 60 * 60_000;
 
-/** The form of a subject by OpenID Connect. The store cannot keep a longer subject, or a subject with a NUL. */
+/** Matches a subject as OpenID Connect defines it. Other subjects are refused; the store accepts no longer ones and none with a NUL. */
 const subjects = /^[\x20-\x7e]{1,255}$/;
 
 type Claims = Record<string, Json | undefined> & { iss: string; sub: string };
 
 /**
- * Signs in users whom the provider has authenticated and the rules allow, with the same rights as after a sign-in by password. state ×
- * event, for one browser's attempt (its cookie): none –begin→ begun; begun –return with its state→ signed in, or refused; begun –return
- * with another state, or 10 minutes→ refused; signed in or refused –return→ refused, because the cookie is gone and the provider accepts a
- * code once. The server keeps no state of an attempt, so another node may handle the return. The attempt's cookie is SameSite=Lax, because
- * the redirect back begins at the provider's page; the sign-in's cookie remains Strict.
+ * Signs in users by an OpenID Connect provider. A user whom the provider has authenticated and the rules admit gets the same kind of
+ * sign-in as with a password. States of an attempt, which is kept in the browser's cookie: *none* → *begun* when the browser is redirected
+ * to the provider. When the browser returns with the attempt's `state`, the user is signed in or refused; with another `state`, or after 10
+ * minutes, the return is refused. The cookie is then deleted and the provider accepts a code only once, so another return is refused. The
+ * server stores no state of an attempt, so another node may handle the return. The attempt's cookie is SameSite=Lax, because the redirect
+ * comes from the provider's site; the sign-in's cookie is Strict.
  */
 export class Provider {
   readonly #settings: ProviderSettings;
@@ -67,9 +68,9 @@ export class Provider {
       log: Log;
       security: SecurityLog;
       behindProxy: boolean;
-      /** How long a sign-in lasts, in milliseconds. */
+      /** How long a sign-in is valid, in ms. */
       signInMs: number;
-      /** Called when a user's rights may have changed. */
+      /** Called when a user's rights may have changed; clears cached credentials. */
       onChanged: () => void;
     },
   ) {
@@ -102,15 +103,15 @@ export class Provider {
       code_challenge: await oidc.calculatePKCECodeChallenge(verifier),
       code_challenge_method: "S256",
     });
-    // The redirect back from the provider is cross-site, so the browser sends no `SameSite=Strict` cookie with it. The attempt's own
-    // cookie therefore carries the present sign-in, which the new one replaces.
+    // The redirect from the provider is cross-site, so the browser will not send the `SameSite=Strict` cookie of its current sign-in. The
+    // attempt's cookie therefore contains that sign-in's hash, so that the new sign-in can replace it.
     const present = readCookie(request, cookieName(this.#behindProxy));
     const former = present === null ? [] : [hashOfSecret(present).toString("base64url")];
     this.#setAttempt(reply, [state, nonce, verifier, ...former].join("."));
     return reply.redirect(to.href, 302);
   }
 
-  /** @throws SIGN_IN_REFUSED, PROVIDER_UNREACHABLE, TOO_MANY_ATTEMPTS, USER_NAME_TAKEN */
+  /** Handles the browser's return from the provider. @throws SIGN_IN_REFUSED, PROVIDER_UNREACHABLE, TOO_MANY_ATTEMPTS, USER_NAME_TAKEN */
   async #return(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     const network = networkOf(request.ip);
     const turnedAwayMs = this.#failed.turnedAwayMs(network);
@@ -129,8 +130,8 @@ export class Provider {
       return reply.redirect(homePath, 303);
     } catch (error) {
       this.#setAttempt(reply, null);
-      // A failure of the provider or the store is not counted against the network: otherwise an outage would lock out a whole office even
-      // after they are back.
+      // A failure of the provider or the store does not count against the network; otherwise an outage could lock out a whole office even
+      // after it has ended.
       if (!(error instanceof CarillonError) || statusOf(error.code) < 500) this.#failed.failed(network);
       if (isCarillonError(error, "SIGN_IN_REFUSED"))
         this.#security.refused(error.code, { address: request.ip, route: `GET ${returnPath}` });
@@ -138,18 +139,18 @@ export class Provider {
     }
   }
 
-  /** Returns the provider's claims about the returning user. */
+  /** Exchanges the code in the request for the provider's claims about the user. */
   async #claims(request: FastifyRequest, [state, nonce = "", verifier = ""]: readonly string[]): Promise<Claims> {
     if (state === undefined) throw refused("attempt", "this browser began no sign-in here, or too long ago");
-    // Not parsed as a whole URL: a request may name any host, even an invalid one.
+    // The request's URL is not parsed as a whole, because its Host header may be anything, even invalid.
     const searchParams = new URLSearchParams(request.url.split("?").slice(1).join("?"));
-    // Checked before the provider is called.
+    // Checked first, so that a forged return causes no request to the provider.
     if (searchParams.getAll("state").join() !== state)
       throw refused("answer", "the answer is not to what this browser asked");
     if (searchParams.has("error")) throw refused("nobody", "the provider let nobody in");
     const config = await this.#config();
     try {
-      // The redirect address as it was sent to the provider, because this request may name any host.
+      // Uses the configured URL that was sent to the provider, because this request's Host header may be anything.
       const url = new URL(`${this.#settings.url}${returnPath}?${searchParams}`);
       const checks = { pkceCodeVerifier: verifier, expectedState: state, expectedNonce: nonce, idTokenExpected: true };
       const tokens = await oidc.authorizationCodeGrant(config, url, checks);
@@ -157,7 +158,7 @@ export class Provider {
       const more = config.serverMetadata().userinfo_endpoint
         ? await oidc.fetchUserInfo(config, tokens.access_token, own.sub)
         : {};
-      // Each source is filtered separately: `email_verified` in one source says nothing about the address in the other.
+      // Each source is filtered separately, because `email_verified` in one source does not apply to the address in the other.
       const [some, all] = [more, own].map((each) => verifiedOnly(each as Record<string, Json | undefined>));
       return { ...some, ...all } as unknown as Claims;
     } catch (error) {
@@ -219,8 +220,7 @@ export class Provider {
   async #discover(): Promise<oidc.Configuration> {
     const { issuer, clientId, clientSecret } = this.#settings;
     const url = new URL(issuer);
-    // Without non-repudiation checks the signature would not be checked, because the library trusts a token that it fetched from the
-    // provider by TLS.
+    // Enables the check of signatures, which the library omits by default for a token that it has fetched from the provider over TLS.
     const execute = [oidc.enableNonRepudiationChecks];
     if (isThisMachine(url) && url.protocol === "http:") execute.push(oidc.allowInsecureRequests);
     try {
@@ -232,15 +232,15 @@ export class Provider {
   }
 }
 
-/** True if the provider gave no answer, or reported an error of its own, so that the user is not to blame. */
+/** True if the provider did not answer or had an error itself, so that the user is not at fault. */
 function isAway(error: unknown): boolean {
-  // The error of a failed fetch has a cause; that of a wrong call has none.
+  // A failed fetch throws a TypeError with a cause; a wrong call throws one without.
   if (error instanceof TypeError) return error.cause !== undefined;
   const { code, status = 0, cause } = error as { code?: string; status?: number; cause?: unknown };
   return code === "OAUTH_TIMEOUT" || (cause instanceof Response ? cause.status : status) >= 500;
 }
 
-/** The reason for a refusal, as a fixed word that the console explains: free text in the URL could be written by anyone. */
+/** The reason for a refusal, for which the console has a text. Not free text, because anyone could write such a URL. */
 type Why = "attempt" | "answer" | "nobody" | "invalid" | "rule" | "name" | "locked";
 
 class Refused extends CarillonError {
@@ -254,7 +254,7 @@ class Refused extends CarillonError {
 
 const refused = (why: Why, what: string) => new Refused(why, what);
 
-/** A browser that is refused is redirected to the sign-in page, which shows the reason; a program gets the problem itself. */
+/** Redirects a browser to the sign-in page if `go` fails, which shows the reason; other clients get the error. */
 async function led(
   request: FastifyRequest,
   reply: FastifyReply,

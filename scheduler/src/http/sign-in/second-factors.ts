@@ -24,17 +24,17 @@ import type { SecurityLog } from "./security-log.ts";
 
 type Owner = Pick<User, "userId" | "name">;
 
-/** A code, or "" if none was given, and the client's address. */
+/** A code ("" if none was given) and the client's address. */
 export interface ShownCode {
   code: string;
   address: string;
 }
 
-/** The credential of a request; see `Principals`. */
+/** The authenticated caller of a request; see `Principals`. */
 interface Shown {
   who: Principal;
   isProven: boolean;
-  /** The secret of the sign-in's cookie; null: the request has a token. */
+  /** The secret in the cookie of the sign-in; null if the request has a token. */
   cookie: string | null;
 }
 
@@ -45,11 +45,10 @@ export interface SecondFactorSettings {
 }
 
 /**
- * Creates and checks second factors, and logs each refused code.
- * state × event, for one user: none –begin→ begun (another begin replaces it); begun –a right code→ confirmed: from then on each sign-in by
- * password needs a code; confirmed –remove, by its user with a code or by an admin→ none. Of two concurrent confirmations one is refused.
- * Without the key that sealed the secret a code cannot be checked, and the sign-in fails with SECRET_KEY_MISSING; recovery codes need no
- * key.
+ * Creates and checks second factors (TOTP), and logs refused codes. States for one user: *none* → *begun* (beginning again replaces it) →
+ * *confirmed* by a correct code. From then on, each sign-in with a password needs a code, until the user (with a code) or an admin removes
+ * the second factor. Of two concurrent confirmations, one is refused. If the key that encrypts the factor's secret is missing, codes cannot
+ * be checked, and the sign-in fails with SECRET_KEY_MISSING; recovery codes work without that key.
  */
 export class SecondFactors {
   readonly #store: SecondFactorStore;
@@ -65,13 +64,13 @@ export class SecondFactors {
     this.#security = security;
   }
 
-  /** True if this user signed in with a password alone and must add a second factor. Tokens need none. */
+  /** True if the user signed in with only a password although a second factor is required. Tokens need none. */
   isLackedBy({ who, isProven, cookie }: Shown): boolean {
     if (cookie === null || isProven) return false;
     return this.#required === "everyone" || (this.#required === "admins" && highestRole(who) === "admin");
   }
 
-  /** A temporary password must be replaced before a second factor is added. @throws SECOND_FACTOR_REQUIRED */
+  /** Refuses a caller without a required second factor. A temporary password must be replaced first. @throws SECOND_FACTOR_REQUIRED */
   demand(shown: Shown): void {
     const { user, temporary } = shown.who;
     if (temporary || !this.isLackedBy(shown)) return;
@@ -84,7 +83,7 @@ export class SecondFactors {
     return this.#store.find(userId);
   }
 
-  /** @throws SECOND_FACTOR_TAKEN */
+  /** Creates a second factor that is not confirmed yet. @throws SECOND_FACTOR_TAKEN if the user has a confirmed one */
   async begin({ userId, name }: Owner, nowMs: number): Promise<{ secret: string; uri: string }> {
     const secret = makeFactorSecret();
     const kept: KeptFactor = this.#keys.some ? this.#keys.seal(secret, factorPlace(userId)) : { plain: secret };
@@ -93,7 +92,8 @@ export class SecondFactors {
   }
 
   /**
-   * @param keeping the hash of the sign-in that stays valid
+   * Confirms the second factor by a code.
+   * @param keeping the hash of the caller's sign-in, which remains valid
    * @returns recovery codes, of which only hashes are stored
    * @throws CODE_REFUSED, SECOND_FACTOR_UNKNOWN, TOO_MANY_ATTEMPTS, SECRET_KEY_MISSING
    */
@@ -121,7 +121,7 @@ export class SecondFactors {
       });
     const shown = { code: given, address };
     const guess = await this.#store.guess(owner.userId, change.nowMs);
-    // The second factor was removed meanwhile.
+    // The second factor has been removed meanwhile.
     if (!guess?.isConfirmed) return false;
     if (!isTotpCode(given)) {
       if (await this.#store.acceptRecovery(owner, hashOfRecoveryCode(given), change)) return true;
@@ -132,7 +132,7 @@ export class SecondFactors {
     return true;
   }
 
-  /** @throws SECOND_FACTOR_UNKNOWN */
+  /** Removes the user's second factor. @throws SECOND_FACTOR_UNKNOWN if there is none */
   async remove(owner: Owner, change: Change): Promise<void> {
     if (!(await this.#store.remove(owner, change))) throw factorUnknown(owner.name);
   }

@@ -5,20 +5,20 @@ import type { Log } from "../../base/log.ts";
 const linesMost = 60;
 const windowMs = 60_000;
 
-/** The caller and the route of a request, but never its credentials: a wrong password may be a right one elsewhere. */
+/** The caller and route of a request. It never contains credentials, because a wrong password may be correct elsewhere. */
 export interface Asked {
   address: string;
-  /** The user or key; absent if the caller is not a known one. */
+  /** The name of the user or key; absent if the caller is unknown. */
   user?: string;
   /** The route in the form "POST /v1/tasks/:task/runs". */
   route?: string;
-  /** The request's id, which its answer carries as `x-request-id`. */
+  /** The id of the request, which the answer contains as `x-request-id`. */
   request?: string;
 }
 
 /**
- * Guarantee: each sign-in has a log line, and each refusal of a password, a token, a key or a right has one or is counted. A flood of
- * refusals causes `linesMost` lines a minute, and one more line with the counts of the rest.
+ * Logs each sign-in, and each refusal of a password, token, key or access, so that attacks are visible. Refusals above `linesMost` a minute
+ * are only counted, and the counts are logged in one line.
  */
 export class SecurityLog {
   readonly #clock: Clock;
@@ -32,7 +32,7 @@ export class SecurityLog {
     this.#log = log;
   }
 
-  /** @param by the kind of credential */
+  /** @param by how the user signed in */
   signedIn(by: "password" | "provider", asked: Asked): void {
     this.#log.info({ by, ...asked }, "signed in");
   }

@@ -55,7 +55,7 @@ describe("who guesses", () => {
     );
     asked.push(throttle.attempt("ann", stranger("10.0.0.1"), judged("known address")));
     asked.push(throttle.attempt("ann", { address: "10.0.9.9", proven: "browser" }, judged("known browser")));
-    // Attempts that exceed the queue are refused before any queued attempt is checked.
+    // Attempts for which the queue has no room are refused before any queued attempt is checked.
     const refused = Promise.all(asked.slice(9, 20).map((one) => expect(one).rejects.toMatchObject(busy)));
     for (let n = 0; n < 3; n++) {
       open.shift()?.();

@@ -2,43 +2,47 @@ import type { Clock } from "../../base/clock.ts";
 import { CarillonError } from "../../base/errors.ts";
 import { networkOf } from "./failed-attempts.ts";
 
-/** How many failures are free: `pair` for one account from one address, browser or sign-in; `address` for any account from one address. */
+/**
+ * The number of failures after which a client must wait. `pair`: for one account from one network, browser or sign-in; `address`: for any
+ * account from one network.
+ */
 const free = { pair: 5, address: 20 };
 const firstWaitMs = 1_000;
 const longestWaitMs = 15 * 60_000;
-/** A record of failures is dropped after this span without a new one. */
+/** A counter of failures is reset if this many ms have passed without another failure. */
 const forgottenMs = 60 * 60_000;
 const rememberedMax = 10_000;
 /**
- * The most attempts that wait in each queue. One password is hashed at a time: a hash takes 128 MiB and occupies a core for 400 ms, which
- * must not delay runs.
+ * The maximum number of attempts in each of the two queues. One password is hashed at a time: a hash needs 128 MiB and occupies a CPU core
+ * for 400 ms, which must not delay runs.
  */
 const lineMax = 8;
 
-/** The source of a guess. */
+/** The client that sends a password. */
 export interface Guesser {
   address: string;
-  /** An id of the browser or sign-in that has proved the account's password before; null: there is none. */
+  /** The id of a browser or sign-in with which the account's password was proved before; null if there is none. */
   proven: string | null;
 }
 
 interface Failures {
   count: number;
-  /** Attempts under this key are refused until this time. */
+  /** Attempts with this key are refused until this time of the monotonic clock. */
   untilMono: number;
   lastMono: number;
 }
 
 /**
- * Slows down password guessing. A few failures are free, then each failure doubles the wait: soon for one account from one address, later
- * for an address. An account as a whole is never slowed, because then strangers could lock its owner out. Clients that have proved the
- * password before (by a browser, a sign-in, or from the same address) go before unknown ones; a browser or a sign-in is slowed only by its
- * own failures. Each server counts only its own failures: against N servers a guesser has N times as many tries.
+ * Slows down password guessing. After a few failures, each further failure doubles the wait: after `free.pair` failures for one account
+ * from one network, and after `free.address` for all accounts from one network. An account as a whole is never slowed, because strangers
+ * could then lock out its owner. Clients that have proved the password before (with the same browser, sign-in or network) are checked
+ * before unknown ones, and a browser or sign-in is slowed only by its own failures. Each server counts separately, so with N servers an
+ * attacker has N times as many attempts.
  */
 export class Throttle {
   readonly #clock: Clock;
   readonly #failures = new Map<string, Failures>();
-  /** Pairs of an address and an account that have proved the password; the oldest pair is dropped first. */
+  /** Pairs of network and account with which a password was proved; if there are too many, the oldest pair is dropped. */
   readonly #known = new Set<string>();
   #hashing = false;
   readonly #knownLine: (() => void)[] = [];
@@ -48,15 +52,19 @@ export class Throttle {
     this.#clock = clock;
   }
 
-  /** Runs `check` when the client's turn comes. @param check resolves to true if the password is right @throws TOO_MANY_ATTEMPTS */
+  /**
+   * Queues the attempt and calls `check` in its turn.
+   * @param check resolves to true if the password is correct
+   * @throws TOO_MANY_ATTEMPTS
+   */
   async attempt(account: string, from: Guesser, check: () => Promise<boolean>): Promise<boolean> {
     const kinds = kindsOf(account, from);
     const pair = pairOf(account, from.address);
     this.#refuseSoon(kinds.map(([key]) => key));
-    // Counted before the result is known, so that many attempts at once do not bypass the limit.
+    // The attempt is counted as a failure before it is checked, so that concurrent attempts do not bypass the limit.
     for (const [key, most] of kinds) this.#count(key, most);
     const right = await this.#inTurn(from.proven !== null || this.#known.has(pair), check).catch((error: unknown) => {
-      // The check did not complete (the look-up failed, or the queue was full), so the attempt is not counted as a guess.
+      // The password was not checked (the look-up failed or the queue was full), so the attempt does not count as a failure.
       this.#uncount(kinds.map(([key]) => key));
       throw error;
     });
@@ -80,13 +88,14 @@ export class Throttle {
     const before = known && now - known.lastMono < forgottenMs ? known.count : 0;
     const count = before + 1;
     const waitMs = count < most ? 0 : Math.min(firstWaitMs * 2 ** Math.min(count - most, 20), longestWaitMs);
-    // The key counted longest ago is dropped first: a flood of made-up names displaces other names, not the flooding address.
+    // The key that was counted longest ago is dropped first. A flood of invented names thus drops other names, but not the network's
+    // counter.
     this.#failures.delete(key);
     if (this.#failures.size >= rememberedMax) this.#failures.delete(this.#failures.keys().next().value as string);
     this.#failures.set(key, { count, untilMono: now + waitMs, lastMono: now });
   }
 
-  /** After a correct password: this attempt is not counted, and the pair's earlier failures are forgotten as mistakes. */
+  /** Called after a correct password: this attempt does not count as a failure, and earlier failures with the same account are deleted. */
   #forgive([pair = "", ...others]: string[]): void {
     this.#failures.delete(pair);
     this.#uncount(others);
@@ -99,12 +108,12 @@ export class Throttle {
     }
   }
 
-  /** Clients that have not proved the password before wait behind all that have. */
+  /** Waits for the turn of the attempt: clients that have proved the password before precede all others. */
   async #inTurn(known: boolean, check: () => Promise<boolean>): Promise<boolean> {
     if (this.#hashing) {
       const line = known ? this.#knownLine : this.#strangers;
       if (line.length >= lineMax) throw tooMany(firstWaitMs);
-      // The finished check hands its turn directly to the next attempt, so that no new attempt overtakes it.
+      // The check that ends passes its turn directly to the next attempt in the queue, so that no later attempt overtakes it.
       await new Promise<void>((resolve) => line.push(resolve));
     }
     this.#hashing = true;

@@ -20,7 +20,7 @@ import type { Store } from "../../store/store.ts";
 import type { StoreClock } from "../../store/store-clock.ts";
 import type { Quotas } from "../quotas.ts";
 
-/** Errors that concern the request of one claim; other errors fail the whole poll. */
+/** Errors that concern only one claim's request; other errors fail the whole poll. */
 const ofOneClaim: readonly ErrorCode[] = [
   "FENCE_STALE",
   "TASK_UNKNOWN",
@@ -38,9 +38,9 @@ const ofOneClaim: readonly ErrorCode[] = [
 export type Refuse = (claim: { runId: number; fence: number }, part: Refusal["part"], error: CarillonError) => void;
 
 /**
- * Executes the calls that handlers of remote workers make besides their verdicts. The caller has already checked that the claim belongs to
- * the session; the store checks by the fence that the claim still stands. A run may start runs only in groups of the worker's key:
- * otherwise the holder of a key for one group could start runs of other groups with any payload.
+ * Executes the calls of remote workers' handlers, besides their results. The caller has checked that the claim belongs to the session; the
+ * store checks by the fence that the claim is still valid. A run may start runs only in the groups of the worker's key, because otherwise
+ * the holder of a key for one group could start runs of other groups, with any payload.
  */
 export class FlowCalls {
   readonly #store: Store;
@@ -105,7 +105,7 @@ export class FlowCalls {
     });
   }
 
-  /** The continuations that successful verdicts request; a CarillonError for each continuation that cannot be begun. */
+  /** Returns the continuations that successful verdicts request; for one that cannot be begun, the error. */
   async onwards(key: WorkerKey, verdicts: GivenVerdict[]): Promise<Map<GivenVerdict, Onward | CarillonError>> {
     const found = new Map<GivenVerdict, Onward | CarillonError>();
     const some = verdicts.flatMap((verdict) => (verdict.onward ? [{ verdict, onward: verdict.onward }] : []));
@@ -127,14 +127,16 @@ export class FlowCalls {
   }
 
   /**
-   * The ids of these tasks, as a function of the name. The function throws for an unknown task and for a task that the key does not allow.
+   * Reads these tasks, and returns a function that maps a name to the task's id. The function throws for an unknown task and for one that
+   * the key does not allow.
    */
   async #tasks(key: WorkerKey, names: string[]): Promise<(name: string) => number> {
     const records = names.length === 0 ? [] : await this.#store.tasks.byNames([...new Set(names)]);
     const known = new Map(records.map(({ name, taskId, definition }) => [name, { taskId, group: definition.group }]));
     return (name) => {
       const task = known.get(name);
-      // Reveals nothing about tasks in a namespace where the key has no group: existing and missing tasks give the same error.
+      // For tasks in namespaces where the key has no group, the error is the same whether the task exists or not, so that nothing is
+      // revealed.
       const near = task && key.groups.some((group) => namespaceOf(group) === namespaceOf(name) || group === task.group);
       if (!near)
         throw new CarillonError("TASK_UNKNOWN", `there is no task ${JSON.stringify(name)}`, {

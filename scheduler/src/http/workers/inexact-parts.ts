@@ -1,7 +1,7 @@
 import type { PollRequest } from "../../api/worker-protocol.ts";
 import { type InexactNumber, inexactNumbers } from "../../base/json-numbers.ts";
 
-/** The fields of a poll that are stored for other readers. The contract checks all other numbers of a poll. */
+/** The fields of each list in a poll that are stored as JSON. All other numbers of a poll are validated by the contract. */
 const kept: Readonly<Record<"verdicts" | "reports" | "logs" | "states" | "spawns", readonly string[]>> = {
   verdicts: ["result", "onward"],
   reports: ["progress"],
@@ -11,14 +11,14 @@ const kept: Readonly<Record<"verdicts" | "reports" | "logs" | "states" | "spawns
 };
 type List = keyof typeof kept;
 
-/** By list and index: the first number in each item that a JavaScript number cannot represent exactly. */
+/** For each list and index: the first number in that item that JavaScript cannot represent exactly. */
 export type InexactPlaces = ReadonlyMap<List, ReadonlyMap<number, InexactNumber>>;
-/** The same, by the item itself. */
+/** For each item of a parsed request: the first number in it that JavaScript cannot represent exactly. */
 export type InexactItems = ReadonlyMap<object, InexactNumber>;
 
 const isList = (name: unknown): name is List => typeof name === "string" && Object.hasOwn(kept, name);
 
-/** @param text a poll's JSON that has been parsed without an error */
+/** Finds the numbers that JavaScript cannot represent exactly. @param text the JSON of a poll, which must be valid */
 export function inexactPlaces(text: string): InexactPlaces {
   const places = new Map<List, Map<number, InexactNumber>>();
   for (const found of inexactNumbers(text)) {

@@ -7,19 +7,19 @@ import type { Log } from "../../base/log.ts";
 import { FailedAttempts, networkOf } from "../sign-in/failed-attempts.ts";
 
 /**
- * How long a key is cached: a key that was revoked at another server is refused here after this time, even if the signal is lost. A
- * worker's join, and its request for a secret, always read the key again.
+ * How long a key is cached, in ms: after this time, a key that was revoked on another server is refused here even if the signal was lost.
+ * When a worker joins or requests a secret, the key is always read again.
  */
 const freshMs = 500;
 const rememberedMax = 10_000;
-/** For clients from networks with too many wrong keys, one read of all keys serves every request; this is its least interval. */
+/** The shortest interval in ms between two reads of all keys, which serve clients from networks that have sent too many wrong keys. */
 const allKeysEveryMs = 1_000;
 
 type Known = WorkerKey & { hash: Buffer };
 
 /**
- * Finds the worker key of a request. Wrong keys are rate limited per network. A valid key is never delayed by other keys from the same
- * network: it is cached, or found when all keys are read.
+ * Finds the worker key of a request. Wrong keys are limited per network. A valid key is not refused because of wrong keys from the same
+ * network: it is cached already, or found when all keys are read.
  */
 export class Keys {
   readonly #store: WorkerStore;
@@ -27,9 +27,9 @@ export class Keys {
   readonly #now: () => number;
   readonly #failed: FailedAttempts;
   readonly #known = new Map<number, { key: Known; readMono: number }>();
-  /** Reads under way, by key: polls of many workers with one key share a read. */
+  /** Reads in progress, by key, so that polls of many workers with the same key share one read. */
   readonly #reading = new Map<number, Promise<Known | null>>();
-  /** How many revocations this server has been notified of since its start. */
+  /** The number of revocations of which this server has been notified since its start. */
   #changes = 0;
   #allReadMono = Number.NEGATIVE_INFINITY;
   #readingAll: Promise<void> | undefined;
@@ -43,8 +43,9 @@ export class Keys {
   }
 
   /**
+   * Authenticates a request by its worker key.
    * @param address the client's address
-   * @param now true: reads the key from the store even if it was read recently
+   * @param now true: reads the key from the store even if it is cached
    * @throws KEY_UNKNOWN, KEY_THROTTLED
    */
   async of(authorization: string | undefined, address: string, now = false): Promise<WorkerKey> {
@@ -57,8 +58,8 @@ export class Keys {
     const fresh = present !== undefined && this.#clock.monotonic() - present.readMono < freshMs;
     if (proven && present.key.revokedMs !== null) throw revoked(present.key);
     let key: Known | null | undefined = present?.key;
-    // A key that is not cached costs a read of the store, until its network has sent too many wrong keys. A wrong secret for a cached key
-    // costs none.
+    // A key that is not cached costs a query of the store, until its network has sent too many wrong keys. A wrong secret for a key that
+    // was read recently costs none.
     if (fresh && !(proven && now)) key = present.key;
     else if (proven || this.#failed.turnedAwayMs(network) === 0)
       key = await (now ? this.#read(given.keyId) : this.#readOnce(given.keyId));
@@ -69,7 +70,7 @@ export class Keys {
     return key;
   }
 
-  /** This key was revoked, here or elsewhere: cached values and reads under way are stale. */
+  /** Called when this key was revoked, here or on another server: cached values and reads in progress are outdated. */
   forget(keyId: number): void {
     this.#changes++;
     this.#reading.delete(keyId);
@@ -122,7 +123,7 @@ export class Keys {
     for (const key of await this.#store.validKeys(rememberedMax)) this.#remember(key, changes);
   }
 
-  /** @param changes the value of `#changes` when the read began: a read from before a revocation may finish after it */
+  /** @param changes the value of `#changes` when the read began; if it has changed since, the result may be older than a revocation */
   #remember(key: Known, changes: number): void {
     if (this.#known.size >= rememberedMax && !this.#known.has(key.keyId)) this.#known.clear();
     const isFresh = changes === this.#changes;
@@ -130,7 +131,10 @@ export class Keys {
   }
 }
 
-/** The sender has the key's secret, so it is not guessing: this is not counted as a failure, and the sender always gets this error. */
+/**
+ * The error for a revoked or expired key. The client has the key's secret, so it is not guessing: this is not counted as a failure, and the
+ * client always gets this error.
+ */
 const over = (key: WorkerKey, how: string) =>
   new CarillonError("KEY_UNKNOWN", `the worker key ${key.name} ${how}`, {
     hint: "Its worker must stop. Make another key with carillon keys create NAME, and start the worker with that one.",

@@ -16,54 +16,54 @@ export interface LanesOptions {
   storeClock: StoreClock;
   definitions: Definitions;
   log: Log;
-  /** Returns unstarted claims to the store: no worker has received them. */
+  /** Returns claims to the store that no worker has received. */
   release: (session: Attached, runs: ClaimedRun[]) => void;
 }
 
 /**
- * A group of sessions that can run the same tasks and claim equally far ahead, so that the result of one claim, runs or none, holds for all
- * of them. With `own`, a single session and the runs addressed to it.
+ * A claim group: sessions that serve the same groups and tasks and claim equally far ahead, so that the result of one claim, runs or none,
+ * holds for all of them. With `own`, it consists of one session, and concerns the runs addressed to that session.
  */
 interface Lane {
   readonly groupIds: number[];
   readonly own: boolean;
   readonly tasks: ReadonlySet<string> | null;
   aheadMs: number;
-  /** The groups' tasks that these workers cannot run. */
+  /** The ids of tasks in these groups for which the workers have no handler. */
   except: number[];
   exceptStale: boolean;
-  /** No claimable run is due before this time. */
+  /** The store has no claimable run that is due before this time, in ms; −Infinity: unknown. */
   nextDueMs: number;
-  /** The query for the next due time, if a claim did not wait for it; later claims of the lane wait for it. */
+  /** A query for the next due time that is in progress; later claims of the claim group wait for it. */
   asking: Promise<void> | undefined;
-  /** Incremented when a run may have become ready, so that the result of a query that began earlier is ignored. */
+  /** Incremented when a run may have become ready; the result of a query that began before is then ignored. */
   heard: number;
-  /** The earliest time of the lane's next fairness claim (`turn`), whichever worker requests it. */
+  /** The earliest time of the next fairness claim (`turn`) of any worker in the claim group, by the monotonic clock. */
   nextTurnMono: number;
   readonly waiting: Map<WaitingPoll, Attached>;
   sweeping: Promise<void> | undefined;
   cancel: () => void;
 }
 
-/** Fallback interval: a lane with waiting polls checks the store this often in case a signal was lost. */
+/** A claim group with waiting polls queries the store at this interval, in ms, in case a signal was lost. */
 const lookMs = 5_000;
 /**
- * A lane makes one fairness claim (`turn`) at a time, `turnMs` apart, however many of its workers are full; a claim that would wait longer
- * than `turnWaitMs` returns nothing.
+ * Fairness claims (`turn`) of one claim group follow each other at this interval, in ms, however many of its workers are at capacity. A
+ * fairness claim that would have to wait longer than `turnWaitMs` returns no runs.
  */
 const turnMs = 20;
 const turnWaitMs = 1_000;
-/** Above this number of lanes, unused lanes are dropped. */
+/** Above this number of claim groups, those without waiting polls are dropped. */
 const lanesMax = 1_000;
 
 /**
- * Hands runs that become ready to waiting polls at once, with one statement however many polls wait. If a claim returns fewer runs than
- * requested, its lane counts as empty until a signal arrives or a run falls due, so that polls cause no reads of the store meanwhile.
+ * Assigns runs to waiting polls as soon as they are ready. If a claim returns fewer runs than requested, its claim group counts as empty
+ * until a signal arrives or a run comes due; until then, polls cause no queries of the store.
  */
 export class Lanes {
   readonly #options: LanesOptions;
   readonly #lanes = new Map<string, Lane>();
-  /** The lanes of single sessions: made when a run is addressed to a session that polls here. */
+  /** Claim groups of single sessions, created when a run is addressed to a session that polls here. */
   readonly #own = new WeakMap<Attached, Lane>();
   readonly #sweeps = new Set<Promise<void>>();
   #closed = false;
@@ -72,17 +72,17 @@ export class Lanes {
     this.#options = options;
   }
 
-  /** Claims the runs that are ready now. */
+  /** Claims up to `want` runs that are ready now or will be due within `aheadMs`. */
   async claim(session: Attached, want: number, aheadMs: number): Promise<ClaimedRun[]> {
     const runs: ClaimedRun[] = [];
     for (const lane of this.#lanesOf(session, aheadMs)) {
-      // If a later lane fails, the store keeps the runs claimed before as the session's claims, and the worker finds them there.
+      // If a later claim fails, the runs claimed before remain claims of this session in the store, and a later poll delivers them.
       if (runs.length < want && !this.#closed) runs.push(...(await this.#claim(lane, session, want - runs.length)));
     }
     return runs;
   }
 
-  /** Claims a few due runs of each task that would otherwise wait behind other tasks. */
+  /** Claims a few due runs of each task whose runs would otherwise wait behind those of other tasks. */
   async turn(session: Attached, want: number, turn: TakenTurn): Promise<{ runs: ClaimedRun[]; lastTaskId: number }> {
     const { clock } = this.#options;
     const lane = this.#laneOf(session, 0);
@@ -111,12 +111,12 @@ export class Lanes {
     return { runs, lastTaskId };
   }
 
-  /** Registers the poll: it receives runs as they become ready. */
+  /** Registers a waiting poll, so that it gets runs when they become ready. */
   wait(session: Attached, poll: WaitingPoll): void {
     for (const lane of this.#lanesOf(session, poll.aheadMs)) this.#waitIn(lane, session, poll);
   }
 
-  /** Called when a run with this due time is addressed to the session. */
+  /** Called when a run that is due at `dueMs` has been addressed to the session. */
   onDirected(session: Attached, dueMs: number): void {
     const { waiting } = session;
     const lane = this.#own.get(session) ?? this.#newLane([-session.id], session, waiting?.aheadMs ?? 0, true);
@@ -155,11 +155,11 @@ export class Lanes {
       lane.waiting.delete(poll);
       if (lane.waiting.size === 0) lane.cancel();
     });
-    // A signal may have arrived since the poll's own claim.
+    // A run may have become ready after the poll's own claim.
     this.#wake(lane);
   }
 
-  /** The session's own lane first: only this session can claim the runs in it. */
+  /** The claim groups of a session; the one that consists of this session only comes first, because no other session can claim its runs. */
   #lanesOf(session: Attached, aheadMs: number): Lane[] {
     const own = this.#own.get(session);
     if (own) own.aheadMs = aheadMs;
@@ -197,13 +197,13 @@ export class Lanes {
     };
   }
 
-  /** Sweeps now if a run may be claimable, else when the next run falls due; and every `lookMs` in case a signal was lost. */
+  /** Claims for the waiting polls now if a run may be claimable, otherwise when the next run comes due; at the latest after `lookMs`. */
   #wake(lane: Lane): void {
     lane.cancel();
     if (this.#closed || lane.waiting.size === 0 || lane.sweeping) return;
     const { clock, storeClock } = this.#options;
     const inMs = Math.max(0, lane.nextDueMs - lane.aheadMs - storeClock.now());
-    // Each beat reports runs addressed to a session, so its own lane needs no polling.
+    // Runs addressed to a session are read at each heartbeat, so its own claim group needs no polling.
     if (lane.own && inMs === Number.POSITIVE_INFINITY) return;
     if (inMs > 0) {
       lane.cancel = clock.after(Math.min(inMs, lookMs), () => {
@@ -246,7 +246,7 @@ export class Lanes {
     return this.#accounted(session, () => this.#claimOnce(lane, session, want));
   }
 
-  /** Registers the claim as under way, because `readBook` waits until the session has no such claim. */
+  /** Registers the claim as in progress, because `readBook` waits until the session has no claim in progress. */
   async #accounted(session: Attached, claim: () => Promise<ClaimedRun[]>): Promise<ClaimedRun[]> {
     const claiming = claim();
     session.claimsBegun++;
@@ -279,7 +279,7 @@ export class Lanes {
       nowMs,
     });
     session.drain(draining);
-    // A draining session claims nothing, so its empty result does not hold for other workers.
+    // A draining session gets no runs, so an empty result does not mean that there are none for other workers.
     if (runs.length < want && !draining) this.#askNext(lane, heard, nextDue);
     return this.#keep(lane, session, runs, nowMs);
   }
@@ -289,7 +289,7 @@ export class Lanes {
       (nextDueMs) => {
         if (lane.heard === heard) lane.nextDueMs = nextDueMs ?? Number.POSITIVE_INFINITY;
       },
-      // The due time is unknown, so the next claim reads the store.
+      // `nextDueMs` remains unchanged, so the next claim queries the store.
       (error) => this.#options.log.debug({ error: messageOf(error) }, "when the next run is due could not be read"),
     );
     lane.asking = asking;
@@ -311,14 +311,14 @@ export class Lanes {
     }
   }
 
-  /** Keeps the claimed runs that the worker can run, and releases the rest. */
+  /** Returns the claimed runs that the worker can run, and releases the others. */
   async #keep(lane: Lane, session: Attached, runs: ClaimedRun[], nowMs: number): Promise<ClaimedRun[]> {
     const { definitions, release } = this.#options;
     for (const run of runs) session.hold(run, nowMs);
     await definitions.ensure(runs);
     const { tasks } = lane;
     if (!tasks) return runs;
-    // Runs of tasks that were created after this lane last listed the tasks its workers cannot run.
+    // Runs of tasks that were created after `except` was read.
     const foreign = runs.filter(({ taskId }) => {
       const known = definitions.get(taskId);
       return !known || !tasks.has(handlerTask(known.definition));

@@ -17,7 +17,7 @@ function line() {
     answers.shift()?.(may);
     await new Promise((resolve) => setImmediate(resolve));
   };
-  /** Makes `count` checks and gives each the answer `may`. */
+  /** Advances the clock through `count` checks, each of which gets the result `may`. */
   const looks = async (count: number, may: boolean | Error) => {
     for (let n = 0; n < count; n++) {
       clock.advance(500);

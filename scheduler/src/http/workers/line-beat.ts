@@ -1,15 +1,18 @@
 import type { ServerResponse } from "node:http";
 import type { Clock } from "../../base/clock.ts";
 
-/** How often the credential is checked. Together with the cache of credentials, a revocation elsewhere takes effect within a second. */
+/**
+ * The interval in ms at which the credential is checked. Credentials are cached for 500 ms, so a revocation on another server ends a
+ * stream within about a second.
+ */
 const lookMs = 500;
 const looksPerBeat = 30;
 
 /**
- * Writes a comment at intervals, which shows that the stream's connection is alive; calls `stop` when the client may no longer listen. An
- * answer that arrives after the stream has ended is ignored: a write after the end would be an unhandled error and end the process.
- * @param mayGoOn called at every check; if it rejects, the stream ends at its next beat
- * @returns a function that ends the beat
+ * Writes a comment to an event stream at intervals, as a keep-alive, and calls `stop` when the client may no longer receive events. The
+ * result of a check is ignored after the stream has ended: a write after the end would be an unhandled error, which ends the process.
+ * @param mayGoOn called at every check; if it rejects, the stream ends at the next check at which a comment would be written
+ * @returns a function that ends the checks and comments
  */
 export function beatLine(
   raw: Pick<ServerResponse, "write">,
@@ -24,7 +27,7 @@ export function beatLine(
     cancel = clock.after(lookMs, async () => {
       looks++;
       const beats = looks % looksPerBeat === 0;
-      // The client learns the reason when it reconnects.
+      // The client gets the reason when it connects again.
       const goesOn = await mayGoOn().catch(() => !beats);
       if (over) return;
       if (!goesOn) return stop();

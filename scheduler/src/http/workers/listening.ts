@@ -41,7 +41,7 @@ export interface ListeningOptions {
 const endedBefore = "this poll says before how the claim ended; the first verdict counts, this one is recorded as late";
 const namedBefore = "this poll says this of the claim before; the first counts, this one is left out";
 
-/** Handles the parts of a poll that refer to claims: verdicts, reports, log lines, and requests by handlers. */
+/** Handles those parts of a poll that refer to claims: verdicts, progress reports, log lines, and the requests of handlers. */
 export class Listening {
   readonly #options: ListeningOptions;
 
@@ -50,8 +50,10 @@ export class Listening {
   }
 
   /**
-   * @param refused the refused parts are added to it @param inexact items of the request with a number that JavaScript cannot represent
-   * @throws the store's error for a part that could not be written, after all other parts are handled
+   * Handles the parts of a poll.
+   * @param refused gets a refusal for each part that was refused
+   * @param inexact the items that contain a number that JavaScript cannot represent exactly
+   * @throws the store's error; if it concerns only one part, after all other parts have been handled
    */
   async listen(
     key: WorkerKey,
@@ -74,9 +76,9 @@ export class Listening {
     const flows = [...states, ...spawns, ...asked, ...wished, ...spans];
     const told = [...reports, ...logs, ...flows];
     if (verdicts.length + told.length === 0) return {};
-    // The store is read for verdicts other than success, because an earlier poll may have delivered the verdict to another server, and for
-    // verdicts on claims that are not held here. For a success on a held claim, the store's answer to the write reports that. A log line
-    // may arrive a little after its run's end.
+    // The claims in the store are read for claims that are not cached, and for all verdicts except successes, because an earlier poll may
+    // have sent the verdict to another server. For a success on a cached claim, the write itself reports whether the claim is still valid.
+    // Log lines may arrive shortly after the end of their run.
     const standings = await this.look(session, [
       ...verdicts.filter(
         ({ runId, fence, outcome }) => outcome !== "succeeded" || session.held.get(fence)?.runId !== runId,
@@ -98,8 +100,8 @@ export class Listening {
     const failed = new Set<string>();
     let fault: { error: unknown } | undefined;
     /**
-     * Runs a part so that a fault of this server in it does not keep the other parts from being handled. @param wishes the claims whose
-     * requests are then not carried out
+     * Handles one part; if that fails because of a defect of this server, the other parts are handled nevertheless.
+     * @param wishes the claims whose requests fail in that case
      */
     const apart = async <Done>(work: () => Promise<Done>, wishes: Spoken[] = []): Promise<Done | undefined> => {
       try {
@@ -142,8 +144,8 @@ export class Listening {
     const inputs = ask && (await apart(() => this.#options.flow.inputs(ask, refuse)));
     const [wish] = held(wished, "secret");
     const secret = wish && (await apart(() => this.#options.flow.secret(wish, refuse)));
-    // A success is refused if a request that came with it failed, such as children for its join, because the worker reported success on the
-    // assumption that the request succeeds. A success whose result would be stored as another value is refused too.
+    // A success is refused if a request in the same poll failed, such as children for its join, because the worker reported the success
+    // assuming that the request would succeed. A success is also refused if its result contains a number that would be stored inexactly.
     const unmeant = new Map(
       firstOfEach(verdicts).first.flatMap((one) => {
         const found = inexact.get(one);
@@ -161,7 +163,7 @@ export class Listening {
     return { ...(spawned ? { spawned } : {}), ...(inputs ? { inputs } : {}), ...(secret ? { secret } : {}) };
   }
 
-  /** Reads the store's state of claims that this server has not cached. */
+  /** Reads the state of claims from the store. */
   async look(session: Attached, strange: Spoken[]): Promise<Standings> {
     if (strange.length === 0) return new Standings([], []);
     return new Standings(strange, await this.#options.store.workers.look(session.id, strange));
@@ -190,7 +192,7 @@ export class Listening {
       if (!standing.has(report.fence)) refused.push(refusal(report, "report", "FENCE_STALE"));
   }
 
-  /** Reports how late a first try started, once. */
+  /** Reports the lateness of a run's first attempt, once. */
   #started(holding: Holding | undefined, startedMs: number | null): void {
     const { onStart, definitions } = this.#options;
     if (!onStart || startedMs === null || holding?.readyMs === undefined || holding.isStarted) return;
@@ -221,7 +223,7 @@ export class Listening {
     }
     if (lines.size === 0) return;
     const left = await this.#options.store.runs.writeLogs([...lines.keys()], nowMs, session.id);
-    // This server may have cached a claim that the store no longer has, because the run was released and claimed again.
+    // The store did not accept these lines: a cached claim may no longer exist, because the run was released and claimed again.
     for (const line of left) refused.push(refusal(lines.get(line) as GivenLog, "log", "FENCE_STALE"));
   }
 

@@ -36,18 +36,18 @@ export interface PollerOptions {
   random: Random;
   log: Log;
   quotas: Quotas;
-  /** Called for each first try that starts in a worker behind this server. */
+  /** Called when a run's first attempt has started in a worker that polls this server. */
   onStart?: OnStart;
 }
 
 const defaultTimeoutMs = 6_000;
 /**
- * If a session has claims, its poll waits at most the session's timeout divided by this number, so that the next poll arrives in time to
- * keep the claims.
+ * A poll of a session with claims waits at most the session's timeout divided by this number, so that the next poll arrives before the
+ * timeout.
  */
 const waitsPerTimeout = 3;
 
-/** Answers polls. Each poll carries its worker's reports, and waits until there is something to answer. */
+/** Answers workers' polls. A poll contains its worker's reports, and waits until there is something to answer or its time is over. */
 export class Poller {
   readonly #options: PollerOptions;
   readonly #sessions: Sessions;
@@ -77,18 +77,18 @@ export class Poller {
     if (signal.kind === "tasks" || signal.kind === "resync") this.#lanes.onChanged();
     if (signal.kind === "recall" || signal.kind === "resync") {
       this.#sessions.lookForRecalls().catch((error) =>
-        // The next beat reads the recalls again.
+        // The next heartbeat reads the recalls again.
         this.#options.log.debug({ error: messageOf(error) }, "recalls of remote workers could not be read yet"),
       );
     }
   }
 
-  /** Called when the key was revoked: its waiting polls are answered. */
+  /** Called when the key was revoked: ends its sessions here and answers their waiting polls. */
   endSessionsOf(keyId: number): void {
     this.#sessions.endOf(keyId);
   }
 
-  /** Answers all waiting polls, and claims no more runs. */
+  /** Answers all waiting polls and stops claiming. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#sessions.close();
@@ -97,9 +97,10 @@ export class Poller {
   }
 
   /**
-   * @param more traces: true if the worker wants the trace contexts of its runs; inexact: items with a number that JavaScript cannot
-   * represent
+   * Answers a poll.
    * @param gone aborts when the client has disconnected
+   * @param more `traces`: true if the worker wants its runs' trace contexts; `inexact`: items that contain a number that JavaScript cannot
+   * represent exactly
    * @throws SESSION_LOST, KEY_FORBIDDEN, NODE_NAME_TAKEN, TASK_INVALID, STOPPED, STORE_…
    */
   async poll(
@@ -137,9 +138,9 @@ export class Poller {
       runs = runs.concat(await this.#runsFor(session, { ...request, want: left() }, gone, answerNow));
     }
     if (session.row.ended && !request.leave) throw sessionOver(session.id);
-    // The client is gone; the session's next poll gets the runs.
+    // The client has disconnected, so the session's next poll gets these runs.
     if (gone.aborted) session.ungiven.push(...runs);
-    // Runs are delivered without their traces if the traces cannot be read.
+    // If the trace contexts cannot be read, the runs are delivered without them.
     const origins = traces && runs.length > 0 ? await this.#traces.tracesOf(runs).catch(() => undefined) : undefined;
     const nowMs = storeClock.now();
     for (const { fence } of session.recalls) session.told.add(fence);
@@ -173,7 +174,7 @@ export class Poller {
     const recalled = session.recalls.some(({ fence }) => !session.told.has(fence));
     if (runs.length > 0 || answerNow || recalled || waitMs === 0 || gone.aborted || this.#closed) return runs;
     const sureMs = session.held.size > 0 ? session.row.timeoutMs / waitsPerTimeout : waitMs;
-    // The session may have sent two polls at once; the newer one replaces the waiting one.
+    // If a poll of this session is waiting already, the newer one replaces it.
     session.waiting?.end();
     const poll = new WaitingPoll({ want, aheadMs, waitMs: Math.min(waitMs, sureMs) }, this.#options.clock, gone);
     session.waiting = poll;
@@ -187,8 +188,8 @@ export class Poller {
   }
 
   /**
-   * Claims that no answer has delivered and that the session still holds. The worker may already have received such a claim from another
-   * server, and have settled it. If a claim ends during this check, the worker itself drops it from the answer.
+   * Returns claims that no answer has delivered and that the session still holds. The worker may have received such a claim from another
+   * server and reported its result there, so the store is queried. If a claim ends during the query, the worker ignores it in the answer.
    */
   async #ungiven(session: Attached, most: number): Promise<ClaimedRun[]> {
     const runs = session.ungiven.splice(0, Math.max(0, most));
@@ -204,7 +205,7 @@ export class Poller {
     }
   }
 
-  // ---- sessions
+  // ---- joining and leaving
 
   async #join(key: WorkerKey, join: JoinRequest): Promise<Attached> {
     const { store, storeClock } = this.#options;
@@ -247,9 +248,10 @@ export class Poller {
   }
 
   /**
-   * Only the same worker can follow a session, and a worker without an instance id only once the session has ended. @returns the session
-   * whose claims move; undefined if the session has no key, because it was forgotten or belongs to a process with direct access to the
-   * store: its claims do not move
+   * Checks the former session that a joining worker names. Only the same worker may take over its claims, and a worker without an instance
+   * id only after the session has ended.
+   * @returns the session whose claims move to the new one; undefined if the session no longer exists or was not opened with a key
+   * @throws KEY_FORBIDDEN, NODE_NAME_TAKEN
    */
   async #followed(key: WorkerKey, node: string, former: number, instance: string): Promise<number | undefined> {
     const { store, storeClock } = this.#options;
@@ -272,7 +274,10 @@ export class Poller {
     await store.sessions.end(session.id, null, storeClock.now(), "left");
   }
 
-  /** Compares the store's claims with the fences that the worker reports as held. */
+  /**
+   * Compares the session's claims in the store with the fences that the worker reports as held. Returns the runs that the worker does not
+   * know, and the fences (`lost`) that are no longer claims.
+   */
   async #compare(session: Attached, holds: number[] | undefined): Promise<{ runs: ClaimedRun[]; lost: number[] }> {
     if (!holds) return { runs: [], lost: [] };
     const book = await this.#sessions.readBook(session);
@@ -280,7 +285,7 @@ export class Poller {
     session.learn(book, this.#options.storeClock.now());
     session.ungiven = [];
     const [held, onBook] = [new Set(holds), new Set(book.map(({ fence }) => fence))];
-    // The list from the store may still contain a claim whose verdict is under way or was just written.
+    // The result of `readBook` may still contain a claim whose verdict is being written or has just been written.
     const stands = (fence: number) => session.held.has(fence);
     return {
       runs: book.filter(({ fence }) => !held.has(fence) && stands(fence)),
@@ -298,12 +303,12 @@ export class Poller {
       return settlementOf(session.id, run, { ...run, claimedMs: nowMs }, { kind: "released" }, nowMs);
     });
     this.#settling.add(settlements).catch((error) =>
-      // The store still lists them as claims of this session; the session's next comparison with the store finds them.
+      // The claims remain in the store, and are found when they are next compared with those that the worker holds.
       this.#options.log.debug({ error: messageOf(error) }, "claims could not be given back"),
     );
   }
 
-  // ---- the parts of its answer
+  // ---- the parts of an answer
 
   #given(run: ClaimedRun, nowMs: number): PollAnswer["runs"][number] {
     const {
@@ -323,7 +328,7 @@ export class Poller {
     const shard = run.shard ? { index: run.shard[0], total: run.shard[1] } : null;
     const definition = this.#options.definitions.get(taskId)?.definition;
     const dueInMs = dueMs - nowMs;
-    // The payload is the last field, so that a shell script without a JSON parser can cut it out.
+    // The payload is the last field, so that a shell script can extract it without a JSON parser.
     return {
       runId,
       fence,
@@ -356,7 +361,7 @@ export class Poller {
   }
 }
 
-/** The names by which a worker identifies the task: the task whose handler runs it, and the name of the schedule, if it is one. */
+/** The names by which a worker identifies a task: that of the task with the handler, and that of the named schedule, if it is one. */
 function calledTo(definition: TaskDefinition): { task: string; schedule?: string } {
   const schedule = scheduleCalled(definition);
   return { task: handlerTask(definition), ...(schedule !== null && { schedule }) };

@@ -9,50 +9,52 @@ import type { Store } from "../../store/store.ts";
 import type { StoreClock } from "../../store/store-clock.ts";
 import type { WaitingPoll } from "./waiting-poll.ts";
 
-/** The facts needed to settle a claim that was given out here. */
+/** What this server needs in order to settle a claim. */
 export interface Holding {
   runId: number;
   taskId: number;
   attempt: number;
-  /** How many of this run's attempts were lost with their worker's session. Absent: none. */
+  /** How many attempts of the run were lost with their worker's session; absent: none. */
   losses?: number | undefined;
-  /** How often the handler postponed the run. Absent: never. */
+  /** How many times the handler has snoozed the run; absent: never. */
   snoozes?: number | undefined;
   linked: boolean;
   overrides?: Overrides | null | undefined;
-  /** By the store's clock. The times that a worker reports are limited to the range from this time to now. */
+  /**
+   * When the run was claimed, by the store's clock in ms. The times that a worker reports are limited to the range from this time to now.
+   */
   claimedMs: number;
-  /** Since when the run waited only for a worker. Absent: this server has not claimed it, and does not know. */
+  /** Since when the run has been waiting only for a worker, in ms; absent if another server claimed the run. */
   readyMs?: number;
-  /** True once the start of the try was counted. */
+  /** True once the start of the attempt has been reported. */
   isStarted?: boolean;
 }
 
-/** A remote worker's session with the claims that this server has cached: those in the store when this server last read them. */
+/** A remote worker's session on this server, with its cached claims. */
 export class Attached {
   readonly row: RemoteSession;
   readonly groupIds: number[];
-  /** By the store's clock: the session is not presumed dead before this time. */
+  /** Before this time, in ms of the store's clock, no process declares the session dead. */
   sureUntilMs = 0;
   heardMono = 0;
-  /** Held claims by fence. */
+  /** The session's claims, by fence. */
   held = new Map<number, Holding>();
   /**
-   * Fences that were settled recently, in two generations, because logs of them may still arrive and the cached list of claims may still
-   * contain them.
+   * Recently settled claims, by fence, in two generations. They are retained because their log lines may still arrive, and because a list
+   * of claims that was read earlier may still contain them.
    */
   settled = new Map<number, Holding>();
   settledBefore = new Map<number, Holding>();
   recalls: SessionRecall[] = [];
-  /** The fences of recalls that an answer has delivered: they do not end a waiting poll again. */
+  /** The fences of recalls that an answer has contained; they do not end a waiting poll again. */
   told = new Set<number>();
   waiting: WaitingPoll | undefined;
-  /** Claim statements for this session that are under way on this server. */
+  /** Statements in progress on this server that claim runs for this session. */
   readonly claiming = new Set<Promise<unknown>>();
   claimsBegun = 0;
-  /** Runs claimed for the session that no answer could deliver: its next answer delivers them. */
+  /** Runs that were claimed for the session but not delivered; its next answer contains them. */
   ungiven: ClaimedRun[] = [];
-  /** True if, one beat ago, the store's claims of this session differed from those cached here. */
+  /** True if the session's claims in the store differed from the cached ones at the last heartbeat. */
   suspect = false;
 
   constructor(row: RemoteSession, groupIds: number[]) {
@@ -79,7 +81,7 @@ export class Attached {
     });
   }
 
-  /** Undefined if the fence belongs to another run. */
+  /** Returns the cached or recently settled claim; undefined if there is none or its fence belongs to another run. */
   known({ runId, fence }: Pick<ClaimedRun, "runId" | "fence">): Holding | undefined {
     const holding = this.held.get(fence) ?? this.settled.get(fence) ?? this.settledBefore.get(fence);
     return holding?.runId === runId ? holding : undefined;
@@ -98,19 +100,19 @@ export class Attached {
     return sum;
   }
 
-  /** Caches a claim made on another server, which the worker referred to; it need not be delivered. */
+  /** Caches a claim that another server has made and delivered, when the worker refers to it. */
   heard(fence: number, holding: Holding): void {
     this.held.set(fence, holding);
     this.ungiven = this.ungiven.filter((run) => run.fence !== fence);
   }
 
-  /** Drops cached claims that the store no longer has: another server settled them. */
+  /** Removes cached claims that are not in `book`, the list from the store, because another server has settled them. */
   dropBut(book: readonly ClaimedRun[]): void {
     const onBook = new Set(book.map(({ fence }) => fence));
     for (const fence of [...this.held.keys()]) if (!onBook.has(fence)) this.drop(fence);
   }
 
-  /** Sets draining, and ends the waiting poll: while it drains, no lane claims for the session. */
+  /** Sets whether the session is draining, and ends its waiting poll if that has changed. A draining session gets no runs. */
   drain(draining: boolean): void {
     if (draining === this.row.draining) return;
     this.row.draining = draining;
@@ -130,11 +132,13 @@ export interface SessionsOptions {
   clock: Clock;
   storeClock: StoreClock;
   log: Log;
-  /** Called when a run with this due time is addressed to the session. */
+  /** Called when a run that is due at `dueMs` has been addressed to the session. */
   onDirected: (session: Attached, dueMs: number) => void;
 }
 
-/** Safety margin between the end of a worker's trust in its session and the earliest time at which the session may be presumed dead. */
+/**
+ * Time in ms between the moment when a worker stops relying on its session and the earliest moment when the session may be declared dead.
+ */
 const marginMs = 500;
 const longestBeatMs = 2_000;
 const beatsPerTimeout = 3;
@@ -148,14 +152,13 @@ const foreign = (sessionId: number) =>
   new CarillonError("KEY_FORBIDDEN", `session ${sessionId} was opened with another key`);
 
 /**
- * Keeps the sessions of workers that poll here alive, whether a poll waits or has just been answered; for thousands of sessions that costs
- * one statement per beat. A session without a waiting poll, and without a poll since the last beat, gets no beat: it then expires like that
- * of a dead process.
+ * Sends the heartbeats of the sessions that poll here, while a poll waits or if one has been answered since the last heartbeat; one
+ * statement serves thousands of sessions. A session without such a poll gets no heartbeat, so it expires like that of a dead process.
  */
 export class Sessions {
   readonly #options: SessionsOptions;
   readonly #attached = new Map<number, Attached>();
-  /** Attachments under way, by session and key id. */
+  /** Sessions that are being read from the store, by session and key id. */
   readonly #attaching = new Map<string, Promise<Attached>>();
   #cancel: (() => void) | undefined;
   #beatenMono: number;
@@ -166,7 +169,7 @@ export class Sessions {
     this.#beatenMono = options.clock.monotonic();
   }
 
-  /** @throws SESSION_LOST; KEY_FORBIDDEN if another key opened the session */
+  /** Returns the session; reads it from the store if it is not cached. @throws SESSION_LOST; KEY_FORBIDDEN if another key opened it */
   async get(sessionId: number, keyId: number): Promise<Attached> {
     const present = this.#attached.get(sessionId);
     if (present && present.row.keyId !== keyId) throw foreign(sessionId);
@@ -181,19 +184,19 @@ export class Sessions {
     return this.#attached.values();
   }
 
-  /** A run with this due time is addressed to the session with this number; the session may be attached here or not. */
+  /** Called when a run that is due at `dueMs` has been addressed to this session, which may poll another server. */
   directed(sessionId: number, dueMs: number): void {
     const session = this.#attached.get(sessionId);
     if (session) this.#options.onDirected(session, dueMs);
   }
 
-  /** Called when the worker has left. */
+  /** Called when the worker has left or its session has ended. */
   forget(session: Attached): void {
     this.#attached.delete(session.id);
     session.waiting?.end();
   }
 
-  /** Called when the key was revoked, which ended its sessions: their waiting polls are answered. */
+  /** Called when the key was revoked, which has ended its sessions: answers their waiting polls. */
   endOf(keyId: number): void {
     for (const session of this.#attached.values()) {
       if (session.row.keyId !== keyId) continue;
@@ -202,7 +205,7 @@ export class Sessions {
     }
   }
 
-  /** Called when a recall was signalled, for any session. */
+  /** Reads the recalls of all sessions with claims, and ends waiting polls that must deliver one. Called when any recall is signalled. */
   async lookForRecalls(): Promise<void> {
     const holders = [...this.#attached.values()].filter(({ held }) => held.size > 0);
     if (holders.length === 0) return;
@@ -220,7 +223,7 @@ export class Sessions {
     }
   }
 
-  /** Reads the store's claims of the session at a moment when no claim for the session is under way on this server. */
+  /** Reads the session's claims from the store at a time when this server has no claim in progress for the session. */
   async readBook(session: Attached): Promise<ClaimedRun[]> {
     for (;;) {
       const begun = session.claimsBegun;
@@ -236,7 +239,7 @@ export class Sessions {
     for (const session of this.#attached.values()) session.waiting?.end();
   }
 
-  // Shares one attachment: a worker may send several polls at once to a server that has not attached its session yet.
+  // Concurrent polls of a session that this server has not cached yet share one read.
   #attachOnce(sessionId: number, keyId: number): Promise<Attached> {
     const both = `${sessionId} ${keyId}`;
     const under = this.#attaching.get(both);
@@ -271,9 +274,9 @@ export class Sessions {
   }
 
   /**
-   * A server may claim runs for a poll that its worker has given up on, so the answer is lost. If the store has had a claim for two beats
-   * that this server has not cached, the session's next answer therefore delivers it. Conversely, the worker may have settled a claim
-   * through another server: a cached claim that the store no longer has is dropped.
+   * Compares the cached claims with those in the store. An answer may be lost if the worker has stopped waiting for it; so a claim that the
+   * store has at two heartbeats in a row and that is not cached is delivered with the session's next answer. Conversely, a cached claim
+   * that the store no longer has is dropped, because the worker has settled it through another server.
    */
   async #compareBooks(sessions: Attached[]): Promise<void> {
     const sums = await this.#options.store.workers.heldSums(sessions.map(({ id }) => id));
@@ -318,7 +321,7 @@ export class Sessions {
       session.settledBefore = session.settled;
       if (session.settled.size > 0) session.settled = new Map();
       if (session.waiting || session.heardMono >= this.#beatenMono) due.push(session);
-      // The worker polls another server or is dead; the store's check for silent sessions decides.
+      // The worker polls another server or is dead; if it is dead, other members end the session after its timeout.
       else if (mono - session.heardMono > 2 * session.row.timeoutMs) this.#attached.delete(session.id);
     }
     if (due.length === 0) return;
@@ -343,7 +346,7 @@ export class Sessions {
       await this.#compareBooks(due);
       await this.#lookForDirected(due);
     } catch (error) {
-      // Without beats, the workers' trust in their sessions expires; a worker that notices polls another server.
+      // Without heartbeats, the workers stop relying on their sessions and poll other servers.
       log.debug({ error: messageOf(error), sessions: due.length }, "remote workers could not be beaten for");
     }
   }

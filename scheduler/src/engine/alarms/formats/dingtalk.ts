@@ -2,13 +2,15 @@ import { createHmac } from "node:crypto";
 import type { DingTalkChannel } from "../../../settings/alarms/channels.ts";
 import { cut, cutBytes, type Format, harmless, refusalByCode } from "./format.ts";
 
-/** A message has at most 20,000 bytes. JSON writes some characters with two bytes. */
+/**
+ * The maximum length of a text in bytes. A message may have 20,000 bytes, and JSON needs two bytes for some characters that have one.
+ */
 const textBytes = 8_000;
 const titleLength = 200;
-/** A robot that sends more than 20 messages a minute is limited for this long. */
+/** DingTalk blocks a robot that has sent more than 20 messages in a minute for this long, in ms. */
 const limitedForMs = 600_000;
 
-/** @returns the URL with the time and the signature that a robot with the security setting "sign" requires */
+/** Adds the time and the signature that a robot with the security setting "sign" requires. @returns the URL */
 function signed(url: string, secret: string, nowMs: number): string {
   const to = new URL(url);
   const timestamp = String(Math.round(nowMs));
@@ -17,11 +19,11 @@ function signed(url: string, secret: string, nowMs: number): string {
   return to.href;
 }
 
-/** A custom robot of a group. A message with links is an action card, whose links are buttons. */
+/** The format for a custom robot of a DingTalk group. A message with links is an action card, whose links are buttons. */
 export const dingtalk = ({ dingtalk: url, secret }: DingTalkChannel): Format => ({
   sending({ title, text, links }, nowMs) {
     const shown = cut(title, titleLength);
-    // A line break needs two spaces before it.
+    // DingTalk's Markdown needs two spaces before a line break.
     const markdown = harmless(`### ${shown}\n${cutBytes(text, textBytes)}`).replaceAll("\n", "  \n");
     const [only] = links;
     const buttons =

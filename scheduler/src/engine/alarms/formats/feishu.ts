@@ -2,7 +2,7 @@ import { createHmac } from "node:crypto";
 import type { FeishuChannel } from "../../../settings/alarms/channels.ts";
 import { cut, cutBytes, type Format, refusalByCode } from "./format.ts";
 
-/** A request has at most 20 KB. JSON writes some characters with two bytes. */
+/** The maximum length of a text in bytes. A request may have 20 KB, and JSON needs two bytes for some characters that have one. */
 const textBytes = 8_000;
 const titleLength = 200;
 const limitedForMs = 60_000;
@@ -10,13 +10,13 @@ const limitedForMs = 60_000;
 const colours = { raised: "red", summary: "orange", cleared: "green", test: "blue" } as const;
 const plain = (content: string) => ({ tag: "plain_text", content });
 
-/** The time and secret are the key, and nothing is the message. */
+/** Signs a request: the HMAC key is the time (in seconds) and the secret, and the signed message is empty, as the service requires. */
 function signature(secret: string, nowMs: number) {
   const timestamp = String(Math.floor(nowMs / 1_000));
   return { timestamp, sign: createHmac("sha256", `${timestamp}\n${secret}`).update("").digest("base64") };
 }
 
-/** A custom bot of a group of Feishu or Lark, which gets an interactive card. */
+/** The format for a custom bot of a Feishu or Lark group: an interactive card. */
 export const feishu = ({ feishu: url, secret }: FeishuChannel): Format => ({
   sending: ({ message: { kind }, title, text, links }, nowMs) => ({
     url,

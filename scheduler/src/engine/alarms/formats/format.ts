@@ -1,4 +1,4 @@
-/** What a service of chats or of alerts is sent, and how its answer is read. */
+/** The interface of formats: what is sent to a chat or alert service, and how its answer is read. */
 import type { AlarmMessage } from "../../../alarms/alarms.ts";
 
 export interface Link {
@@ -6,13 +6,13 @@ export interface Link {
   url: string;
 }
 
-/** A message as the channel's readers get it. */
+/** A message in the texts that a channel's readers see. */
 export interface Notice {
-  /** The same at each resend of the same message. */
+  /** The message's id; it stays the same when the message is sent again. */
   id: string;
   message: AlarmMessage;
   subject: string;
-  /** The subject with the name of Carillon, for places that messages of several programs come to. */
+  /** The subject preceded by the product's name, for channels that several programs post to. */
   title: string;
   text: string;
   /** Links to the console; empty if no console is configured. */
@@ -22,47 +22,47 @@ export interface Notice {
 export interface Sending {
   url: string;
   headers?: Record<string, string>;
-  /** Is sent as JSON. */
+  /** The request's body, sent as JSON. */
   body: object;
 }
 
 export interface Answered {
   status: number;
   text: string;
-  /** The answer as JSON; undefined: it is none. */
+  /** The answer's body parsed as JSON; undefined if it is not JSON. */
   json: unknown;
 }
 
 export interface Refusal {
   why: string;
-  /** How long the service wants no further request. */
+  /** How long the service asks the client to pause, in ms; undefined if the answer does not say. */
   afterMs?: number | undefined;
 }
 
 export interface Format {
   sending(notice: Notice, nowMs: number): Sending;
-  /** Reads refusals that the service's own format has in its answer. @returns null: there is none */
+  /** Reads from the answer's body whether the service refused the message. @returns null if the service accepted it */
   refusal?(answer: Answered): Refusal | null;
 }
 
-/** The first UTF-16 units of the text; the last one is an ellipsis if the text was longer. */
+/** Cuts the text to `most` UTF-16 units; a cut text ends with "…". */
 export function cut(text: string, most: number): string {
   if (text.length <= most) return text;
   const kept = text.slice(0, most - 1);
   return `${/[\uD800-\uDBFF]$/.test(kept) ? kept.slice(0, -1) : kept}…`;
 }
 
-/** The beginning of the text that has at most this many bytes of UTF-8. */
+/** Cuts the text to `most` bytes of UTF-8; a cut text ends with "…". */
 export function cutBytes(text: string, most: number): string {
   const bytes = Buffer.from(text);
   if (bytes.length <= most) return text;
   let end = most - Buffer.byteLength("…");
-  // A continuation byte is never the first byte of a character.
+  // Moves back to the first byte of a character.
   while (((bytes[end] ?? 0) & 0xc0) === 0x80) end--;
   return `${bytes.subarray(0, end).toString()}…`;
 }
 
-/** The key that the messages of one incident share. Each test is an incident of its own. */
+/** The key that all messages of one incident have in common. Each test message is an incident by itself. */
 export const incidentOf = ({ id, message: { kind, rule, sinceMs } }: Notice): string =>
   kind === "test" ? id : `carillon-${rule}-${Math.round(sinceMs)}`;
 
@@ -70,9 +70,11 @@ export const objectOf = (json: unknown): Record<string, unknown> =>
   typeof json === "object" && json !== null && !Array.isArray(json) ? (json as Record<string, unknown>) : {};
 
 /**
- * The refusal of a service that answers 200 in any case, and says by a number whether it took the message.
- * @param name the field of the number, which is 0 if the message was taken @param said the field of the error's text
- * @param limited how long each number that means "too many requests" asks for a pause
+ * Reads the refusal of a service that always answers with status 200, and reports success by a number in the body.
+ * @param name the field of that number, which is 0 if the message was accepted
+ * @param said the field of the error's text
+ * @param limited the pause in ms for each number that means "too many requests"
+ * @returns null if the message was accepted
  */
 export function refusalByCode(
   { json, text }: Answered,
@@ -85,5 +87,5 @@ export function refusalByCode(
   return { why: `${name} ${code}: ${String(answer[said] ?? "")}`, afterMs: limited[code] };
 }
 
-/** Text of tasks and errors in a service's Markdown: it makes no link and no tag, and mentions no one. */
+/** Escapes text of tasks and errors for a service's Markdown, so that it creates no links, tags or mentions. */
 export const harmless = (text: string): string => text.replaceAll("](", "] (").replaceAll("<", "＜");

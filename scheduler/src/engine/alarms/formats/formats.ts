@@ -23,6 +23,6 @@ const formats: { [Kind in PostedKind]: (channel: Channels[Kind]) => Format } = {
   opsgenie,
 };
 
-/** @param channel neither a webhook, nor a mail, nor a command */
+/** The format of a channel. @param channel of any kind except webhook, mail and command, which have no format */
 export const formatOf = (channel: ChannelOptions): Format =>
   (formats[kindOf(channel) as PostedKind] as (channel: ChannelOptions) => Format)(channel);

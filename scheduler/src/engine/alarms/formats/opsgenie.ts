@@ -8,7 +8,10 @@ const noteLength = 25_000;
 
 const priorities = { critical: "P1", error: "P2", warning: "P3", info: "P5" } as const;
 
-/** The alert API: all messages of an incident have its alias, so that they are one alert there, which the all-clear closes. */
+/**
+ * The format for Opsgenie's Alert API. All messages of an incident have the same alias, so they form one alert there, which the all-clear
+ * message closes.
+ */
 export const opsgenie = (channel: OpsgenieChannel): Format => ({
   sending(notice) {
     const { message, title, text, links } = notice;

@@ -30,7 +30,10 @@ function event(notice: Notice): Record<string, Json> {
   };
 }
 
-/** Events API v2: all messages of an incident have its key, so that they are one incident there, which the all-clear resolves. */
+/**
+ * The format for PagerDuty's Events API v2. All messages of an incident have the same key, so they form one incident there, which the
+ * all-clear message resolves.
+ */
 export const pagerduty = (channel: PagerDutyChannel): Format => ({
   sending: (notice) => ({
     url: new URL("/v2/enqueue", postsTo(channel) ?? undefined).href,

@@ -6,10 +6,10 @@ const sectionLength = 3_000;
 const buttonLength = 75;
 const fallbackLength = 1_000;
 
-/** The fallback text is markup, in which these three characters begin links and mentions. */
+/** Escapes the fallback text, which is markup: these three characters begin links and mentions there. */
 const escaped = (text: string): string => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 
-/** An incoming webhook, with Block Kit. The blocks are plain text, in which no mention and no link is read. */
+/** The format for a Slack incoming webhook, with Block Kit. The blocks are plain text, in which Slack reads no mentions and links. */
 export const slack = ({ slack: url }: SlackChannel): Format => ({
   sending: ({ title, text, links }) => ({
     url,

@@ -1,13 +1,13 @@
 import type { TeamsChannel } from "../../../settings/alarms/channels.ts";
 import { type Answered, cut, cutBytes, type Format, type Notice, type Refusal } from "./format.ts";
 
-/** A message has at most 28 KB. JSON writes some characters with two bytes, and the rest of the card needs room too. */
+/** The maximum length of the texts in bytes. A message may have 28 KB, of which JSON escapes and the rest of the card need a part. */
 const textBytes = 10_000;
 const titleLength = 300;
 
 const colours = { raised: "attention", summary: "warning", cleared: "good", test: "accent" } as const;
 
-/** Text of tasks stands in text runs, because a text block reads Markdown. */
+/** Formats a line as a text run, because Teams reads a text block as Markdown. */
 const line = (text: string, look: Record<string, string> = {}) => ({
   type: "RichTextBlock",
   spacing: "small",
@@ -30,10 +30,10 @@ function card({ message: { kind }, title, text, links }: Notice) {
   };
 }
 
-/** Connectors of the older kind answer 200 also if Teams refused the message, and say so in a text. */
+/** Matches the answer of older connectors, which have status 200 even if Teams refused the message. */
 const refused = /^Webhook message delivery failed/i;
 
-/** A workflow with a webhook trigger, which posts an Adaptive Card. */
+/** The format for a Teams workflow with a webhook trigger: an Adaptive Card. */
 export const teams = ({ teams: url }: TeamsChannel): Format => ({
   sending: (notice) => ({
     url,

@@ -4,7 +4,7 @@ import { type Answered, cut, type Format, objectOf, type Refusal } from "./forma
 const messageLength = 4_096;
 const titleLength = 300;
 
-/** Also a request that was refused is answered with JSON that says why and, if there were too many, how long to wait. */
+/** Telegram also answers refused requests with JSON, which contains the reason and, after too many requests, the time to wait. */
 function refusal({ json, text }: Answered): Refusal | null {
   const { ok, description, parameters } = objectOf(json);
   if (ok === true) return null;
@@ -12,11 +12,11 @@ function refusal({ json, text }: Answered): Refusal | null {
   return { why: String(description ?? text), afterMs: seconds > 0 ? seconds * 1_000 : undefined };
 }
 
-/** A bot that sends to a chat. The text is plain: only its title is marked, by its place. */
+/** The format for a Telegram bot that sends to a chat. The text is plain; the title is made bold by its position. */
 export const telegram = (channel: TelegramChannel): Format => ({
   sending({ title, text, links }) {
     const shown = cut(title, titleLength);
-    // Without the dot the token's colon would end a scheme.
+    // The path begins with "./", because otherwise the colon in the token would be read as the end of a URL scheme.
     return {
       url: new URL(`./bot${channel.telegram}/sendMessage`, `${String(postsTo(channel)).replace(/\/$/, "")}/`).href,
       body: {

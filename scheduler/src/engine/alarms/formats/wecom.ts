@@ -3,10 +3,10 @@ import { cut, cutBytes, type Format, harmless, refusalByCode } from "./format.ts
 
 const contentBytes = 4_096;
 const titleLength = 200;
-/** A robot may send 20 messages a minute. */
+/** The pause in ms after too many messages: WeCom lets a robot send 20 messages a minute. */
 const limitedForMs = 60_000;
 
-/** A robot of a group. Its Markdown has links, but no buttons; a card with buttons would hold only a few words. */
+/** The format for a robot of a WeCom group: Markdown with links, because a card with buttons would have room for only a few words. */
 export const wecom = ({ wecom: url }: WecomChannel): Format => ({
   sending({ title, text, links }) {
     const end = links.map((link) => `\n[${link.title}](${link.url})`).join("");
