@@ -12,9 +12,9 @@ import { SingleFlight } from "./single-flight.ts";
 export interface ReconcilerOptions {
   store: { tasks: Pick<TaskStore, "changedSince"> };
   membership: Pick<Membership, "onPulse">;
-  definitions: Definitions;
+  definitions: Pick<Definitions, "size" | "follow">;
   clock: Clock;
-  storeClock: StoreClock;
+  storeClock: Pick<StoreClock, "now">;
   log: Log;
   /** Called once with the tasks of changes that no earlier read has returned. */
   onChanged: (taskIds: number[]) => void;
@@ -31,19 +31,26 @@ const lookEveryMs = 240_000;
 const gatherMs = 50;
 const gatherMostMs = 2_000;
 const restsPerLook = 9;
+/** Cluster time that deviates from this machine's monotonic clock by more than this many ms has stepped; less is drift. */
+const stepMs = 1_000;
 
 /**
  * Guarantees that a change of a task is cached in this process within one heartbeat interval of its commit, even if signals are lost. A
  * signal only triggers a read. The answer to a heartbeat contains a digest of the latest changes, so a lost signal is noticed with the next
  * heartbeat, and an idle node sends no further query. Each read starts five minutes before the last successful one, however long ago that
- * was. A version only replaces an older version, so signals may arrive twice, late, or in any order.
+ * was. If cluster time stepped since then, the read starts from the earlier of the times before and after the step, because the process that
+ * makes a change stamps it with either. A version only replaces an older version, so signals may arrive twice, late, or in any order.
  */
 export class Reconciler {
   readonly #options: ReconcilerOptions;
   readonly #flight: SingleFlight;
   readonly #stopping = new AbortController();
-  #fromMs: number;
+  /** This machine's monotonic clock when the last successful read began; undefined: the next read covers all changes. */
+  #lookBegan: number | undefined;
+  /** When the last read ended, by the monotonic clock. */
   #lookedAt: number;
+  /** Cluster time less the monotonic clock, in ms, after each step. Offsets that no unread change can be stamped by are dropped. */
+  #offsets: { offset: number; sinceMono: number }[] = [];
   /** The digest in the last heartbeat's answer, and the digest that had been received when the last read began. */
   #told: string | undefined;
   #followed: string | undefined;
@@ -53,10 +60,11 @@ export class Reconciler {
 
   constructor(options: ReconcilerOptions) {
     this.#options = options;
-    const { membership, definitions, clock, storeClock } = options;
+    const { membership, definitions, clock } = options;
     // It is unknown when the definitions that are cached already were read, so the first read covers all changes.
-    this.#fromMs = definitions.size > 0 ? 0 : storeClock.now() - overlapMs;
+    this.#lookBegan = definitions.size > 0 ? undefined : clock.monotonic();
     this.#lookedAt = clock.monotonic();
+    this.#noteSteps();
     this.#flight = new SingleFlight("reconciler", options.log, () => this.#look());
     membership.onPulse((pulse) => this.#onPulse(pulse));
   }
@@ -72,20 +80,36 @@ export class Reconciler {
 
   #onPulse({ changes }: Pulse): void {
     this.#told = changes;
+    this.#noteSteps();
     const silentMs = this.#options.clock.monotonic() - this.#lookedAt;
     if (changes !== this.#followed || silentMs >= lookEveryMs) void this.#flight.run();
   }
 
+  /** Remembers the present offset of cluster time if cluster time has stepped. */
+  #noteSteps(): void {
+    const { clock, storeClock } = this.#options;
+    const mono = clock.monotonic();
+    const offset = storeClock.now() - mono;
+    const last = this.#offsets.at(-1);
+    if (!last || Math.abs(last.offset - offset) > stepMs) this.#offsets.push({ offset, sinceMono: mono });
+  }
+
   async #look(): Promise<void> {
-    const { store, definitions, clock, storeClock, onChanged } = this.#options;
+    const { store, definitions, clock, onChanged } = this.#options;
     const restMs = Math.min(Math.max(gatherMs, restsPerLook * this.#lookTookMs), gatherMostMs);
     await pause(clock, restMs, this.#stopping.signal);
     const beganMono = clock.monotonic();
     const told = this.#told;
-    const nowMs = storeClock.now();
-    const changed = await store.tasks.changedSince(this.#fromMs);
+    this.#noteSteps();
+    const lowest = Math.min(...this.#offsets.map(({ offset }) => offset));
+    const fromMs = this.#lookBegan === undefined ? 0 : this.#lookBegan + lowest - overlapMs;
+    const changed = await store.tasks.changedSince(fromMs);
     await definitions.follow(changed);
-    this.#fromMs = nowMs - overlapMs;
+    this.#lookBegan = beganMono;
+    // Changes whose timestamps use an offset that ended before this were committed before this read, so the read returned them.
+    this.#offsets = this.#offsets.filter(
+      (_, i) => (this.#offsets[i + 1]?.sinceMono ?? beganMono) >= beganMono - overlapMs,
+    );
     this.#lookedAt = clock.monotonic();
     this.#followed = told;
     const before = this.#seen;
