@@ -38,8 +38,8 @@ const stepMs = 1_000;
  * Guarantees that a change of a task is cached in this process within one heartbeat interval of its commit, even if signals are lost. A
  * signal only triggers a read. The answer to a heartbeat contains a digest of the latest changes, so a lost signal is noticed with the next
  * heartbeat, and an idle node sends no further query. Each read starts five minutes before the last successful one, however long ago that
- * was. If cluster time stepped since then, the read starts from the earlier of the times before and after the step, because the process that
- * makes a change stamps it with either. A version only replaces an older version, so signals may arrive twice, late, or in any order.
+ * was. If cluster time stepped since then, the read starts from the earlier of the times before and after the step, because the process
+ * that makes a change stamps it with either. A version only replaces an older version, so signals may arrive twice, late, or in any order.
  */
 export class Reconciler {
   readonly #options: ReconcilerOptions;

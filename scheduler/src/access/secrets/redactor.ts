@@ -22,9 +22,14 @@ export class Redactor {
   /** The search pattern; built at its first use after a value was added. */
   #made: RegExp | undefined;
 
-  /** Remembers a value; only the last `limits.secretsRemembered` values added are remembered. */
+  /** Remembers a value; only the last `limits.secretsRemembered` values added are remembered, each from the last time it was added. */
   add(name: string, value: string): void {
-    if (this.#known.has(value)) return;
+    const known = this.#known.get(value);
+    if (known) {
+      this.#known.delete(value);
+      this.#known.set(value, known);
+      return;
+    }
     this.#known.set(value, { name, forms: formsOf(value) });
     const [oldest] = this.#known.keys();
     if (this.#known.size > limits.secretsRemembered && oldest !== undefined) this.#known.delete(oldest);

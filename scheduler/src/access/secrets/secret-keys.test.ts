@@ -1,4 +1,5 @@
 import { expect, it } from "vitest";
+import { limits } from "../../base/limits.ts";
 import { checkSecretName } from "../../task/names.ts";
 import { Redactor } from "./redactor.ts";
 import { makeSecretKey, SecretKeys } from "./secret-keys.ts";
@@ -80,4 +81,14 @@ it("a thousand values are remembered, and the oldest leaves for the next", () =>
   const redactor = new Redactor();
   for (let n = 0; n <= 1_000; n++) redactor.add(`s${n}`, `value number ${n}.`);
   expect(redactor.text("value number 0., value number 1000.")).toBe("value number 0., [secret s1000]");
+});
+
+it("the secrets that were used last stay redacted, however early they were used first", () => {
+  const redactor = new Redactor();
+  redactor.add("often", "used in each run");
+  for (let n = 1; n < limits.secretsRemembered; n++) redactor.add(`once-${n}`, `value number ${n} of many`);
+  redactor.add("often", "used in each run");
+  redactor.add("one-more", "used once");
+  expect(redactor.text("it is: used in each run")).not.toContain("used in each run");
+  expect(redactor.text("value number 1 of many"), "the one not used for longest").toBe("value number 1 of many");
 });
