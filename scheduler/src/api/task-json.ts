@@ -3,10 +3,8 @@
 import { compileSchedule } from "../schedule/schedule.ts";
 import { nextOf } from "../slots/upcoming-slots.ts";
 import { editedParts } from "../task/edits.ts";
-import type { Counters, ReleaseOfTask, TaskRecord } from "../task/task-record.ts";
+import { type Counters, noCounters, type ReleaseOfTask, type TaskRecord } from "../task/task-record.ts";
 import { iso, isoTime } from "./run-json.ts";
-
-export const noCounters: Counters = { succeeded: 0, failed: 0, cancelled: 0, skipped: 0, missed: 0, retried: 0 };
 
 export const releaseObject = ({ name, number, isInForce, firstMs, seenMs, nodes }: ReleaseOfTask) => ({
   release: name,

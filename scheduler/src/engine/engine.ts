@@ -16,6 +16,7 @@ import { Reaper } from "./reaper.ts";
 import { Rescuer } from "./rescuer.ts";
 import { Router } from "./router.ts";
 import { ScheduleKeeper } from "./schedule-keeper.ts";
+import { StatisticsKeeper } from "./statistics-keeper.ts";
 import { Steward } from "./steward.ts";
 import { ZoneKeeper } from "./zone-keeper.ts";
 
@@ -70,6 +71,7 @@ export class Engine {
     const lookout = new Lookout(options);
     const zones = new ZoneKeeper(options);
     const schedules = new ScheduleKeeper(options);
+    const statistics = new StatisticsKeeper(options);
     this.#planner = planner;
     this.#dispatcher = dispatcher;
     this.#router = router;
@@ -77,7 +79,19 @@ export class Engine {
     this.#pauses = pauses;
     this.#steward = steward;
     this.#schedules = schedules;
-    this.#services = [planner, rescuer, dispatcher, router, reaper, janitor, pauses, steward, zones, schedules];
+    this.#services = [
+      planner,
+      rescuer,
+      dispatcher,
+      router,
+      reaper,
+      janitor,
+      pauses,
+      steward,
+      zones,
+      schedules,
+      statistics,
+    ];
     options.membership.onPulse((pulse) => {
       // Heartbeats continue after the engine has stopped. A timer set then would keep the process alive until the next slot.
       if (this.#stopped) return;
@@ -89,6 +103,7 @@ export class Engine {
       janitor.onPulse();
       zones.onPulse();
       schedules.onPulse();
+      statistics.onPulse();
       pauses.onPulse(pulse);
       steward.onPulse(pulse);
       lookout.onPulse(pulse);

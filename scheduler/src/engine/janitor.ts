@@ -1,6 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Membership } from "../cluster/membership.ts";
+import { hourMs } from "../statistics/statistics.ts";
 import type { Store } from "../store/store.ts";
 import type { StoreClock } from "../store/store-clock.ts";
 import { SingleFlight } from "./single-flight.ts";
@@ -16,9 +17,11 @@ export interface JanitorOptions {
   releaseGraceMs: number;
 }
 
-const rotateEveryMs = 3_600_000;
+const rotateEveryMs = hourMs;
 const dayMs = 86_400_000;
 const foldEveryMs = 60_000;
+/** Counters that are folded within this time after a full hour belong to the hour before it. */
+const hourSlackMs = 10_000;
 /** The longest interval between two folds of counters, in ms: each fold that finds nothing doubles the interval up to this. */
 const foldAtLeastEveryMs = 240_000;
 const countersPerFold = 50_000;
@@ -56,10 +59,13 @@ export class Janitor {
   #sizesAt = Number.NEGATIVE_INFINITY;
   #foldedAt: number;
   #foldWaitMs = foldEveryMs;
+  /** The hour, by the store's clock, in which counters were last folded. */
+  #foldedHour: number;
 
   constructor(options: JanitorOptions) {
     this.#options = options;
     this.#foldedAt = options.clock.monotonic();
+    this.#foldedHour = this.#hour();
     this.#rotation = new SingleFlight("history's rotation", options.log, () => this.#rotate());
     this.#look = new SingleFlight("look for what changes left behind", options.log, () => this.#takeUp());
     this.#releases = new SingleFlight("look for definitions that nobody stands behind", options.log, () =>
@@ -79,7 +85,7 @@ export class Janitor {
     if (mono - this.#lookedAt >= lookEveryMs) void this.#look.run();
     if (mono - this.#releasesAt >= this.#options.releaseGraceMs / looksPerGrace) void this.#releases.run();
     if (mono - this.#sizesAt >= lookEveryMs) void this.#sizes.run();
-    if (mono - this.#foldedAt >= this.#foldWaitMs) void this.#folding.run();
+    if (mono - this.#foldedAt >= this.#foldWaitMs || this.#hour() !== this.#foldedHour) void this.#folding.run();
   }
 
   async stop(): Promise<void> {
@@ -149,14 +155,21 @@ export class Janitor {
       log.warn({ tasks: adopted.length }, "so many tasks in all have another release's definition now");
   }
 
+  /** The present hour, counted from 1970, by the store's clock. */
+  #hour(): number {
+    return Math.floor(this.#options.storeClock.now() / hourMs);
+  }
+
   async #fold(): Promise<void> {
     const { store, clock, storeClock, keepMs } = this.#options;
     this.#foldedAt = clock.monotonic();
+    this.#foldedHour = this.#hour();
+    const hour = Math.floor((storeClock.now() - hourSlackMs) / hourMs);
     await store.sessions.sweep(storeClock.now(), keepMs);
     let folded = 0;
     let some: number;
     do {
-      some = await store.tasks.foldCounters(countersPerFold);
+      some = await store.tasks.foldCounters(countersPerFold, hour);
       folded += some;
     } while (some === countersPerFold);
     this.#foldWaitMs = folded > 0 ? foldEveryMs : Math.min(this.#foldWaitMs * 2, foldAtLeastEveryMs);

@@ -18,6 +18,7 @@ import type { RouteStore } from "../run/route-store.ts";
 import type { RunStore } from "../run/run-store.ts";
 import type { HistoryStore } from "../slots/history-store.ts";
 import type { PlanStore } from "../slots/plan-store.ts";
+import type { StatisticsStore } from "../statistics/statistics-store.ts";
 import type { AppliedStore } from "../task/applied-store.ts";
 import type { CalendarStore } from "../task/calendar-store.ts";
 import type { GroupStore } from "../task/group-store.ts";
@@ -62,6 +63,7 @@ export interface Store {
   readonly quotas: QuotaStore;
   readonly answers: AnswerStore;
   readonly events: EventStore;
+  readonly statistics: StatisticsStore;
   /** Reads cluster time, as a sample for `StoreClock`. */
   clock(): Promise<StoreReading>;
   /**

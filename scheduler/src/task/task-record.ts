@@ -100,3 +100,5 @@ export interface Counters {
   missed: number;
   retried: number;
 }
+
+export const noCounters: Counters = { succeeded: 0, failed: 0, cancelled: 0, skipped: 0, missed: 0, retried: 0 };

@@ -169,8 +169,11 @@ export interface TaskStore {
   remove(name: string, change: Change, expectedVersion?: number | null): Promise<Removed>;
   /** Returns exact counts of ended runs, equal to the numbers of their rows. */
   counters(taskIds: number[]): Promise<Map<number, Counters>>;
-  /** Adds up counter rows, so that there are fewer. @returns the number of rows that were added up */
-  foldCounters(limit: number): Promise<number>;
+  /**
+   * Adds counter rows to their tasks' totals. @param limit the most rows
+   * @param hour the hour in which they were written, counted from 1970 @returns the number of rows that were added
+   */
+  foldCounters(limit: number, hour: number): Promise<number>;
   /** Returns the number of the group, which is created if it does not exist. */
   group(name: string): Promise<number>;
 }

@@ -20,7 +20,7 @@ const parts = [
     "figures",
     "drains",
   ] as const),
-  ...(["browse", "access", "secondFactors", "audit", "quotas", "answers", "events"] as const),
+  ...(["browse", "access", "secondFactors", "audit", "quotas", "answers", "events", "statistics"] as const),
 ];
 /** How long `look` waits for its own signal before it assumes that signals are lost, in milliseconds of real time. */
 const deafAfterMs = 30_000;

@@ -41,6 +41,14 @@ export const lines: Readonly<Record<string, readonly string[]>> = {
   "tasks list": ["", "--of order", "--of no-such"],
   "tasks show": ["nightly", "order", "mail", "nobody", "no-such", "Order", "order/"],
   "tasks next": ["nightly", "nightly -n 3 --after 2030-03-30T00:00:00Z", "order", "mail", "no-such", "nightly -n 0"],
+  "tasks statistics": [
+    "nightly",
+    "nightly --by hour --since 2026-11-01T00:00:00Z",
+    "order --by month",
+    "no-such",
+    "nightly --by year",
+    "nightly --since x",
+  ],
   "tasks run": [
     "nobody",
     'nobody --payload {"n":3}',

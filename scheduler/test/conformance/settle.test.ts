@@ -295,7 +295,7 @@ describe.each(everyPostgres())("verdicts on $title", (server) => {
         .slice(from, from + 17)
         .map((run, i) => settlement(run, verdicts[(from + i) % 3] as Verdict, stage.nowMs));
       batches.push((stores[batch % 4] as Stage["store"]).claims.settle(session, items, stage.nowMs));
-      if (batch % 5 === 0) batches.push((stores[(batch + 1) % 4] as Stage["store"]).tasks.foldCounters(10));
+      if (batch % 5 === 0) batches.push((stores[(batch + 1) % 4] as Stage["store"]).tasks.foldCounters(10, 1));
     }
     await Promise.all(batches);
     const rows = () =>
@@ -318,7 +318,7 @@ describe.each(everyPostgres())("verdicts on $title", (server) => {
       ),
     ).toBe(1_200);
     expect(await told()).toEqual(await rows());
-    while ((await stage.store.tasks.foldCounters(100)) > 0);
+    while ((await stage.store.tasks.foldCounters(100, 2)) > 0);
     expect(await told(), "after folding").toEqual(await rows());
     expect(await stage.one("select count(*) as n from $s.tally_delta")).toEqual({ n: 0 });
   });

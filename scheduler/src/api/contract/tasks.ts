@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { limits } from "../../base/limits.ts";
 import { namespaceLength } from "../../base/namespace.ts";
+import { statisticsPeriods } from "../../statistics/statistics.ts";
 import {
   id,
   json,
@@ -71,6 +72,26 @@ export const task = taskSummary
     definition: storedDefinition,
   })
   .meta({ id: "Task" });
+
+const spread = z
+  .strictObject({
+    runs: z.int(),
+    mean: z.number(),
+    p50: z.number(),
+    p90: z.number(),
+    p99: z.number(),
+    most: z.number(),
+  })
+  .nullable();
+
+const period = z.strictObject({
+  from: time.describe("When it begins."),
+  counts: counters.describe("Of runs that ended in it; exact."),
+  took: spread.describe(
+    "From start to end, ms, of runs that succeeded or failed; percentiles within 19 %; null: no such run.",
+  ),
+  late: spread.describe("How long they waited only for a worker before they started, ms."),
+});
 
 const version = z
   .strictObject({ version: id, author: z.string(), reason: z.string(), changed: time, definition: storedDefinition })
@@ -177,6 +198,37 @@ export const taskRoutes = {
     etag: "gives",
     summary: "One task with its definition",
     answer: task,
+    errors: unknown,
+  }),
+  getTaskStatistics: route({
+    touches: "task",
+    method: "GET",
+    path: "/v1/tasks/{task}/statistics",
+    noun,
+    policy: "viewer",
+    params,
+    summary: "How many runs of a task ended, how long they took and how late they began, by the hour, day or month",
+    query: z.strictObject({
+      by: z.enum(statisticsPeriods).default("day").describe("The length of a period; periods begin in UTC."),
+      since: time
+        .optional()
+        .describe("The first period; default: two days of hours, thirty days, or thirteen months ago."),
+    }),
+    answer: z
+      .strictObject({
+        periods: z.array(period).describe("Those with figures, oldest first; the last is not over yet."),
+        timesUntil: maybeTime.describe("Runs that ended before this are in `took` and `late`; null: none yet."),
+        worse: z
+          .array(
+            z.strictObject({
+              figure: z.enum(["took", "late", "failed"]),
+              was: z.number().describe("In the two weeks before: p50 in ms, or for `failed` the share of runs."),
+              is: z.number().describe("In the last 24 hours."),
+            }),
+          )
+          .describe("Figures of the last 24 hours that are clearly worse than in the two weeks before."),
+      })
+      .meta({ id: "TaskStatistics" }),
     errors: unknown,
   }),
   listFollowers: route({

@@ -124,6 +124,10 @@ export const taskExamples = {
       },
     },
   },
+  getTaskStatistics: {
+    given: { task: "settle", by: "day" },
+    answer: { periods: [], timesUntil: "2026-11-30T01:05:00.000Z", worse: [] },
+  },
   editTask: {
     given: { task: "settle", options: { timeout: "2h", retry: 5 }, reason: "the bank is slow" },
     ifVersion: 1,

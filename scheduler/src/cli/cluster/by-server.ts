@@ -202,6 +202,15 @@ export function serverTasks(api: Client): ClusterTasks {
         releases: releases.map(releaseRecord),
       };
     },
+    async statistics(task, by, sinceMs) {
+      const since = sinceMs === undefined ? {} : { since: isoTime(sinceMs) };
+      const { periods, timesUntil, worse } = await api.getTaskStatistics({ task, by, ...since });
+      return {
+        periods: periods.map(({ from, ...figures }) => ({ fromMs: Date.parse(from), ...figures })),
+        timesUntilMs: timesUntil === null ? null : Date.parse(timesUntil),
+        worse,
+      };
+    },
     versions: async (task) => (await pages((page) => api.listTaskVersions({ task, ...page }))).map(versionRecord),
     async define(definition, reason) {
       const given = { task: definition.name, options: givenOptions(definition) as never, ...why(reason) };

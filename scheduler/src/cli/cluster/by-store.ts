@@ -8,7 +8,7 @@ import { Secrets } from "../../access/secrets/secrets.ts";
 import { hashOfSecret, keyEndMs, keyText, makeSecret, tokenText } from "../../access/worker-key.ts";
 import { silenceSpanMs } from "../../alarms/alarms.ts";
 import { comparisonObject } from "../../api/calendar-json.ts";
-import { noCounters, taskObject } from "../../api/task-json.ts";
+import { taskObject } from "../../api/task-json.ts";
 import { applyPlan } from "../../apply/apply.ts";
 import { planApply } from "../../apply/apply-plan.ts";
 import { planId } from "../../apply/plan-json.ts";
@@ -20,11 +20,12 @@ import { outcomes } from "../../run/run.ts";
 import type { RunRecord } from "../../run/run-record.ts";
 import { compareCalendar } from "../../slots/calendar-changes.ts";
 import { nextOf } from "../../slots/upcoming-slots.ts";
+import { statisticsOf } from "../../statistics/statistics.ts";
 import { everyScheduleOf } from "../../store/schedules-of.ts";
 import type { Store } from "../../store/store.ts";
 import { edited, reverted, saidAnew } from "../../task/edits.ts";
 import { allGroups } from "../../task/group-store.ts";
-import type { TaskRecord } from "../../task/task-record.ts";
+import { noCounters, type TaskRecord } from "../../task/task-record.ts";
 import type {
   Cluster,
   ClusterAccess,
@@ -134,6 +135,8 @@ function storeTasks(tower: Carillon, store: Store, nowMs: () => number): Cluster
       const schedules = (await store.tasks.scheduleCounts([name])).get(name) ?? 0;
       return { record, counters: counters.get(record.taskId) ?? noCounters, schedules, followers, releases };
     },
+    statistics: async (name, by, sinceMs) =>
+      statisticsOf(store.statistics, await store.tasks.idOf(name), { by, sinceMs, nowMs: nowMs() }),
     versions: (name) => store.tasks.versions(name),
     async define(definition, reason) {
       const [before] = await store.tasks.byNames([definition.name]);

@@ -105,6 +105,10 @@ export function checked(cluster: Cluster): Cluster {
         checkTask(name);
         return tasks.find(name);
       },
+      async statistics(name, by, sinceMs) {
+        checkTask(name);
+        return tasks.statistics(name, by, sinceMs);
+      },
       async edit(record, options, change) {
         edited(record.definition, options);
         return tasks.edit(record, options, change);

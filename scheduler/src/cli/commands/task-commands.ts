@@ -1,14 +1,17 @@
 import { type Command, Option } from "commander";
 import type { IfKeyTaken } from "../../run/enqueue-options.ts";
+import type { StatisticsPeriod } from "../../statistics/statistics.ts";
 import { late } from "../late.ts";
 import type { BackfillOptions, BulkOptions } from "../runs/operations.ts";
 import { partsToSet, scheduleOptionsToSet } from "../tasks/parts-to-set.ts";
+import type { StatisticsOptions } from "../tasks/statistics.ts";
 import { bulkOptions, byFilter, namedOr } from "./operation-commands.ts";
 import { type CommandParts, collectPart, collectRunLabel, wholeNumber } from "./parts.ts";
 
 const showTask = late(() => import("../tasks/task-card.ts"), "showTask");
 const listTasks = late(() => import("../tasks/tasks.ts"), "listTasks");
 const nextOfTask = late(() => import("../tasks/tasks.ts"), "nextOfTask");
+const statisticsOfTask = late(() => import("../tasks/statistics.ts"), "statisticsOfTask");
 const pauseTasks = late(() => import("../tasks/tasks.ts"), "pauseTasks");
 const pauseByFilter = late(() => import("../runs/operations.ts"), "pauseByFilter");
 const resumeTasks = late(() => import("../tasks/tasks.ts"), "resumeTasks");
@@ -21,6 +24,7 @@ const backfillTask = late(() => import("../runs/operations.ts"), "backfillTask")
 
 // The values are repeated here, because importing them from the library would make every command start later.
 const ifKeyTakens: IfKeyTaken[] = ["keep", "replace", "again"];
+const periods: StatisticsPeriod[] = ["hour", "day", "month"];
 
 export function addTasks({ add, family, doing, terminal }: CommandParts): void {
   const tasks = family("tasks", "See the tasks there are, when they fire next, and pause, resume or run them.");
@@ -42,6 +46,15 @@ export function addTasks({ add, family, doing, terminal }: CommandParts): void {
     .option("-n, --count <N>", "this many slots", wholeNumber(1, 10_000), 20)
     .option("--after <TIME>", "after this time instead of now, such as 2027-03-27T00:00:00Z")
     .action(doing(([name = ""], options: Parameters<typeof nextOfTask>[1]) => nextOfTask(name, options, terminal)));
+  add(
+    tasks,
+    "statistics <name>",
+    "Show how many runs of a task ended, how long they took and how late they began.",
+    "carillon tasks statistics settle-accounts --by day",
+  )
+    .addOption(new Option("--by <PERIOD>", "one line for each").choices(periods).default("day"))
+    .option("--since <TIME>", "from this time on; default: two days of hours, thirty days or thirteen months")
+    .action(doing(([name = ""], options: StatisticsOptions) => statisticsOfTask(name, options, terminal)));
   add(
     tasks,
     "run <name>",

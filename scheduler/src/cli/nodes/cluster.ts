@@ -19,6 +19,7 @@ import type { Follower, LateResult, Relative } from "../../run/flow.ts";
 import type { OperationFilter, OperationRecord, OperationRequest, OperationState } from "../../run/operations.ts";
 import type { AttemptRecord, Enqueued, LogLine, RunFilter, RunRecord } from "../../run/run-record.ts";
 import type { Calendar, CalendarContent } from "../../schedule/calendar.ts";
+import type { StatisticsPeriod, TaskStatistics } from "../../statistics/statistics.ts";
 import type { CalendarRecord, DayNames } from "../../task/calendar-store.ts";
 import type { TaskPart } from "../../task/edits.ts";
 import type { GroupRecord } from "../../task/group-store.ts";
@@ -91,6 +92,8 @@ export interface ClusterTasks {
   records(names?: string[]): Promise<TaskRecord[]>;
   /** @throws TASK_UNKNOWN */
   find(name: string): Promise<TaskCard>;
+  /** @param sinceMs the first period contains this time, epoch ms; undefined: some periods ago @throws TASK_UNKNOWN */
+  statistics(name: string, by: StatisticsPeriod, sinceMs: number | undefined): Promise<TaskStatistics>;
   /** Returns the task's versions, newest first. */
   versions(name: string): Promise<VersionRecord[]>;
   /** Sets the task's definition in the way a program does: parts that users have edited keep their edits. */

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { noCounters } from "../../api/task-json.ts";
 import type { Member } from "../../cluster/session-store.ts";
 import type { RunRecord } from "../../run/run-record.ts";
 import { zoneOf } from "../../schedule/zone.ts";
+import { noCounters } from "../../task/task-record.ts";
 import type { ListedTask } from "../nodes/cluster.ts";
 import { styleOf, uncoloured } from "./style.ts";
 import { styledWidth } from "./styled-text.ts";

@@ -2,6 +2,7 @@ import { isoTime } from "../../api/run-json.ts";
 import { releaseObject, taskObject } from "../../api/task-json.ts";
 import { CarillonError } from "../../base/errors.ts";
 import { nextDue } from "../../slots/upcoming-slots.ts";
+import { statisticsOf } from "../../statistics/statistics.ts";
 import type { Store } from "../../store/store.ts";
 import type { TaskDefinition } from "../../task/task.ts";
 import type { TaskRecord } from "../../task/task-record.ts";
@@ -52,6 +53,7 @@ export function taskCalls(
   | "listTasks"
   | "listComing"
   | "getTask"
+  | "getTaskStatistics"
   | "listFollowers"
   | "listTaskReleases"
   | "listTaskVersions"
@@ -97,6 +99,17 @@ export function taskCalls(
       const read = await reads.ask(task);
       if (!read) return store.tasks.byName(task).then((made) => wholeTask(store, made, nowMs));
       return asTask(read.record, read.figures, nowMs);
+    },
+
+    async getTaskStatistics({ task, by, since }, { nowMs }) {
+      const sinceMs = since === undefined ? undefined : Date.parse(since);
+      const taskId = await store.tasks.idOf(task);
+      const { periods, timesUntilMs, worse } = await statisticsOf(store.statistics, taskId, { by, sinceMs, nowMs });
+      return {
+        periods: periods.map(({ fromMs, ...figures }) => ({ from: isoTime(fromMs), ...figures })),
+        timesUntil: timesUntilMs === null ? null : isoTime(timesUntilMs),
+        worse,
+      };
     },
 
     async listFollowers({ task }, { reach }) {

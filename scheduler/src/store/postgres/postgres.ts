@@ -33,6 +33,7 @@ import { deadLetterStore } from "./runs/dead-letters.ts";
 import { operationStore } from "./runs/operations.ts";
 import { routeStore } from "./runs/routes.ts";
 import { runStore } from "./runs/runs.ts";
+import { statisticsStore } from "./statistics/statistics.ts";
 import { appliedStore } from "./tasks/applied.ts";
 import { calendarStore } from "./tasks/calendars.ts";
 import { groupStore } from "./tasks/groups.ts";
@@ -153,6 +154,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
     audit: { ...auditStore(database), ...auditChainStore(database) },
     answers: answerStore(database),
     events: eventStore(database),
+    statistics: statisticsStore(database),
     clock,
     async close(withinMs = closeWithinMs) {
       // If some runs have not been signalled by then, the workers' polls find them.

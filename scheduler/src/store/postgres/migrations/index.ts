@@ -66,6 +66,7 @@ import { knownKeys } from "./0080-known-keys.ts";
 import { historySize } from "./0082-history-size.ts";
 import { lateness } from "./0083-lateness.ts";
 import { storedAlarmRules } from "./0084-alarm-rules.ts";
+import { statistics } from "./0085-statistics.ts";
 
 /**
  * The oldest version of Carillon that may run at the same time as this one on the present schema, given as the number of the newest
@@ -144,4 +145,5 @@ export const migrations: { number: number; name: string; sql: (schema: string) =
   { number: 82, name: "history-size", sql: historySize },
   { number: 83, name: "lateness", sql: lateness },
   { number: 84, name: "alarm-rules", sql: storedAlarmRules },
+  { number: 85, name: "statistics", sql: statistics },
 ];

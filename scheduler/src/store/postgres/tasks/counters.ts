@@ -1,9 +1,10 @@
 import type { Counters } from "../../../task/task-record.ts";
 import type { Database } from "../database.ts";
 
+const names = ["succeeded", "failed", "cancelled", "skipped", "missed", "retried"] as const;
+
 export async function counters(database: Database, taskIds: number[]): Promise<Map<number, Counters>> {
   const s = database.schema;
-  const names = ["succeeded", "failed", "cancelled", "skipped", "missed", "retried"] as const;
   const rows = await database.query<Counters & { taskId: number }>(
     "task-counters",
     `select task_id as "taskId", ${names.map((n) => `sum(${n})::bigint as ${n}`).join(", ")} from (
@@ -14,23 +15,30 @@ export async function counters(database: Database, taskIds: number[]): Promise<M
   return new Map(rows.map(({ taskId, ...counters }) => [taskId, counters]));
 }
 
-export async function foldCounters(database: Database, limit: number): Promise<number> {
+/**
+ * Adds counter rows to the tasks' totals. Totals that last rose in an earlier hour are first kept in `task_counts` as the state at the end of
+ * that hour.
+ */
+export async function foldCounters(database: Database, limit: number, hour: number): Promise<number> {
   const s = database.schema;
   const [row] = await database.query<{ folded: number }>(
     "task-fold",
     `with gone as (
        delete from ${s}.tally_delta where ctid = any(array(select ctid from ${s}.tally_delta limit $1 for update skip locked))
        returning *),
+     sums as (select task_id, ${names.map((n) => `sum(${n}) as ${n}`).join(", ")} from gone group by task_id),
+     kept as (
+       insert into ${s}.task_counts (task_id, hour, ${names.join(", ")})
+       select t.task_id, t.hour, ${names.map((n) => `t.${n}`).join(", ")} from ${s}.tally t join sums using (task_id) where t.hour < $2
+       order by t.task_id
+       on conflict (task_id, hour) do update set ${names.map((n) => `${n} = excluded.${n}`).join(", ")}),
      folded as (
-       insert into ${s}.tally as t (task_id, succeeded, failed, cancelled, skipped, missed, retried)
-       select task_id, sum(succeeded), sum(failed), sum(cancelled), sum(skipped), sum(missed), sum(retried)
-       from gone group by task_id order by task_id
+       insert into ${s}.tally as t (task_id, hour, ${names.join(", ")})
+       select task_id, $2, ${names.join(", ")} from sums order by task_id
        on conflict (task_id) do update set
-         succeeded = t.succeeded + excluded.succeeded, failed = t.failed + excluded.failed,
-         cancelled = t.cancelled + excluded.cancelled, skipped = t.skipped + excluded.skipped,
-         missed = t.missed + excluded.missed, retried = t.retried + excluded.retried)
+         hour = greatest(t.hour, excluded.hour), ${names.map((n) => `${n} = t.${n} + excluded.${n}`).join(", ")})
      select count(*)::int as folded from gone`,
-    [limit],
+    [limit, hour],
   );
   return row?.folded ?? 0;
 }

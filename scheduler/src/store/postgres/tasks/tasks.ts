@@ -69,7 +69,7 @@ export function taskStore(database: Database): TaskStore & CalendarUsers & { for
     remove: (name, change, expectedVersion = null) => removeWhole(tasks, name, change, expectedVersion),
     takeUpLeft: (changedSinceMs, nowMs) => takeUpLeft(database, { changedSinceMs }, nowMs),
     counters: (taskIds) => counters(database, taskIds),
-    foldCounters: (limit) => foldCounters(database, limit),
+    foldCounters: (limit, hour) => foldCounters(database, limit, hour),
     group: (name) => groupNumber(tasks, name),
     forget() {
       tasks.calendars.forget();

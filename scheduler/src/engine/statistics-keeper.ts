@@ -1,0 +1,73 @@
+import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import type { Membership } from "../cluster/membership.ts";
+import { hourMs } from "../statistics/statistics.ts";
+import type { Store } from "../store/store.ts";
+import type { StoreClock } from "../store/store-clock.ts";
+import { SingleFlight } from "./single-flight.ts";
+
+export interface StatisticsKeeperOptions {
+  store: Pick<Store, "statistics">;
+  membership: Pick<Membership, "term">;
+  clock: Clock;
+  storeClock: StoreClock;
+  log: Log;
+}
+
+const addEveryMs = 300_000;
+/** Ends of runs are stored within this time; later ones are in the counts, but not in the durations. */
+const settledMs = 60_000;
+/** How much of the history one statement reads at first, ms; halved or doubled so that a statement takes about `statementMs`. */
+const firstSliceMs = 300_000;
+const [leastSliceMs, mostSliceMs] = [1_000, hourMs];
+const statementMs = 1_000;
+const mergeEveryMs = 6 * hourMs;
+const hoursKept = 14 * 24;
+const daysKept = 400;
+
+/**
+ * Guarantees that the durations of ended runs are in the tasks' statistics within some minutes, and that statistics are kept by the hour for
+ * 14 days and by the day for 400 days. The leader does this. Each statement reads one slice of the history and records how far it got, so
+ * that a new leader continues there, and a run is added once.
+ */
+export class StatisticsKeeper {
+  readonly #options: StatisticsKeeperOptions;
+  readonly #flight: SingleFlight;
+  #addedAt = Number.NEGATIVE_INFINITY;
+  #mergedAt = Number.NEGATIVE_INFINITY;
+  #sliceMs = firstSliceMs;
+
+  constructor(options: StatisticsKeeperOptions) {
+    this.#options = options;
+    this.#flight = new SingleFlight("statistics", options.log, () => this.#add());
+  }
+
+  onPulse(): void {
+    const { membership, clock } = this.#options;
+    if (membership.term() === null || clock.monotonic() - this.#addedAt < addEveryMs) return;
+    void this.#flight.run();
+  }
+
+  stop(): Promise<void> {
+    return this.#flight.stop();
+  }
+
+  async #add(): Promise<void> {
+    const { store, membership, clock, storeClock } = this.#options;
+    this.#addedAt = clock.monotonic();
+    const untilMs = Math.floor(storeClock.now() - settledMs);
+    for (let addedMs = 0; addedMs < untilMs && membership.term() !== null; ) {
+      const beganMono = clock.monotonic();
+      const before = addedMs;
+      addedMs = await store.statistics.addTimes(untilMs, this.#sliceMs);
+      if (addedMs === before) break; // the store's clock was set back
+      const tookMs = clock.monotonic() - beganMono;
+      if (tookMs > 2 * statementMs) this.#sliceMs = Math.max(leastSliceMs, this.#sliceMs / 2);
+      else if (tookMs < statementMs / 2) this.#sliceMs = Math.min(mostSliceMs, this.#sliceMs * 2);
+    }
+    if (clock.monotonic() - this.#mergedAt < mergeEveryMs) return;
+    this.#mergedAt = clock.monotonic();
+    const day = Math.floor(storeClock.now() / hourMs / 24) * 24;
+    await store.statistics.merge(day - hoursKept, day - daysKept * 24);
+  }
+}

@@ -1,0 +1,34 @@
+/**
+ * Figures of each task by the hour, which outlive the history of runs. `tally.hour`: the hour, counted from 1970, in which the task's counters
+ * last rose. `task_counts`: the task's counters at the end of an hour in which they rose; an hour's own counts are the difference from the row
+ * before. `task_times`: how many runs of the hour took how long (kind 0) or began how late (kind 1), by size class (`bucket`), with the sum
+ * and the largest of each class. Rows of old hours are merged into one row for each day. `statistics`: up to when the history was read.
+ */
+export const statistics = (s: string) => `
+alter table ${s}.tally add column hour int not null default 0;
+create table ${s}.task_counts (
+  task_id int not null,
+  hour int not null,
+  succeeded bigint not null,
+  failed bigint not null,
+  cancelled bigint not null,
+  skipped bigint not null,
+  missed bigint not null,
+  retried bigint not null,
+  primary key (task_id, hour)
+);
+create table ${s}.task_times (
+  task_id int not null,
+  hour int not null,
+  kind smallint not null,
+  bucket smallint not null,
+  runs bigint not null,
+  sum_ms bigint not null,
+  most_ms bigint not null,
+  primary key (task_id, hour, kind, bucket)
+);
+create table ${s}.statistics (
+  one boolean primary key default true check (one),
+  until_ms bigint not null
+);
+`;
