@@ -218,6 +218,11 @@ describe("holidays of an ICS file", () => {
     expect(notices("DTSTART;TZID=Mars:20260105T190000\nDTEND;TZID=Mars:20260105T200000")).toEqual([
       "4: DTSTART: TZID=Mars is not a known zone: its times are taken as written",
     ]);
+    const named = file("DTSTART;TZID=Mars:20260105T190000").replace("VERSION:2.0", "VERSION:2.0\r\nX-WR-TIMEZONE:Mars");
+    expect(
+      readIcs(named, window).notices.map(({ message }) => message),
+      "also if the file itself is in that zone",
+    ).toEqual([expect.stringContaining("TZID=Mars is not a known zone")]);
   });
 
   it("are those of the event that replaces an occurrence, however that is named", () => {

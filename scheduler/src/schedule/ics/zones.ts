@@ -30,6 +30,7 @@ export function zoneNamed(name: string): Offsets | null {
 export class IcsZones {
   readonly #defined = new Map<string, Component>();
   readonly #known = new Map<string, Offsets | null>();
+  readonly #reported = new Set<string>();
   readonly #onUnknown: (property: Property, name: string) => void;
   /** The zone that the file's author presumably used. UTC times at midnight in all-day series are converted with it. */
   readonly home: Offsets;
@@ -53,9 +54,11 @@ export class IcsZones {
   of(property: Property): Offsets | null {
     const name = property.parameters.get("TZID");
     if (name === undefined || name === "") return null;
-    const isNew = !this.#known.has(name);
     const zone = this.#find(name);
-    if (zone === null && isNew) this.#onUnknown(property, name);
+    if (zone === null && !this.#reported.has(name)) {
+      this.#reported.add(name);
+      this.#onUnknown(property, name);
+    }
     return zone;
   }
 
