@@ -64,6 +64,7 @@ import {
   memberOptions,
   type Started,
   standInOf,
+  stateOf,
   unreadyOf,
   workerOf,
 } from "./started.ts";
@@ -295,8 +296,7 @@ export class Carillon {
   /** Returns this process's counters and timings, and figures of the whole cluster, in Prometheus' format. @throws OPTION_INVALID */
   async metrics(): Promise<{ contentType: string; text: string }> {
     const { store, nowMs } = await this.open();
-    const unreadable = this.#started?.engine?.unreadable ?? 0;
-    return this.#measuring.read({ store, nowMs: nowMs(), term: this.term, unreadable });
+    return this.#measuring.read({ store, nowMs: nowMs(), term: this.term, ...stateOf(this.#started, this.settings) });
   }
 
   /**

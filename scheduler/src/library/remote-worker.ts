@@ -279,7 +279,11 @@ export class RemoteWorker {
       if (this.#stopping.signal.aborted) return "stopping";
       return this.#started ? (this.#started.session.trusted() ? null : "server") : "starting";
     };
-    const readMetrics = async () => ({ contentType: metrics.contentType, text: await metrics.ownText() });
+    const state = () => ({
+      trusted: this.#started?.session.trusted() ?? false,
+      worker: { held: this.#started?.worker.held ?? 0, concurrency: this.settings.concurrency },
+    });
+    const readMetrics = async () => ({ contentType: metrics.contentType, text: await metrics.ownText(state()) });
     this.#probes = new ProbeServer({ listen, behindProxy, unready, readMetrics, log: this.#log });
     this.#listening = await this.#probes.start();
     return metrics;

@@ -48,6 +48,13 @@ export function unreadyOf(membership: Membership | undefined, stopping: AbortSig
   return membership?.trusted() ? null : "store";
 }
 
+/** The state of this process for its metrics. */
+export const stateOf = (started: Started | undefined, { concurrency }: Settings) => ({
+  unreadable: started?.engine?.unreadable ?? 0,
+  trusted: started?.membership.trusted() ?? null,
+  worker: started?.worker ? { held: started.worker.held, concurrency } : null,
+});
+
 /** Returns the state of this node. @param stopping aborts when the process begins to stop */
 export function healthOf(started: Started | undefined, node: string, stopping: AbortSignal): Health {
   const why = started?.isComplete || stopping.aborted ? unreadyOf(started?.membership, stopping) : "starting";

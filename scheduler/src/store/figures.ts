@@ -9,6 +9,8 @@ export interface Figures {
   live: Partial<Record<"held" | "paused" | "ready" | "claimed" | "undecided", number>>;
   /** For each group, the due time (epoch ms) of the oldest run that is due and not claimed. */
   oldest: { group: string; dueMs: number }[];
+  /** Per group that has tasks which are not paused: its live workers, and how many runs they take at a time in all. */
+  groups: { group: string; workers: number; capacity: number }[];
   leadership: { term: number; led: boolean };
   /** For each kind, the holder of the oldest snapshot. */
   snapshots: HeldSnapshot[];

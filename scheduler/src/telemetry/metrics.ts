@@ -5,6 +5,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { Clock } from "../base/clock.ts";
 import { isCarillonError } from "../base/errors.ts";
+import { namespaceOf } from "../base/namespace.ts";
 import { version } from "../base/version.ts";
 import type { RunNotice } from "../run/handler.ts";
 import type { PlanWrite } from "../slots/plan-store.ts";
@@ -16,9 +17,19 @@ const storeBuckets = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25
 const groupsShown = 50;
 /** How long figures from the store are cached for all scrapes, in ms. */
 const figuresKeptMs = 5_000;
+/** Not "namespace": Prometheus in Kubernetes gives each target a label of this name, and would rename ours. */
+const ofGroup = ["carillon_namespace", "group"];
 const notParts = new Set(["clock", "close", "signals"]);
 
-export interface Scraped {
+/** The state of this process at a scrape. */
+export interface ProcessState {
+  /** True while no other process may have declared this one dead; null: it has not joined the cluster. */
+  trusted: boolean | null;
+  /** The runs that it has claimed, and how many it runs at a time; null: it runs nothing. */
+  worker: { held: number; concurrency: number } | null;
+}
+
+export interface Scraped extends ProcessState {
   store: Store;
   nowMs: number;
   /** The term while this process is the leader; otherwise null. */
@@ -44,6 +55,11 @@ export class Metrics {
     "Duration of the attempts that ended in this process",
     ["outcome"],
     [0.001, 0.01, 0.1, 1, 10, 60, 600, 3_600],
+  );
+  readonly #exhausted = this.#counter(
+    "carillon_exhausted_total",
+    "Runs that failed for good in this process after more than one attempt",
+    [],
   );
   readonly #slots = this.#counter("carillon_slots_total", "Slots that this node planned, by outcome", ["outcome"]);
   readonly #calls = this.#histogram(
@@ -71,6 +87,16 @@ export class Metrics {
     "Whole cluster: how long the oldest due run has waited for a worker",
     ["group"],
   );
+  readonly #groupWorkers = this.#gauge(
+    "carillon_group_workers",
+    "Whole cluster: live workers of each group that has tasks which are not paused",
+    ofGroup,
+  );
+  readonly #groupCapacity = this.#gauge(
+    "carillon_group_capacity",
+    "Whole cluster: how many runs the live workers of a group take at a time, also for their other groups",
+    ofGroup,
+  );
   readonly #snapshotAge = this.#gauge(
     "carillon_oldest_snapshot_seconds",
     "Store: age of the oldest snapshot that keeps dead rows, if the store reports when it began",
@@ -89,6 +115,13 @@ export class Metrics {
     "Tasks that this node cannot plan, because it cannot read their definition",
     [],
   );
+  readonly #trusted = this.#gauge(
+    "carillon_session_trusted",
+    "1 while no other process may have declared this one dead; 0: it starts no run",
+    [],
+  );
+  readonly #concurrency = this.#gauge("carillon_worker_concurrency", "How many runs this process runs at a time", []);
+  readonly #held = this.#gauge("carillon_worker_held", "Runs that this process has claimed", []);
   readonly #up = this.#gauge("carillon_store_up", "1 when the store answered this scrape", []);
 
   constructor(clock: Clock) {
@@ -115,7 +148,8 @@ export class Metrics {
     this.#lateness.observe(lateMs / 1_000);
   }
 
-  notice({ kind, startedMs, endedMs, outcome }: RunNotice): void {
+  notice({ kind, attempt, startedMs, endedMs, outcome }: RunNotice): void {
+    if (kind === "ended" && outcome === "failed" && attempt > 1) this.#exhausted.inc();
     if (kind !== "started" && endedMs !== null)
       this.#duration.observe(
         { outcome: kind === "retry" ? "retried" : (outcome ?? kind) },
@@ -124,8 +158,8 @@ export class Metrics {
   }
 
   /** Returns the metrics of a process without a store, which has no figures of the cluster and plans no slots. */
-  async ownText(): Promise<string> {
-    this.#begin();
+  async ownText(state: ProcessState): Promise<string> {
+    this.#begin(state);
     // These metrics are removed, because 0 would mean that no process leads and that the store cannot be reached.
     for (const metric of [this.#up, this.#term, this.#led, this.#leader, this.#unreadable]) metric.remove();
     this.#slots.reset();
@@ -133,15 +167,22 @@ export class Metrics {
   }
 
   /** Registers metrics of memory, handles, garbage collection and event-loop lag, at the first scrape only, because they need a timer. */
-  #begin(): void {
+  #begin({ trusted, worker }: ProcessState): void {
+    if (trusted === null) this.#trusted.remove();
+    else this.#trusted.set(trusted ? 1 : 0);
+    if (worker === null) for (const metric of [this.#concurrency, this.#held]) metric.remove();
+    else {
+      this.#concurrency.set(worker.concurrency);
+      this.#held.set(worker.held);
+    }
     if (this.#started) return;
     this.#started = true;
     collectDefaultMetrics({ register: this.#registry });
   }
 
   /** Returns the metrics as text. While the store cannot be reached, the text has only this process's own figures. */
-  async text({ store, nowMs, term, unreadable }: Scraped): Promise<string> {
-    this.#begin();
+  async text({ store, nowMs, term, unreadable, ...state }: Scraped): Promise<string> {
+    this.#begin(state);
     this.#leader.set(term === null ? 0 : 1);
     this.#unreadable.set(unreadable);
     try {
@@ -151,8 +192,8 @@ export class Metrics {
       if (!isCarillonError(error)) throw error;
       this.#up.set(0);
       // Old figures are removed, because they would look like those of a cluster that makes no progress.
-      for (const metric of [this.#live, this.#age, this.#ended, this.#snapshotAge, this.#snapshotTransactions])
-        metric.reset();
+      const ofCluster = [this.#live, this.#age, this.#groupWorkers, this.#groupCapacity, this.#ended];
+      for (const metric of [...ofCluster, this.#snapshotAge, this.#snapshotTransactions]) metric.reset();
       // These metrics have no labels, and a reset would set them to 0, which is a valid value, so they are removed.
       for (const metric of [this.#term, this.#led]) metric.remove();
     }
@@ -170,7 +211,7 @@ export class Metrics {
     return read;
   }
 
-  #show({ ended, live, oldest, leadership, snapshots }: Figures, nowMs: number): void {
+  #show({ ended, live, oldest, groups, leadership, snapshots }: Figures, nowMs: number): void {
     // The store counts ended runs for the whole cluster, so every node reports the same numbers.
     this.#ended.reset();
     for (const [outcome, count] of Object.entries(ended)) this.#ended.inc({ outcome }, count);
@@ -183,6 +224,7 @@ export class Metrics {
     for (const [group, age] of ages.slice(0, groupsShown)) this.#age.set({ group }, age);
     const rest = ages[groupsShown];
     if (rest) this.#age.set({ group: "(others)" }, rest[1]);
+    this.#showGroups(groups);
     for (const metric of [this.#snapshotAge, this.#snapshotTransactions]) metric.reset();
     for (const { kind, ms, transactions } of snapshots) {
       if (ms !== null) this.#snapshotAge.set({ kind }, ms / 1_000);
@@ -190,6 +232,20 @@ export class Metrics {
     }
     this.#term.set(leadership.term);
     this.#led.set(leadership.led ? 1 : 0);
+  }
+
+  /** Those with the fewest workers; of the rest, the one that has the fewest. */
+  #showGroups(groups: Figures["groups"]): void {
+    for (const metric of [this.#groupWorkers, this.#groupCapacity]) metric.reset();
+    const fewestFirst = groups.toSorted((a, b) => a.workers - b.workers || a.capacity - b.capacity);
+    for (const [n, { group, workers, capacity }] of fewestFirst.slice(0, groupsShown + 1).entries()) {
+      const labels =
+        n < groupsShown
+          ? { carillon_namespace: namespaceOf(group), group }
+          : { carillon_namespace: "(others)", group: "(others)" };
+      this.#groupWorkers.set(labels, workers);
+      this.#groupCapacity.set(labels, capacity);
+    }
   }
 
   #timed(name: string, part: object): unknown {

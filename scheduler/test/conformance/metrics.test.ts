@@ -49,6 +49,7 @@ describe("metrics", () => {
       scheduler: false,
       handleSignals: false,
       groups: ["mine"],
+      concurrency: 7,
     });
     try {
       tower.task("works", { group: "mine" }, () => 1);
@@ -75,6 +76,11 @@ describe("metrics", () => {
       });
       const later = await read();
       expect(later.get('carillon_ended_total{outcome="retried"}')).toBe(1);
+      expect(later.get("carillon_exhausted_total")).toBe(1);
+      expect([later.get("carillon_session_trusted"), later.get("carillon_worker_concurrency")]).toEqual([1, 7]);
+      const mine = '{carillon_namespace="default",group="mine"}';
+      const ofGroup = () => ["workers", "capacity"].map((name) => later.get(`carillon_group_${name}${mine}`));
+      expect(ofGroup()).toEqual([1, 7]);
       expect(later.get("carillon_term")).toBeGreaterThan(0);
       expect([later.get("carillon_led"), later.get("carillon_leader")]).toEqual([1, 0]);
     } finally {
@@ -108,6 +114,14 @@ describe("metrics", () => {
     const figures = await store.figures.read(nowMs + 60_000);
     expect(figures.oldest.find(({ group }) => group === "nobody")?.dueMs).toBeGreaterThan(nowMs - 5_000);
     expect(figures.live.ready).toBeGreaterThan(5);
+    const found = await read();
+    expect(found.get('carillon_group_workers{carillon_namespace="default",group="nobody"}')).toBe(0);
+    expect([found.get("carillon_session_trusted"), found.has("carillon_worker_concurrency")]).toEqual([1, false]);
+    const change = { author: "test", reason: "", nowMs };
+    for (const task of ["ticks", "dark"]) await store.tasks.pause(task, change);
+    await until("a group whose tasks are all paused is none", async () =>
+      [...(await read()).keys()].every((name) => !name.startsWith("carillon_group_") || !name.includes('"nobody"')),
+    );
     expect((await stage.server.metrics()).text).not.toMatch(/ticks|yearly/);
   });
 

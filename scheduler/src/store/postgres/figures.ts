@@ -3,7 +3,7 @@ import type { FigureStore, Figures } from "../figures.ts";
 import { waitingSql, waitsForWorkerSql } from "./claims/ready.ts";
 import { heldSnapshots } from "./cluster/snapshots.ts";
 import type { Database } from "./database.ts";
-import { runState } from "./states.ts";
+import { runState, takesRuns } from "./states.ts";
 
 /** The most runs that are read per priority of an addressee. More than one is read, because one session may serve several groups. */
 const addressedLooks = 10;
@@ -18,7 +18,7 @@ export function figureStore(database: Database): FigureStore {
     `(select count(*) from (select from ${s}.run where ${state} limit ${limits.countedRuns}) c)::int`;
   return {
     async read(nowMs) {
-      const [[ended], [size], oldest, [leadership], snapshots] = await Promise.all([
+      const [[ended], [size], oldest, groups, [leadership], snapshots] = await Promise.all([
         database.query<Figures["ended"]>(
           "figures-ended",
           `select ${["succeeded", "failed", "cancelled", "skipped", "missed", "retried"].map((name) => `coalesce(sum(${name}), 0)::bigint as ${name}`).join(", ")}
@@ -37,6 +37,16 @@ export function figureStore(database: Database): FigureStore {
            join ${s}.task t on t.id = o.task_id join ${s}.worker_group g on g.id = t.group_id
            where ${waitsForWorkerSql(s)} group by g.name order by g.name`,
           [Math.round(nowMs)],
+        ),
+        database.query<Figures["groups"][number]>(
+          "figures-groups",
+          `with served as (
+             select name, count(*)::int as workers, coalesce(sum(capacity), 0)::int as capacity
+             from ${s}.session cross join unnest(groups) as name where ${takesRuns} and coalesce(capacity, 1) > 0 group by name
+           ) select g.name as "group", coalesce(o.workers, 0) as workers, coalesce(o.capacity, 0) as capacity
+           from ${s}.worker_group g left join served o on o.name = g.name
+           where exists (select from ${s}.task t where t.group_id = g.id and t.deleted_ms is null and t.paused_ms is null)
+           order by g.name`,
         ),
         database.query<{ term: number; led: boolean }>(
           "figures-leadership",
@@ -57,6 +67,7 @@ export function figureStore(database: Database): FigureStore {
         ended: ended as Figures["ended"],
         live: live[0] as Figures["live"],
         oldest,
+        groups,
         leadership: leadership ?? { term: 0, led: false },
         snapshots,
       };
