@@ -61,7 +61,7 @@ export interface HttpOptions extends Omit<PollerOptions, "quotas"> {
   /** The path of a sorted file with hashes of breached passwords; null if not configured. */
   breachedPasswords: string | null;
   /** Returns metrics for Prometheus. The route requires a sign-in or a token with the role viewer. */
-  readMetrics?: () => Promise<{ contentType: string; text: string }>;
+  readMetrics?: (accept?: string) => Promise<{ contentType: string; text: string }>;
   /** Executes a query during the start, and repeats it until the store answers; with `failFast`, executes it once. */
   untilAnswered: UntilAnswered;
   /** Returns the reason why the node should get no new requests; null if it is ready. */
@@ -260,8 +260,8 @@ export class HttpServer {
         onRequest: async (request: FastifyRequest) =>
           void (await this.#api.admit(request, { ...needs, noun: "cluster", method: "GET" })),
       };
-      app.get("/metrics", forScrapers, async (_request, reply) => {
-        const { contentType, text } = await readMetrics();
+      app.get("/metrics", forScrapers, async (request, reply) => {
+        const { contentType, text } = await readMetrics(request.headers.accept);
         return reply.type(contentType).send(text);
       });
     }

@@ -293,10 +293,10 @@ export class Carillon {
     return { store, embedded, url, coordination, nowMs: () => this.#storeClock.now() };
   }
 
-  /** Returns this process's counters and timings, and figures of the whole cluster, in Prometheus' format. @throws OPTION_INVALID */
-  async metrics(): Promise<{ contentType: string; text: string }> {
+  /** This process's measurements and the cluster's figures, in the form that an `Accept` header wants. @throws OPTION_INVALID */
+  async metrics(accept?: string): Promise<{ contentType: string; text: string }> {
     const { store, nowMs } = await this.open();
-    return this.#measuring.read({ store, nowMs: nowMs(), term: this.term, ...stateOf(this.#started, this.settings) });
+    return this.#measuring.read({ store, nowMs: nowMs(), ...stateOf(this.#started, this.settings) }, accept);
   }
 
   /**
@@ -393,7 +393,7 @@ export class Carillon {
       enqueuer,
       tracing,
       node: this.#node,
-      readMetrics: () => this.metrics(),
+      readMetrics: (accept?: string) => this.metrics(accept),
       untilAnswered: this.#untilAnswered,
       listen: settings.listen ?? "",
       unready: () => unreadyOf(membership, this.#stopping.signal),

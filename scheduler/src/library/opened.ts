@@ -105,7 +105,7 @@ export async function openStore({ settings, place, log, signal, storeClock, ...g
     const store = await measuring.around(await surroundings.around(opened));
     await untilAnswered(() => storeClock.ask(store.clock));
     storeClock.sharpenBy(store.clock);
-    const tracing = await openStoreTracing(store.runs, storeClock, redactor);
+    const tracing = measuring.follow(await openStoreTracing(store.runs, storeClock, redactor));
     const enqueuer = new Enqueuer((...batch) => send(store, ...batch), surroundings.callersClock, handleOf);
     definitions = new Definitions(store.tasks);
     return { store, url, embedded, definitions, enqueuer, tracing };

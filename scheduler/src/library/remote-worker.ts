@@ -231,6 +231,7 @@ export class RemoteWorker {
     const secrets = new HandedSecrets(flow, this.#redactor);
     const claims = new RemoteClaims({ ...shared, session, flow, claimAheadMs, held });
     const tracing = await openTracing(claims.traces, this.#redactor);
+    metrics?.follow(tracing);
     const worker = new Worker({
       ...shared,
       claims: this.#codecs.around(tracing?.around(claims) ?? claims),
@@ -283,7 +284,7 @@ export class RemoteWorker {
       trusted: this.#started?.session.trusted() ?? false,
       worker: { held: this.#started?.worker.held ?? 0, concurrency: this.settings.concurrency },
     });
-    const readMetrics = async () => ({ contentType: metrics.contentType, text: await metrics.ownText(state()) });
+    const readMetrics = (accept?: string) => metrics.own(state(), accept);
     this.#probes = new ProbeServer({ listen, behindProxy, unready, readMetrics, log: this.#log });
     this.#listening = await this.#probes.start();
     return metrics;

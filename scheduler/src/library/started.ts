@@ -50,6 +50,7 @@ export function unreadyOf(membership: Membership | undefined, stopping: AbortSig
 
 /** The state of this process for its metrics. */
 export const stateOf = (started: Started | undefined, { concurrency }: Settings) => ({
+  term: started?.membership.term() ?? null,
   unreadable: started?.engine?.unreadable ?? 0,
   trusted: started?.membership.trusted() ?? null,
   worker: started?.worker ? { held: started.worker.held, concurrency } : null,

@@ -3,6 +3,8 @@ import { CarillonError } from "../base/errors.ts";
 import type { RunNotice } from "../run/handler.ts";
 import type { Store } from "../store/store.ts";
 import type { Metrics, Scraped } from "./metrics.ts";
+import type { Exposed } from "./open-metrics.ts";
+import type { Tracing } from "./tracing.ts";
 
 /** The optional metrics of a process. If they are off, their code is not even loaded. */
 export class Measuring {
@@ -31,13 +33,19 @@ export class Measuring {
     this.#metrics?.started(lateMs);
   }
 
-  /** Returns the metrics as text. @throws OPTION_INVALID if metrics are off */
-  async read(scraped: Scraped): Promise<{ contentType: string; text: string }> {
+  /** Links what is measured to the traces of runs. */
+  follow(tracing: Tracing | undefined): Tracing | undefined {
+    this.#metrics?.follow(tracing);
+    return tracing;
+  }
+
+  /** @param accept the Accept header of the request @throws OPTION_INVALID if metrics are off */
+  async read(scraped: Scraped, accept?: string): Promise<Exposed> {
     const metrics = this.#metrics;
     if (!metrics)
       throw new CarillonError("OPTION_INVALID", "this Carillon does not measure", {
         hint: "Make it with metrics: true; one that listens measures anyway.",
       });
-    return { contentType: metrics.contentType, text: await metrics.text(scraped) };
+    return metrics.read(scraped, accept);
   }
 }

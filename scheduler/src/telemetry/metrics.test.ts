@@ -18,7 +18,7 @@ test("while the store is away, what is of the cluster is absent, not old and not
   const metrics = new Metrics({ ...systemClock, monotonic: () => now });
   const scrape = async (read: () => Promise<Figures>) => {
     now += 60_000;
-    const text = await metrics.text({
+    const { text } = await metrics.read({
       store: { figures: { read } } as unknown as Store,
       nowMs: 1,
       term: null,
@@ -48,7 +48,7 @@ test("while the store is away, what is of the cluster is absent, not old and not
 test("a process shows its own state, and nothing of what it has not", async () => {
   const metrics = new Metrics(systemClock);
   const own = async (state: ProcessState) =>
-    (await metrics.ownText(state)).split("\n").filter((line) => /^carillon_(?:session|worker|exhausted)/.test(line));
+    (await metrics.own(state)).text.split("\n").filter((line) => /^carillon_(?:session|worker|exhausted)/.test(line));
   expect(await own({ trusted: null, worker: null })).toEqual(["carillon_exhausted_total 0"]);
   const ended = { runId: 1, task: "t", slotMs: null, dueMs: 0, readyMs: 0, startedMs: 0, endedMs: 1, error: "no" };
   for (const attempt of [1, 2, 3]) metrics.notice({ ...ended, kind: "ended", attempt, outcome: "failed" });
@@ -74,7 +74,7 @@ test("of many groups, those with the fewest workers are shown, and the fewest of
   }));
   const figures = { ended: {}, live: {}, oldest: [], groups, leadership: { term: 1, led: true }, snapshots: [] };
   const store = { figures: { read: async () => figures as unknown as Figures } } as unknown as Store;
-  const text = await new Metrics(systemClock).text({
+  const { text } = await new Metrics(systemClock).read({
     store,
     nowMs: 1,
     term: null,

@@ -2,15 +2,19 @@
  * A node's metrics for Prometheus. The values of labels are bounded: states, outcomes, parts of the store, and a limited number of groups;
  * no label contains a task, a run or a worker. See docs/metrics.md.
  */
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import { Counter, collectDefaultMetrics, Gauge, Histogram } from "prom-client";
 import type { Clock } from "../base/clock.ts";
 import { isCarillonError } from "../base/errors.ts";
 import { namespaceOf } from "../base/namespace.ts";
+import { isTraced } from "../base/trace-text.ts";
 import { version } from "../base/version.ts";
 import type { RunNotice } from "../run/handler.ts";
 import type { PlanWrite } from "../slots/plan-store.ts";
 import type { Figures } from "../store/figures.ts";
 import type { Store } from "../store/store.ts";
+import { Exemplars } from "./exemplars.ts";
+import { type Exposed, exposed, registryOfBoth } from "./open-metrics.ts";
+import type { Tracing } from "./tracing.ts";
 
 const latenessBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 const storeBuckets = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
@@ -39,22 +43,25 @@ export interface Scraped extends ProcessState {
 }
 
 export class Metrics {
-  readonly #registry = new Registry();
+  readonly #registry = registryOfBoth();
   readonly #clock: Clock;
   #figures: { at: number; read: Promise<Figures> } | undefined;
   #started = false;
+  readonly #traced = isTraced();
 
   readonly #lateness = this.#histogram(
     "carillon_run_lateness_seconds",
     "Seconds for which first tries waited for a worker or for the scheduler, not for their own limits: tries in this process, and in workers behind it",
     [],
     latenessBuckets,
+    this.#traced,
   );
   readonly #duration = this.#histogram(
     "carillon_attempt_seconds",
     "Duration of the attempts that ended in this process",
     ["outcome"],
     [0.001, 0.01, 0.1, 1, 10, 60, 600, 3_600],
+    this.#traced,
   );
   readonly #exhausted = this.#counter(
     "carillon_exhausted_total",
@@ -124,14 +131,12 @@ export class Metrics {
   readonly #held = this.#gauge("carillon_worker_held", "Runs that this process has claimed", []);
   readonly #up = this.#gauge("carillon_store_up", "1 when the store answered this scrape", []);
 
+  readonly #exemplars = this.#traced ? new Exemplars(this.#lateness) : undefined;
+
   constructor(clock: Clock) {
     this.#clock = clock;
     this.#gauge("carillon_info", "The version of this process", ["version"]).set({ version }, 1);
     for (const outcome of ["run", "skipped", "missed"]) this.#slots.inc({ outcome }, 0);
-  }
-
-  get contentType(): string {
-    return this.#registry.contentType;
   }
 
   /** Wraps the store so that each call is timed. Results are returned unchanged. */
@@ -145,25 +150,38 @@ export class Metrics {
 
   /** Records how late a run's first attempt started, in ms: in this process, or in a worker connected to this server. */
   started(lateMs: number): void {
-    this.#lateness.observe(lateMs / 1_000);
+    // With exemplars, prom-client takes one object.
+    if (this.#exemplars) this.#lateness.observe({ value: lateMs / 1_000 });
+    else this.#lateness.observe(lateMs / 1_000);
   }
 
-  notice({ kind, attempt, startedMs, endedMs, outcome }: RunNotice): void {
+  notice(notice: RunNotice): void {
+    const { kind, attempt, startedMs, endedMs, outcome } = notice;
+    if (kind === "started") this.#exemplars?.started(notice);
     if (kind === "ended" && outcome === "failed" && attempt > 1) this.#exhausted.inc();
-    if (kind !== "started" && endedMs !== null)
-      this.#duration.observe(
-        { outcome: kind === "retry" ? "retried" : (outcome ?? kind) },
-        Math.max(0, endedMs - startedMs) / 1_000,
-      );
+    if (kind === "started" || endedMs === null) return;
+    const labels = { outcome: kind === "retry" ? "retried" : (outcome ?? kind) };
+    const value = Math.max(0, endedMs - startedMs) / 1_000;
+    if (this.#exemplars) this.#duration.observe({ labels, value, exemplarLabels: this.#exemplars.ended(notice.runId) });
+    else this.#duration.observe(labels, value);
   }
 
-  /** Returns the metrics of a process without a store, which has no figures of the cluster and plans no slots. */
-  async ownText(state: ProcessState): Promise<string> {
+  /** Links what this process measures of a run to the run's trace. */
+  follow(tracing: Tracing | undefined): void {
+    const exemplars = this.#exemplars;
+    if (tracing && exemplars) tracing.onSpan = (runId, context) => exemplars.spanned(runId, context);
+  }
+
+  /**
+   * What a process without a store answers, which knows nothing of the cluster and plans no slots.
+   * @param accept the Accept header of the request
+   */
+  async own(state: ProcessState, accept?: string): Promise<Exposed> {
     this.#begin(state);
     // These metrics are removed, because 0 would mean that no process leads and that the store cannot be reached.
     for (const metric of [this.#up, this.#term, this.#led, this.#leader, this.#unreadable]) metric.remove();
     this.#slots.reset();
-    return this.#registry.metrics();
+    return exposed(this.#registry, accept);
   }
 
   /** Registers metrics of memory, handles, garbage collection and event-loop lag, at the first scrape only, because they need a timer. */
@@ -180,13 +198,16 @@ export class Metrics {
     collectDefaultMetrics({ register: this.#registry });
   }
 
-  /** Returns the metrics as text. While the store cannot be reached, the text has only this process's own figures. */
-  async text({ store, nowMs, term, unreadable, ...state }: Scraped): Promise<string> {
+  /**
+   * The answer to Prometheus. While the store is unreachable, it has only this process's own figures.
+   * @param accept the Accept header of the request
+   */
+  async read({ store, nowMs, term, unreadable, ...state }: Scraped, accept?: string): Promise<Exposed> {
     this.#begin(state);
     this.#leader.set(term === null ? 0 : 1);
     this.#unreadable.set(unreadable);
     try {
-      this.#show(await this.#read(store, nowMs), nowMs);
+      this.#show(await this.#figuresOf(store, nowMs), nowMs);
       this.#up.set(1);
     } catch (error) {
       if (!isCarillonError(error)) throw error;
@@ -197,10 +218,10 @@ export class Metrics {
       // These metrics have no labels, and a reset would set them to 0, which is a valid value, so they are removed.
       for (const metric of [this.#term, this.#led]) metric.remove();
     }
-    return this.#registry.metrics();
+    return exposed(this.#registry, accept);
   }
 
-  #read(store: Store, nowMs: number): Promise<Figures> {
+  #figuresOf(store: Store, nowMs: number): Promise<Figures> {
     const at = this.#clock.monotonic();
     if (this.#figures && at - this.#figures.at < figuresKeptMs) return this.#figures.read;
     const read = store.figures.read(nowMs);
@@ -284,8 +305,8 @@ export class Metrics {
     }
   }
 
-  #histogram(name: string, help: string, labelNames: string[], buckets: number[]) {
-    return new Histogram({ name, help, labelNames, buckets, registers: [this.#registry] });
+  #histogram(name: string, help: string, labelNames: string[], buckets: number[], enableExemplars = false) {
+    return new Histogram({ name, help, labelNames, buckets, enableExemplars, registers: [this.#registry] });
   }
 
   #counter(name: string, help: string, labelNames: string[]) {

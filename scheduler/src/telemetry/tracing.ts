@@ -1,4 +1,4 @@
-import type { Context, Link, Span } from "@opentelemetry/api";
+import type { Context, Link, Span, SpanContext } from "@opentelemetry/api";
 import type { Redactor } from "../access/secrets/redactor.ts";
 import { isCarillonError, messageOf } from "../base/errors.ts";
 import { isTraced, spanContextOf, traceText } from "../base/trace-text.ts";
@@ -40,6 +40,8 @@ export class Tracing implements EnqueueTracing {
   readonly #api: Api;
   readonly #source: TraceSource;
   readonly #redactor: Redactor;
+  /** Called when the span of a run has begun. */
+  onSpan: ((runId: number, context: SpanContext) => void) | undefined;
   readonly #known = new Map<number, RunTrace | null>();
   /** The span of each run between its handler's start and its verdict, by fence. It is stored if the run creates others. */
   readonly #spans = new Map<number, RunSpan & { left: boolean }>();
@@ -137,6 +139,7 @@ export class Tracing implements EnqueueTracing {
       this.#known.delete(run.id);
       const { context, trace, SpanStatusCode } = this.#api;
       const span = this.#spanOf(run, origin);
+      this.onSpan?.(run.id, span.spanContext());
       const text = this.#textOf(span);
       if (text !== undefined)
         this.#spans.set(run.fence, { runId: run.id, fence: run.fence, context: text, left: false });

@@ -13,7 +13,7 @@ export interface ProbeOptions {
   behindProxy: boolean;
   /** Returns the reason why the process is not ready; null if it is. `server`: no Carillon server answers, so its claims may be lost. */
   unready: () => "starting" | "stopping" | "server" | null;
-  readMetrics: () => Promise<{ contentType: string; text: string }>;
+  readMetrics: (accept?: string) => Promise<{ contentType: string; text: string }>;
   log: Log;
 }
 
@@ -69,7 +69,7 @@ export class ProbeServer {
     if (!known || method !== "GET")
       throw new CarillonError(known ? "METHOD_UNKNOWN" : "ROUTE_UNKNOWN", `there is no ${method} ${path} of a worker`);
     if (path === "/livez") return { text: JSON.stringify({ live: true }) };
-    if (path === "/metrics") return readMetrics();
+    if (path === "/metrics") return readMetrics(headers.accept);
     const why = unready();
     return { status: why === null ? 200 : 503, text: JSON.stringify({ ready: why === null, why }) };
   }
