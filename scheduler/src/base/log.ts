@@ -1,4 +1,6 @@
-/** The interface of Carillon's log, which a pino logger implements. */
+import { version } from "./version.ts";
+
+/** The interface of Carillon's log; pino implements it. */
 export interface Log {
   debug(fields: object, message: string): void;
   info(fields: object, message: string): void;
@@ -19,3 +21,43 @@ const say = (level: string) => (fields: object, message: string) => {
 
 /** The default log if a program passes none: prints warnings and errors to standard error. */
 export const standardErrorLog: Log = { debug: nothing, info: nothing, warn: say("warning"), error: say("error") };
+
+/**
+ * The global under which OpenTelemetry's API for logs registers an application's provider, and the version of that contract. Read here
+ * directly: the API package has a new 0.x version every few weeks, and does no more.
+ */
+const registered = Symbol.for("io.opentelemetry.js.api.logs");
+const contract = 1;
+
+/** As OpenTelemetry numbers them. */
+const severities = { debug: 5, info: 9, warn: 13, error: 17 } as const;
+
+type Level = keyof typeof severities;
+
+interface LoggerProvider {
+  getLogger(name: string, version: string): { emit(record: object): void };
+}
+
+/** Passes a line to the provider that the application has set up; without one, does nothing. */
+export function emitLog(level: Level, body: string, attributes: () => object): void {
+  const provider = (globalThis as { [registered]?: (asked: number) => LoggerProvider | undefined })[registered];
+  if (provider === undefined) return;
+  const severity = { severityNumber: severities[level], severityText: level.toUpperCase() };
+  provider(contract)
+    ?.getLogger("carillon", version)
+    .emit({ ...severity, body, attributes: attributes() });
+}
+
+/** The log, whose lines go to that provider too, except those of the level `debug`. */
+export function exported(log: Log): Log {
+  const at = (level: Level) => (fields: object, message: string) => {
+    emitLog(level, message, () => fields);
+    log[level](fields, message);
+  };
+  return {
+    debug: (fields, message) => log.debug(fields, message),
+    info: at("info"),
+    warn: at("warn"),
+    error: at("error"),
+  };
+}

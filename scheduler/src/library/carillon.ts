@@ -3,7 +3,7 @@ import { OwnSecrets } from "../access/secrets/own-secrets.ts";
 import type { Change, Why } from "../base/change.ts";
 import type { Clock } from "../base/clock.ts";
 import { Ending } from "../base/ending.ts";
-import { type Log, standardErrorLog } from "../base/log.ts";
+import { exported, type Log, standardErrorLog } from "../base/log.ts";
 import { madeName } from "../base/node-name.ts";
 import { stopOnSignals } from "../base/stop-on-signals.ts";
 import { untilAnswered } from "../base/until-answered.ts";
@@ -124,7 +124,7 @@ export class Carillon {
     this.#options = options;
     this.#defined = new DefinedTasks(this.settings.hotReload);
     this.#secrets = new OwnSecrets(options.secretKeys);
-    this.#log = this.#secrets.redactor.log(options.log ?? standardErrorLog);
+    this.#log = this.#secrets.redactor.log(exported(options.log ?? standardErrorLog));
     this.#node = this.settings.name ?? madeName();
     this.#handlers = new Handlers(this.settings, surroundings, this.#log, this.#defined);
     const { drainMs, sessionTimeoutMs, name: owner, failFast, metrics } = this.settings;

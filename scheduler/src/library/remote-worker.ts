@@ -5,7 +5,7 @@ import { HandedSecrets } from "../access/secrets/secrets.ts";
 import { systemClock } from "../base/clock.ts";
 import { closingMs, Ending } from "../base/ending.ts";
 import { CarillonError } from "../base/errors.ts";
-import { type Log, standardErrorLog } from "../base/log.ts";
+import { exported, type Log, standardErrorLog } from "../base/log.ts";
 import { systemRandom } from "../base/random.ts";
 import { stopOnSignals } from "../base/stop-on-signals.ts";
 import { isTraced } from "../base/trace-text.ts";
@@ -98,7 +98,7 @@ export class RemoteWorker {
     const options = workerPreset.applied({ ...given });
     const key = options.key ?? process.env.CARILLON_WORKER_KEY;
     this.settings = workerSettingsOf(key === undefined ? options : { ...options, key });
-    this.#log = this.#redactor.log(options.log ?? standardErrorLog);
+    this.#log = this.#redactor.log(exported(options.log ?? standardErrorLog));
     this.#isolates = new Isolates({ ...this.settings, log: this.#log });
     this.#codecs = new Codecs(this.settings, systemClock, this.#log);
   }

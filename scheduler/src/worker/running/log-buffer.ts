@@ -1,6 +1,6 @@
 import type { Clock } from "../../base/clock.ts";
 import { messageOf } from "../../base/errors.ts";
-import type { Log } from "../../base/log.ts";
+import { emitLog, type Log } from "../../base/log.ts";
 import type { LogLine } from "../../run/run-record.ts";
 
 const flushEveryMs = 200;
@@ -10,6 +10,12 @@ const linesMax = 10_000;
 const waitingMax = 32 * 1024 * 1024;
 const sentMax = 4 * 1024 * 1024;
 const messageLength = 8_192;
+
+const attributesOf = ({ runId, attempt, fields }: LogLine) => ({
+  ...(typeof fields === "object" && !Array.isArray(fields) ? fields : { fields }),
+  "carillon.run": runId,
+  "carillon.attempt": attempt,
+});
 
 /**
  * Collects the log lines of handlers and sends them to the store in batches. The buffer is bounded; if lines had to be dropped, a line in
@@ -34,6 +40,7 @@ export class LogBuffer {
   add(line: LogLine): void {
     const message =
       line.message.length > messageLength ? `${line.message.slice(0, messageLength)} … (cut)` : line.message;
+    emitLog(line.level, message, () => attributesOf(line));
     const size = message.length + (line.fields === null ? 0 : JSON.stringify(line.fields).length);
     if (this.#lines.length >= linesMax || this.#waiting + size > waitingMax) {
       this.#dropped++;

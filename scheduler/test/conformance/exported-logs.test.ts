@@ -1,0 +1,61 @@
+/** Logs by OpenTelemetry's own API and SDK, with its in-memory exporter. */
+import { context, trace } from "@opentelemetry/api";
+import { logs } from "@opentelemetry/api-logs";
+import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
+import { InMemoryLogRecordExporter, LoggerProvider, SimpleLogRecordProcessor } from "@opentelemetry/sdk-logs";
+import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from "@opentelemetry/sdk-trace-base";
+import { afterAll, expect, it } from "vitest";
+import type { Run } from "../../src/run/handler.ts";
+import { ownSchema } from "../support/own-schema.ts";
+import { postgres } from "../support/servers.ts";
+import { recordingLog, until } from "../support/store-stage.ts";
+
+const { make } = ownSchema(postgres().url, "logs");
+const { log, lines } = recordingLog();
+const exporter = new InMemoryLogRecordExporter();
+const spans = new InMemorySpanExporter();
+
+afterAll(() => {
+  logs.disable();
+  trace.disable();
+  context.disable();
+});
+
+async function ran(): Promise<number> {
+  const tower = make({ log });
+  tower.task("writes", {}, (run: Run) => {
+    run.log.warn("no ink", { pages: 3, error: new TypeError("dry") });
+    run.log.debug("details");
+  });
+  await tower.start();
+  const { runId } = await tower.enqueue("writes");
+  const { store } = await tower.open();
+  await until("it has ended", async () => (await store.runs.find(runId)).endedMs !== null);
+  await tower.stop();
+  return runId;
+}
+
+it("go to the provider that the application has set up, those of a run with its trace, and nowhere before", async () => {
+  await ran();
+  const provider = new LoggerProvider({ processors: [new SimpleLogRecordProcessor({ exporter })] });
+  logs.setGlobalLoggerProvider(provider);
+  context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
+  trace.setGlobalTracerProvider(new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(spans)] }));
+  lines.length = 0;
+  const runId = await ran();
+  const records = exporter.getFinishedLogRecords();
+  const ofRun = records.filter(({ attributes }) => attributes["carillon.run"] === runId);
+  expect(ofRun.map(({ severityText, severityNumber, body }) => [severityText, severityNumber, body])).toEqual([
+    ["WARN", 13, "no ink"],
+    ["DEBUG", 5, "details"],
+  ]);
+  expect(ofRun[0]?.attributes).toMatchObject({ pages: 3, "carillon.attempt": 1, error: { message: "dry" } });
+  const [span] = spans.getFinishedSpans().filter(({ name }) => name === "run writes");
+  expect(span && ofRun[0]?.spanContext).toMatchObject(span?.spanContext() ?? {});
+  expect(ofRun[0]?.instrumentationScope.name).toBe("carillon");
+  const own = records.filter((record) => !ofRun.includes(record)).map(({ body, severityText }) => [severityText, body]);
+  expect(own).toEqual(
+    lines.filter(({ level }) => level !== "debug").map(({ level, message }) => [level.toUpperCase(), message]),
+  );
+  expect(own.length).toBeGreaterThan(0);
+});
