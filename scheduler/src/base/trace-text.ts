@@ -4,6 +4,9 @@ const registered = Symbol.for("opentelemetry.js.api.1");
 export const isTraced = (): boolean =>
   (globalThis as { [registered]?: { trace?: unknown } })[registered]?.trace !== undefined;
 
+export const isMetered = (): boolean =>
+  (globalThis as { [registered]?: { metrics?: unknown } })[registered]?.metrics !== undefined;
+
 interface SpanParts {
   traceId: string;
   spanId: string;

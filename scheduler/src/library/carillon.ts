@@ -382,7 +382,7 @@ export class Carillon {
       standIn,
       definitions,
       random: this.#surroundings.random,
-      onStart: countingStarts(started, basics, this.#measuring),
+      onStart: countingStarts(started, { ...basics, ...settings }, this.#measuring),
       ...this.#secrets.of(store.secrets),
       ...settings,
     };

@@ -78,6 +78,8 @@ interface Started {
 export class RemoteWorker {
   readonly settings: RemoteWorkerSettings;
   readonly #log: Log;
+  /** Ends the export of metrics. */
+  #exported: Promise<() => void> | undefined;
   readonly #redactor = new Redactor();
   readonly #served = new Map<string, Served>();
   readonly #isolates: Isolates;
@@ -284,6 +286,7 @@ export class RemoteWorker {
       trusted: this.#started?.session.trusted() ?? false,
       worker: { held: this.#started?.worker.held ?? 0, concurrency: this.settings.concurrency },
     });
+    this.#exported = metrics.export(state);
     const readMetrics = (accept?: string) => metrics.own(state(), accept);
     this.#probes = new ProbeServer({ listen, behindProxy, unready, readMetrics, log: this.#log });
     this.#listening = await this.#probes.start();
@@ -291,6 +294,7 @@ export class RemoteWorker {
   }
 
   #unlisten(): void {
+    void this.#exported?.then((end) => end());
     this.#probes?.stop();
     this.#listening = null;
   }

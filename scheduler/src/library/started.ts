@@ -36,6 +36,8 @@ export interface Started {
   http?: HttpServer | undefined;
   alarms?: Alarms | undefined;
   late?: LateStarts;
+  /** Ends the export of metrics. */
+  exported?: Promise<() => void> | undefined;
   reconciler?: Reconciler;
   heard?: Promise<void>;
   /** True once all parts have started and the tasks of this process are stored. */
@@ -78,10 +80,16 @@ export const memberOptions = (parts: Omit<JoinOptions, OfSettings>, { beatMs, cl
   shownBeatMs: longestBeatMs,
 });
 
-/** Counts each run's first attempt that starts in this process or in a remote worker connected to it, and reports late starts. */
-export function countingStarts(started: Started, options: LateStartsOptions, measuring: Measuring): OnStart {
+/** Counts each first try that starts in this process or behind it, and reports the late ones; begins to export what is measured. */
+export function countingStarts(
+  started: Started,
+  options: LateStartsOptions & Settings & { store: Store },
+  measuring: Measuring,
+): OnStart {
   const late = new LateStarts(options);
   started.late = late;
+  const { store, storeClock } = options;
+  started.exported = measuring.export(() => ({ store, nowMs: storeClock.now(), ...stateOf(started, options) }));
   return (task, runId, lateMs) => {
     late.add(task, runId, lateMs);
     measuring.started(lateMs);
@@ -170,7 +178,7 @@ export async function endNode(
 
 /** Hands over leadership at once, so that another node plans while the handlers here end. The other services stop at the same time. */
 async function endWork(
-  { membership, worker, http, alarms, late, engine, reconciler }: Started,
+  { membership, worker, http, alarms, late, exported, engine, reconciler }: Started,
   ending: Ending,
   why: string,
   opening: Promise<Opened> | undefined,
@@ -191,6 +199,7 @@ async function endWork(
     ending.step("the server's answers", () => http?.stop(0.8 * ending.workMs), ending.workMs),
     ending.step("alarms", () => alarms?.stop()),
     ending.step("late starts", () => late?.stop()),
+    ending.step("the export of metrics", async () => (await exported)?.()),
     ending.step("changes of tasks", () => reconciler?.stop()),
     worker && ending.step("addressing no more runs to this worker", drain),
     worker && ending.step("handlers and their verdicts", work, ending.workMs),

@@ -33,6 +33,11 @@ export class Measuring {
     this.#metrics?.started(lateMs);
   }
 
+  /** Gives what is measured to OpenTelemetry, if the program has registered a provider of meters. @returns ends it */
+  export(state: () => Scraped): Promise<() => void> | undefined {
+    return this.#metrics?.export(state);
+  }
+
   /** Links what is measured to the traces of runs. */
   follow(tracing: Tracing | undefined): Tracing | undefined {
     this.#metrics?.follow(tracing);

@@ -6,7 +6,7 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram } from "prom-client";
 import type { Clock } from "../base/clock.ts";
 import { isCarillonError } from "../base/errors.ts";
 import { namespaceOf } from "../base/namespace.ts";
-import { isTraced } from "../base/trace-text.ts";
+import { isMetered, isTraced } from "../base/trace-text.ts";
 import { version } from "../base/version.ts";
 import type { RunNotice } from "../run/handler.ts";
 import type { PlanWrite } from "../slots/plan-store.ts";
@@ -177,11 +177,29 @@ export class Metrics {
    * @param accept the Accept header of the request
    */
   async own(state: ProcessState, accept?: string): Promise<Exposed> {
+    this.#showOwn(state);
+    return exposed(this.#registry, accept);
+  }
+
+  #showOwn(state: ProcessState): void {
     this.#begin(state);
     // These metrics are removed, because 0 would mean that no process leads and that the store cannot be reached.
     for (const metric of [this.#up, this.#term, this.#led, this.#leader, this.#unreadable]) metric.remove();
     this.#slots.reset();
-    return exposed(this.#registry, accept);
+  }
+
+  /**
+   * Gives these metrics to OpenTelemetry too, if the program has registered a provider of meters. @returns ends it
+   * @param state of this process, asked for when the program's reader collects
+   */
+  async export(state: () => Scraped | ProcessState): Promise<() => void> {
+    if (!isMetered()) return () => undefined;
+    const { exportMetrics } = await import("./otel-metrics.ts");
+    const own = this.#registry.getMetricsAsArray().filter(({ name }) => name.startsWith("carillon_"));
+    return exportMetrics(own, async () => {
+      const now = state();
+      return "store" in now ? this.#showAll(now) : this.#showOwn(now);
+    });
   }
 
   /** Registers metrics of memory, handles, garbage collection and event-loop lag, at the first scrape only, because they need a timer. */
@@ -202,7 +220,12 @@ export class Metrics {
    * The answer to Prometheus. While the store is unreachable, it has only this process's own figures.
    * @param accept the Accept header of the request
    */
-  async read({ store, nowMs, term, unreadable, ...state }: Scraped, accept?: string): Promise<Exposed> {
+  async read(scraped: Scraped, accept?: string): Promise<Exposed> {
+    await this.#showAll(scraped);
+    return exposed(this.#registry, accept);
+  }
+
+  async #showAll({ store, nowMs, term, unreadable, ...state }: Scraped): Promise<void> {
     this.#begin(state);
     this.#leader.set(term === null ? 0 : 1);
     this.#unreadable.set(unreadable);
@@ -218,7 +241,6 @@ export class Metrics {
       // These metrics have no labels, and a reset would set them to 0, which is a valid value, so they are removed.
       for (const metric of [this.#term, this.#led]) metric.remove();
     }
-    return exposed(this.#registry, accept);
   }
 
   #figuresOf(store: Store, nowMs: number): Promise<Figures> {

@@ -36,6 +36,8 @@ const phases: readonly (readonly string[])[] = [
     "handing leadership over",
     "the server's answers",
     "alarms",
+    "late starts",
+    "the export of metrics",
     "changes of tasks",
     "addressing no more runs to this worker",
     "claiming no more runs",

@@ -1,0 +1,69 @@
+import {
+  type Attributes,
+  type BatchObservableResult,
+  metrics,
+  type Observable,
+  type Histogram as Recorder,
+} from "@opentelemetry/api";
+import type { Histogram, MetricObject, MetricObjectWithValues, MetricValue } from "prom-client";
+import { version } from "../base/version.ts";
+
+/** What prom-client's metrics have, beyond what it declares of those in a registry. */
+interface Kept extends MetricObject {
+  get(): Promise<MetricObjectWithValues<MetricValue<string>>>;
+  upperBounds: number[];
+}
+
+/**
+ * Gives metrics to the meter that the program has registered: histograms as they are observed, counters and gauges whenever the program's
+ * reader collects. @param refresh sets the gauges @returns ends it
+ */
+export function exportMetrics(kept: readonly MetricObject[], refresh: () => Promise<void>): () => void {
+  const meter = metrics.getMeter("carillon", version);
+  const ends: (() => void)[] = [];
+  const read = new Map<Observable, Kept>();
+  for (const metric of kept as Kept[]) {
+    const { help: description } = metric;
+    const options = { description, unit: metric.name.endsWith("_seconds") ? "s" : "1" };
+    // Without the suffixes, which an exporter for Prometheus adds.
+    const name = metric.name.replace(/_(?:seconds|total)$/, "");
+    const type = String(metric.type);
+    if (type === "histogram") {
+      const advice = { explicitBucketBoundaries: metric.upperBounds };
+      ends.push(mirrored(metric as unknown as Histogram, meter.createHistogram(name, { ...options, advice })));
+    } else if (type === "counter") read.set(meter.createObservableCounter(name, options), metric);
+    else read.set(meter.createObservableGauge(name, options), metric);
+  }
+  const collect = async (result: BatchObservableResult) => {
+    await refresh();
+    for (const [observable, metric] of read)
+      for (const { value, labels } of (await metric.get()).values) result.observe(observable, value, { ...labels });
+  };
+  const observables = [...read.keys()];
+  meter.addBatchObservableCallback(collect, observables);
+  ends.push(() => meter.removeBatchObservableCallback(collect, observables));
+  return () => {
+    for (const end of ends) end();
+  };
+}
+
+/** From now on the recorder gets what the histogram observes. @returns ends it */
+function mirrored(histogram: Histogram, recorder: Recorder): () => void {
+  const observe = histogram.observe as Observe;
+  const both: Observe = (first, value) => {
+    observe.call(histogram, first, value);
+    if (typeof first === "number") recorder.record(first);
+    else if (value !== undefined) recorder.record(value, first as Attributes);
+    else {
+      const { value: seconds, labels } = first as { value: number; labels?: Attributes };
+      recorder.record(seconds, labels);
+    }
+  };
+  histogram.observe = both;
+  return () => {
+    histogram.observe = observe;
+  };
+}
+
+/** A value; labels and a value; or one object of both. */
+type Observe = (first: number | object, value?: number) => void;
