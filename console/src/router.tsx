@@ -28,13 +28,13 @@ const task = createRoute({
 const runs = createRoute({
   ...under,
   path: "/runs",
-  validateSearch: picks("task", "state", "label", "since", "until"),
+  validateSearch: picks("task", "matching", "state", "label", "within", "since", "until"),
   component: screen(() => import("./runs/runs.tsx"), "Runs"),
 });
 const run = createRoute({
   ...under,
   path: "/runs/$run",
-  validateSearch: picks("find", "level"),
+  validateSearch: picks("find", "level", "attempt"),
   component: screen(() => import("./runs/run.tsx"), "RunScreen"),
 });
 const timeline = createRoute({
@@ -72,13 +72,13 @@ const nodes = createRoute({
 const deadLetters = createRoute({
   ...under,
   path: "/dead-letters",
-  validateSearch: picks("task", "within", "fingerprint"),
+  validateSearch: picks("task", "matching", "within", "since", "until", "fingerprint"),
   component: screen(() => import("./dead-letters/dead-letters.tsx"), "DeadLetters"),
 });
 const audit = createRoute({
   ...under,
   path: "/audit",
-  validateSearch: picks("who", "act", "about", "named", "since", "until", "entry"),
+  validateSearch: picks("who", "act", "about", "named", "within", "since", "until", "entry"),
   component: screen(() => import("./audit/audit.tsx"), "Audit"),
 });
 const calendars = createRoute({

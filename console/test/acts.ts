@@ -38,7 +38,7 @@ export function completionsAndUndo(house: House): void {
       expect(await dialog.getByRole("button", { name: "Run them" }).isDisabled()).toBe(true);
       await dialog.getByLabel("From", { exact: true }).fill("2025-03-10T00:00");
       await dialog.getByText("3 slots lie between the two").waitFor();
-      await dialog.getByText("send-invoices at 2025-03-10T09:00:00.000Z").waitFor();
+      await dialog.getByText("send-invoices at Mon 10 Mar 2025 10:00").waitFor();
       expect(await violations(page)).toEqual([]);
       await dialog.getByLabel("Reason").fill("the archive was lost");
       await dialog.getByRole("button", { name: "Run them" }).click();
@@ -100,7 +100,7 @@ export function completionsAndUndo(house: House): void {
       await jitter.fill("30s");
       await dialog.getByRole("combobox", { name: "How much later" }).click();
       await page.getByRole("option", { name: "always the same amount" }).click();
-      await dialog.getByLabel("Tries at most").fill("3");
+      await dialog.getByLabel("Attempts at most").fill("3");
       await dialog.getByRole("combobox", { name: "Waits between tries" }).click();
       await page.getByRole("option", { name: "always as long" }).click();
       await dialog.getByLabel("The first wait").fill("5s");
@@ -137,10 +137,10 @@ export function completionsAndUndo(house: House): void {
       const dialog = page.getByRole("dialog");
       await page.getByRole("button", { name: "Edit", exact: true }).click();
       await dialog.getByText(/^This is a schedule of tell-tenants\./).waitFor();
-      for (const label of ["Tries at most", "While one runs", "When a worker is lost", "Priority", "Which worker"])
+      for (const label of ["Attempts at most", "While one runs", "When a worker is lost", "Priority", "Which worker"])
         expect([label, await dialog.getByLabel(label, { exact: true }).count()]).toEqual([label, 0]);
       expect(await dialog.getByRole("radio", { name: "By hand" }).count()).toBe(0);
-      await dialog.getByText(/^slotPayload\. What is left out/).waitFor();
+      await dialog.getByText(/^slotPayload\. Parts that are left out/).waitFor();
       await dialog.getByLabel("Cron, or words").fill("every day at 10:30");
       await dialog.getByLabel("Everything else, as JSON").fill('{ "slotPayload": { "tenant": 22 } }');
       await dialog.getByText("2 changes").waitFor();
@@ -179,7 +179,7 @@ export function completionsAndUndo(house: House): void {
       await page.getByText("Closes old doors.").waitFor({ state: "detached" });
       const undo = (told: string) =>
         page.getByRole("status").locator("div", { hasText: told }).getByRole("button", { name: "Undo" });
-      await undo("is again as its code says").click();
+      await undo("is set back to its code's definition").click();
       await page.getByText("Closes old doors.").waitFor();
       // It is brought back once more, since a task with edits cannot be made anew in its former state.
       await page.getByRole("tab", { name: "Versions" }).click();

@@ -11,8 +11,11 @@ import { formsAmongOthers } from "./forms.ts";
 import { calendarsAndAccess } from "./keeping.ts";
 import { deadLettersAndAudit } from "./letters.ts";
 import { waysOfAnOperator } from "./operating.ts";
+import { storeAway } from "./outage.ts";
+import { whatIsRead } from "./reading.ts";
 import { secondFactors } from "./second-factor.ts";
 import { whatStays } from "./staying.ts";
+import { steadyLists } from "./steady.ts";
 import { heading, type Look, openHouse, overhang, violations } from "./support/house.ts";
 import { hostileName, openStage } from "./support/stage.mjs";
 
@@ -23,7 +26,7 @@ secondFactors(house);
 
 /** Each screen by its address, and something that shows that it has come. */
 const screens = (): [path: string, shows: string][] => [
-  ["/", "that nobody knows of|个未确认的告警"],
+  ["/", "unacknowledged alarm|个未确认的告警"],
   ["/tasks", "nightly-report"],
   ["/tasks/nightly-report", "Europe/Berlin"],
   ["/tasks/sync-inventory?part=runs", "succeeded|成功"],
@@ -87,6 +90,9 @@ calendarsAndAccess(house);
 completionsAndUndo(house);
 formsAmongOthers(house);
 whatStays(house);
+steadyLists(house);
+storeAway(house);
+whatIsRead(house);
 
 describe("the hostile", () => {
   test("stays text, wherever it is shown", async () => {
@@ -99,7 +105,7 @@ describe("the hostile", () => {
       [`/runs/${house.runs.hostileRun}`, true],
       ["/runs?state=failed", true],
       [`/dead-letters?task=${task}`, true],
-      ["/audit?about=task", false],
+      [`/audit?about=task&named=${task}`, false],
     ];
     for (const [path, shows] of places) {
       await go(path);

@@ -136,7 +136,7 @@ export function servingAndSignIn(house: House): void {
       };
       await page.goto(`${house.stage.url}/runs?state=failed`);
       await through("nobody");
-      await page.getByText("no rule says what you may do here").waitFor();
+      await page.getByText("no rule gives you a role here").waitFor();
       expect(await violations(page)).toEqual([]);
       expect(new URL(page.url()).search).toBe("");
       await context.clearCookies();

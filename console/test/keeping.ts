@@ -89,7 +89,7 @@ export function calendarsAndAccess(house: House): void {
       await page.getByTitle(`${day} · worked`).waitFor();
       await page.locator("ins", { hasText: `${day}, ${dayAfter(day)}` }).waitFor();
       await page.getByRole("button", { name: "Go back to 1" }).click();
-      await dialog.getByText(/the task that goes by it is planned anew/).waitFor();
+      await dialog.getByText(/the task that uses the calendar is planned anew/).waitFor();
       await dialog.getByRole("button", { name: "Revert" }).click();
       await page.getByRole("button", { name: /^3 editor present/ }).waitFor();
       // The calendar is used, so it cannot be removed; and a second calendar of the same name is refused.

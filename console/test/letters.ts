@@ -104,13 +104,13 @@ export function deadLettersAndAudit(house: House): void {
       await page.getByText("schedule.expression").waitFor();
       await page.locator("ins", { hasText: "30 9" }).first().waitFor();
       expect(await violations(page)).toEqual([]);
-      await page.getByRole("link", { name: "All that was done to it" }).click();
+      await page.getByRole("link", { name: "All changes of it" }).click();
       await page.getByRole("button", { name: /made task warm-cache/ }).waitFor();
       expect(new URL(page.url()).search).toBe("?about=task&named=warm-cache");
       await page.goBack();
       await page.getByRole("button", { name: /made task warm-cache/ }).waitFor({ state: "detached" });
       await go("/audit?who=nobody");
-      await page.getByText("No change is like this").waitFor();
+      await page.getByText("No change matches").waitFor();
     });
   });
 }

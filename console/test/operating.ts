@@ -71,7 +71,7 @@ export function waysOfAnOperator(house: House): void {
       await page.getByRole("button", { name: "Pause all…" }).click();
       const dialog = page.getByRole("dialog");
       await dialog.getByText("export-ledger").waitFor();
-      await dialog.getByLabel(/^Until/).fill("2099-03-27T06:00");
+      await dialog.getByLabel(/^Until/).fill("2099-03-27 06:00");
       expect(await violations(page)).toEqual([]);
       await dialog.getByRole("button", { name: "Pause" }).click();
       await page.getByText("done · 1 of 1").waitFor();
@@ -91,10 +91,10 @@ export function waysOfAnOperator(house: House): void {
       await go("/tasks/import-feed");
       await page.getByRole("button", { name: "Run now" }).click();
       const dialog = page.getByRole("dialog");
-      await dialog.getByLabel("Payload").fill("{");
+      await dialog.getByRole("textbox", { name: "Payload" }).fill("{");
       await dialog.getByText("This is no JSON.").waitFor();
       expect(await dialog.getByRole("button", { name: "Run now" }).isDisabled()).toBe(true);
-      await dialog.getByLabel("Payload").fill('{ "lines": 400, "holdMs": 60000 }');
+      await dialog.getByRole("textbox", { name: "Payload" }).fill('{ "lines": 400, "holdMs": 60000 }');
       await dialog.getByRole("button", { name: "Run now" }).click();
       await heading(page, /^Run \d+$/);
       await page.getByText("part 2 of 400").waitFor();
@@ -196,10 +196,10 @@ export function waysOfAnOperator(house: House): void {
       await go("/alarms");
       const alarm = page.getByRole("article", { name: `Runs failed: ${hostileName}` });
       await alarm.getByText("Read its error and log").waitFor();
-      await alarm.getByRole("button", { name: "It is known" }).click();
+      await alarm.getByRole("button", { name: "Acknowledge" }).click();
       await page.getByLabel("Reason").fill("it always was");
-      await page.getByRole("dialog").getByRole("button", { name: "It is known" }).click();
-      await alarm.getByText("known to operator").waitFor();
+      await page.getByRole("dialog").getByRole("button", { name: "Acknowledge" }).click();
+      await alarm.getByText("acknowledged by operator").waitFor();
       await alarm.getByRole("button", { name: "Silence…" }).click();
       await page.getByRole("dialog").getByText("1 d", { exact: true }).click();
       await page.getByRole("dialog").getByRole("button", { name: "Silence", exact: true }).click();

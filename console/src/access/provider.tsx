@@ -9,7 +9,7 @@ import css from "./access.module.css";
 
 /** The ways to sign in. The provider is configured in the server's settings, so this screen only shows it. */
 export function Provider() {
-  const { t, moment } = useWords();
+  const { t, when } = useWords();
   const how = useAnswer("howToSignIn", {});
   const me = useAnswer("getMe", {});
   return (
@@ -46,7 +46,7 @@ export function Provider() {
           <Facts
             facts={[
               [t("signIn.name"), plain(me.data.user)],
-              [t("settings.until"), me.data.expires === null ? "–" : moment(Date.parse(me.data.expires))],
+              [t("settings.until"), me.data.expires === null ? "–" : when(Date.parse(me.data.expires))],
             ]}
           />
         )}

@@ -72,7 +72,7 @@ function One({ quota, may }: { quota: Quota; may: boolean }) {
           {t(`quotas.kind.${kind}`)} {name === "*" ? t("quotas.every") : plain(name)}
         </b>
         <small>
-          {t("access.setBy", { by: plain(changed.by) })} <Away at={changed.at} />
+          {t("access.setBy", { by: plain(changed.by) })} <Away at={changed.at} past />
           {changed.why !== "" && ` · ${plain(changed.why)}`}
         </small>
       </div>

@@ -62,7 +62,7 @@ function One({ secret, may }: { secret: Secret; may: boolean }) {
       <div className={css.who}>
         <b className="mono">{name}</b>
         <small>
-          {t("access.setBy", { by: plain(author) })} <Away at={changed} />
+          {t("access.setBy", { by: plain(author) })} <Away at={changed} past />
           {reason !== "" && ` · ${plain(reason)}`}
         </small>
       </div>

@@ -77,7 +77,7 @@ function One({ token, may, now }: { token: Token; may: boolean; now: number }) {
       <div className={css.who}>
         <b>{plain(name)}</b>
         <small>
-          {t("access.madeBy", { by: plain(user) })} <Away at={created} />
+          {t("access.madeBy", { by: plain(user) })} <Away at={created} past />
         </small>
       </div>
       <div className={css.tags}>

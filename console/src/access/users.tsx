@@ -92,7 +92,7 @@ function One({ user, may }: { user: User; may: boolean }) {
       <div className={css.who}>
         <b>{plain(name)}</b>
         <small>
-          {t("access.madeBy", { by: plain(createdBy) })} <Away at={created} />
+          {t("access.madeBy", { by: plain(createdBy) })} <Away at={created} past />
         </small>
       </div>
       <Tags user={user} />

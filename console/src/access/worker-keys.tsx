@@ -72,7 +72,7 @@ function One({ worker, may }: { worker: Key; may: boolean }) {
       <div className={css.who}>
         <b>{plain(name)}</b>
         <small>
-          {t("access.madeBy", { by: plain(by) })} <Away at={created} />
+          {t("access.madeBy", { by: plain(by) })} <Away at={created} past />
         </small>
       </div>
       <div className={css.tags}>

@@ -1,5 +1,11 @@
 import { Button } from "@mantine/core";
-import { IconAlertTriangleFilled, IconBellOff, IconCheck, IconCircleCheckFilled } from "@tabler/icons-react";
+import {
+  IconAlertTriangleFilled,
+  IconBellOff,
+  IconCheck,
+  IconCircleCheckFilled,
+  IconHelpCircleFilled,
+} from "@tabler/icons-react";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { outdate, useAnswer } from "../api/answers.ts";
@@ -8,9 +14,11 @@ import { useMay, useReach, useSees } from "../api/may.ts";
 import { useWords } from "../messages/words.ts";
 import { Confirm } from "../parts/form/confirm.tsx";
 import { Page } from "../parts/layout/page.tsx";
+import { useKnown } from "../parts/state/known.ts";
 import { Tag } from "../parts/state/mark.tsx";
 import { Nothing, Shown } from "../parts/state/notice.tsx";
 import { toast } from "../parts/state/toasts.tsx";
+import { AnchoredList } from "../parts/table/anchored-list.tsx";
 import { More } from "../parts/table/more.tsx";
 import { usePages } from "../parts/table/pages.ts";
 import { RunLink, TaskLink } from "../parts/value/links.tsx";
@@ -28,6 +36,8 @@ type Asked = { act: "acknowledge"; alarm: Alarm } | { act: "silence"; alarm?: Al
 
 /** The refetch interval, since no event reports alarms: the leader checks for them every few seconds. */
 const everyMs = 5_000;
+
+const keyOf = ({ rule, task }: Alarm) => `${rule} ${task}`;
 
 export function Alarms() {
   const { t } = useWords();
@@ -71,19 +81,23 @@ export function Alarms() {
             </Nothing>
           ) : (
             <>
-              <Verdict open={open} more={alarms.more} />
+              <Verdict of={alarms} open={open} more={alarms.more} />
               {open.length > 0 && (
-                <ul className={css.open} aria-label={t("alarms.open")}>
-                  {open.map((alarm) => (
-                    <li key={`${alarm.rule} ${alarm.task}`}>
-                      <One
-                        alarm={alarm}
-                        may={alarm.task === null ? reach.everywhere : reach.on(alarm.task)}
-                        onAsk={setAsked}
-                      />
-                    </li>
-                  ))}
-                </ul>
+                <AnchoredList rows={open} keyOf={keyOf} more={alarms.more}>
+                  {(rows, isGone) => (
+                    <ul className={css.open} aria-label={t("alarms.open")}>
+                      {rows.map((alarm) => (
+                        <li key={keyOf(alarm)} data-gone={isGone(alarm) || undefined}>
+                          <One
+                            alarm={alarm}
+                            may={alarm.task === null ? reach.everywhere : reach.on(alarm.task)}
+                            onAsk={setAsked}
+                          />
+                        </li>
+                      ))}
+                    </ul>
+                  )}
+                </AnchoredList>
               )}
               <More of={alarms} />
             </>
@@ -102,11 +116,22 @@ export function Alarms() {
   );
 }
 
-function Verdict({ open, more }: { open: Alarm[]; more: boolean }) {
+function Verdict({ of, open, more }: { of: { data: unknown; error: unknown }; open: Alarm[]; more: boolean }) {
   const { t } = useWords();
+  const { isKnown, told } = useKnown([of]);
   const untold = open.filter(({ acknowledged, silencedUntil }) => !acknowledged && !silencedUntil).length;
   const tone = open.length === 0 ? "ok" : untold > 0 ? "bad" : "late";
   const Icon = tone === "ok" ? IconCircleCheckFilled : IconAlertTriangleFilled;
+  if (!isKnown)
+    return (
+      <section className={css.verdict} data-tone="wait" role="status">
+        <IconHelpCircleFilled size={28} aria-hidden />
+        <div>
+          <p className={css.said}>{t("known.title")}</p>
+          <p className="soft">{told}</p>
+        </div>
+      </section>
+    );
   return (
     <section className={css.verdict} data-tone={tone} role="status">
       <Icon size={28} aria-hidden />
@@ -166,23 +191,19 @@ function One({ alarm, may, onAsk }: { alarm: Alarm; may: boolean; onAsk: (asked:
         </h2>
         {acknowledged && <Tag tone="wait">{t("alarms.known", { by: acknowledged.by })}</Tag>}
         {silencedUntil && (
-          <Tag tone="wait">
-            {t("alarms.silenced", {
-              time: `${words.day(Date.parse(silencedUntil))} ${words.minute(Date.parse(silencedUntil))}`,
-            })}
-          </Tag>
+          <Tag tone="wait">{t("alarms.silenced", { time: words.when(Date.parse(silencedUntil)) })}</Tag>
         )}
       </div>
-      <p className={css.text}>{plain(alarm.text)}</p>
+      <p className={css.text}>{plain(words.told(alarm.text))}</p>
       {acknowledged?.why && <p className="soft">“{plain(acknowledged.why)}”</p>}
       <p className={`${css.facts} soft`}>
         <span>
-          {t("alarms.since")} <Away at={alarm.opened} />
+          {t("alarms.since")} <Away at={alarm.opened} past />
         </span>
         {alarm.count > 0 && <span className="figures">{t("alarms.times", { n: alarm.count })}</span>}
         {alarm.last !== alarm.opened && (
           <span>
-            {t("alarms.last")} <Away at={alarm.last} />
+            {t("alarms.last")} <Away at={alarm.last} past />
           </span>
         )}
         {alarm.run !== null && (

@@ -63,7 +63,7 @@ export function Messages() {
                     </td>
                     <td className="figures">{one.attempts}</td>
                     <td>
-                      <Away at={one.created} />
+                      <Away at={one.created} past />
                     </td>
                   </tr>
                 ))}

@@ -115,7 +115,7 @@ export function SilenceDialog({
         outdate("listSilences", "listAlarms");
         const until = Date.parse(made.until);
         toast({
-          text: t("alarms.silenceDone", { time: `${words.day(until)} ${words.minute(until)}` }),
+          text: t("alarms.silenceDone", { time: words.when(until) }),
           undo: () =>
             call("endSilence", { silence: made.silence }).finally(() => outdate("listSilences", "listAlarms")),
         });

@@ -3,10 +3,13 @@
  * answers of a route as stale.
  */
 import { keepPreviousData, QueryClient, useQuery } from "@tanstack/react-query";
-import { type Answer, call, type Given, isRefusal, type PlainId } from "./call.ts";
+import { type Answer, call, type Given, isAway, isRefusal, type PlainId } from "./call.ts";
 
 /** The time for which an answer counts as fresh. */
 const freshMs = 1_000;
+
+/** The interval at which an answer that could not be read is requested again, until it arrives. */
+const againMs = 3_000;
 
 export const answers = new QueryClient({
   defaultOptions: {
@@ -32,12 +35,21 @@ export interface Asking {
   keep?: boolean;
 }
 
+/**
+ * The refetch interval of an answer. If the server or its store was away, the answer is requested again by itself, so that a page
+ * recovers that was loaded meanwhile.
+ */
+export const refetchEvery =
+  (everyMs: number | undefined) =>
+  ({ state }: { state: { error: unknown } }): number | false =>
+    isAway(state.error) ? againMs : (everyMs ?? false);
+
 export function useAnswer<Id extends PlainId>(id: Id, given: Given<Id>, asking: Asking = {}) {
   return useQuery({
     queryKey: [id, given],
     queryFn: ({ signal }) => call(id, given, { signal }) as Promise<Answer<Id>>,
     enabled: asking.enabled ?? true,
-    refetchInterval: asking.everyMs ?? false,
+    refetchInterval: refetchEvery(asking.everyMs),
     ...(asking.keep ? { placeholderData: keepPreviousData } : {}),
   });
 }

@@ -3,6 +3,7 @@ import routes from "virtual:carillon-routes";
 import type { Answer, Event, Given, RouteId, StreamId } from "carillon/contract";
 import { EventReader } from "carillon/events";
 import { newKey } from "./keys.ts";
+import { beginRead } from "./reads.ts";
 
 export type { Answer, Event, Given };
 export type PlainId = Exclude<RouteId, StreamId>;
@@ -40,12 +41,23 @@ export interface CallOptions {
   key?: string;
 }
 
+/** Routes that the server may answer without its store. */
+const withoutStore: readonly string[] = ["getMe", "howToSignIn"];
+
 /** @throws Refusal */
 export async function call<Id extends PlainId>(id: Id, given: Given<Id>, options?: CallOptions): Promise<Answer<Id>>;
 // The fields of all routes together are a type that the compiler refuses to write out.
 export async function call(id: PlainId, given: object, options: CallOptions = {}): Promise<unknown> {
-  const response = await send(id, given as Record<string, unknown>, options, "application/json");
-  return response.status === 204 ? undefined : await response.json();
+  const end = routes[id]?.method === "GET" && !withoutStore.includes(id) ? beginRead() : undefined;
+  try {
+    const response = await send(id, given as Record<string, unknown>, options, "application/json");
+    const answer: unknown = response.status === 204 ? undefined : await response.json();
+    end?.("answered");
+    return answer;
+  } catch (error) {
+    end?.(isAway(error) ? "failed" : "neither");
+    throw error;
+  }
 }
 
 /**
@@ -141,3 +153,8 @@ export const isUnsure = (error: unknown): boolean =>
 
 export const isRefusal = (error: unknown, code?: string): error is Refusal =>
   error instanceof Refusal && (code === undefined || error.code === code);
+
+/** True if the server, or its store, cannot be reached at the moment: the same read may succeed soon. */
+export const isAway = (error: unknown): boolean =>
+  isRefusal(error) &&
+  (["SERVER_UNREACHABLE", "SERVER_BUSY", "STOPPED"].includes(error.code) || error.code.startsWith("STORE_"));

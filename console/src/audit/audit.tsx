@@ -6,13 +6,16 @@ import { useSees } from "../api/may.ts";
 import type { Filter } from "../filter.ts";
 import { useWords } from "../messages/words.ts";
 import { Filters, useTyped } from "../parts/form/filters.tsx";
-import { TimeField } from "../parts/form/time-field.tsx";
+import { RangeField, useBounds } from "../parts/form/range-field.tsx";
 import { Card, Page } from "../parts/layout/page.tsx";
 import { Nothing, Shown } from "../parts/state/notice.tsx";
+import { AnchoredList } from "../parts/table/anchored-list.tsx";
 import { More } from "../parts/table/more.tsx";
 import { usePages } from "../parts/table/pages.ts";
 import { stepRows } from "../parts/table/step-rows.ts";
 import css from "./audit.module.css";
+import { Bunch } from "./bunch.tsx";
+import { bunchesOf } from "./bunches.ts";
 import { Entry } from "./entry.tsx";
 import { type AuditEntry, abouts, acts, keyOf } from "./words.ts";
 
@@ -35,8 +38,6 @@ export function Audit() {
   );
 }
 
-const isTime = (text: string | undefined): text is string => text !== undefined && !Number.isNaN(Date.parse(text));
-
 function Entries() {
   const { t, day } = useWords();
   const search = useSearch({ from: "/audit" });
@@ -45,6 +46,7 @@ function Entries() {
     void navigate({ search: (before: Filter) => ({ ...before, ...change }), replace: true });
   const about = abouts.find((one) => one === search.about);
   const one = search.entry !== undefined && /^[1-9]\d{0,14}$/.test(search.entry) ? Number(search.entry) : undefined;
+  const bounds = useBounds(search);
   const asked = useMemo(
     () => ({
       limit: pageSize,
@@ -52,11 +54,10 @@ function Entries() {
       ...(search.named ? { named: search.named } : {}),
       ...(search.who ? { who: search.who } : {}),
       ...(search.act ? { act: search.act } : {}),
-      ...(isTime(search.since) ? { since: search.since } : {}),
-      ...(isTime(search.until) ? { until: search.until } : {}),
+      ...bounds,
       ...(one === undefined ? {} : { entry: one }),
     }),
-    [about, search.named, search.who, search.act, search.since, search.until, one],
+    [about, search.named, search.who, search.act, bounds, one],
   );
   const entries = usePages("listAudit", asked, { everyMs });
   const isFiltered = Object.keys(search).length > 0;
@@ -86,8 +87,7 @@ function Entries() {
           clearButtonProps={{ "aria-label": t("filter.clear") }}
         />
         <Typed label={t("audit.named")} value={search.named} onChange={(named) => filter({ named })} />
-        <TimeField label={t("runs.since")} value={search.since} onChange={(since) => filter({ since })} />
-        <TimeField label={t("runs.until")} value={search.until} onChange={(until) => filter({ until })} />
+        <RangeField search={search} onChange={filter} />
       </Filters>
       <Shown of={entries} rows={10}>
         {(rows) =>
@@ -100,19 +100,28 @@ function Entries() {
               )}
             </Card>
           ) : (
-            // biome-ignore lint/a11y/noStaticElementInteractions: the keys go to its entries' buttons.
-            <div className={css.days} onKeyDown={stepRows}>
-              {byDay(rows, (entry) => day(Date.parse(entry.at))).map(([name, ofDay]) => (
-                <section key={name} aria-label={name}>
-                  <h2 className={css.day}>{name}</h2>
-                  <ul className={css.entries}>
-                    {ofDay.map((entry) => (
-                      <Entry key={entry.entry} entry={entry} isOpen={entry.entry === one} />
-                    ))}
-                  </ul>
-                </section>
-              ))}
-            </div>
+            <AnchoredList rows={rows} keyOf={({ entry }) => String(entry)} list={entries.list} more={entries.more}>
+              {(shown) => (
+                // biome-ignore lint/a11y/noStaticElementInteractions: the keys go to its entries' buttons.
+                <div className={css.days} onKeyDown={stepRows}>
+                  {byDay(shown, (entry) => day(Date.parse(entry.at))).map(([name, ofDay]) => (
+                    <section key={name} aria-label={name}>
+                      <h2 className={css.day}>{name}</h2>
+                      <ul className={css.entries}>
+                        {bunchesOf(ofDay).map((bunch) => {
+                          const [entry] = bunch as [AuditEntry];
+                          return bunch.length > 1 ? (
+                            <Bunch key={bunch.at(-1)?.entry} entries={bunch} />
+                          ) : (
+                            <Entry key={entry.entry} entry={entry} isOpen={entry.entry === one} />
+                          );
+                        })}
+                      </ul>
+                    </section>
+                  ))}
+                </div>
+              )}
+            </AnchoredList>
           )
         }
       </Shown>

@@ -24,12 +24,17 @@ const tones: Record<string, Tone> = {
 };
 const partsNamed = 3;
 
+export function ActTag({ act }: { act: string }) {
+  const { t, language } = useWords();
+  const said = `audit.act.${keyOf(act)}` as Message;
+  return <Tag tone={tones[act] ?? "wait"}>{said in catalogues[language] ? t(said) : plain(act)}</Tag>;
+}
+
 export function Entry({ entry, isOpen }: { entry: AuditEntry; isOpen: boolean }) {
   const { t, language, clock, moment } = useWords();
   const [open, setOpen] = useState(isOpen);
-  const { at, who, act, about, named, before, after, why } = entry;
+  const { at, who, act, about, named, task, before, after, why } = entry;
   const ms = Date.parse(at);
-  const said = `audit.act.${keyOf(act)}` as Message;
   const object = `audit.one.${keyOf(about)}` as Message;
   const isEdit = before !== null && after !== null;
   const parts = isEdit ? differences(before, after).map(({ part }) => part.split(".")[0] as string) : [];
@@ -42,9 +47,9 @@ export function Entry({ entry, isOpen }: { entry: AuditEntry; isOpen: boolean })
           {clock(ms)}
         </time>
         <span className={css.what}>
-          <b>{plain(who)}</b>{" "}
-          <Tag tone={tones[act] ?? "wait"}>{said in catalogues[language] ? t(said) : plain(act)}</Tag>{" "}
+          <b>{plain(who)}</b> <ActTag act={act} />{" "}
           <span className="soft">{object in catalogues[language] ? t(object) : about}</span> <b>{plain(named)}</b>
+          {task !== null && <span className="soft"> {t("audit.of", { task: plain(task) })}</span>}
           {named1.length > 0 && (
             <span className={css.parts}>
               {named1.slice(0, partsNamed).map(plain).join(", ")}
@@ -73,7 +78,7 @@ export function Entry({ entry, isOpen }: { entry: AuditEntry; isOpen: boolean })
             <Side title={t(before === null ? "audit.after" : "audit.before")} value={before ?? after} />
           )}
           <p className={css.links}>
-            <Subject about={about as About} named={named} />
+            <Subject about={about as About} named={named} task={task} />
             <CopyButton value={`${window.location.origin}/audit?entry=${entry.entry}`}>
               {({ copied, copy }) => (
                 <ActionIcon
@@ -104,12 +109,12 @@ function Side({ title, value }: { title: string; value: unknown }) {
 }
 
 /** Links to the subject's screen, if it has one, and to all changes of the subject. */
-function Subject({ about, named }: { about: About; named: string }) {
+function Subject({ about, named, task }: { about: About; named: string; task: string | null }) {
   const { t } = useWords();
   return (
     <>
-      {about === "task" && (
-        <Link to="/tasks/$task" params={{ task: named }}>
+      {(about === "task" || task !== null) && (
+        <Link to="/tasks/$task" params={{ task: task ?? named }}>
           {t("audit.toTask")}
         </Link>
       )}

@@ -91,10 +91,10 @@ function Days({ days, tone, word }: { days: Comparison["added"]; tone: "ok" | "s
 
 /** A slot's time before and after; the tooltip has the server's reason if the slot does not run. */
 function Move({ slot, was, is }: Slot) {
-  const { t, day, minute } = useWords();
-  const time = (text: string) => `${day(Date.parse(text))} ${minute(Date.parse(text))}`;
+  const { t, told, when } = useWords();
+  const time = (text: string) => when(Date.parse(text));
   const side = ({ due, note }: Slot["is"]) =>
-    due === null ? <span title={plain(note)}>{t("calendar.notRun")}</span> : <span>{time(due)}</span>;
+    due === null ? <span title={plain(told(note))}>{t("calendar.notRun")}</span> : <span>{time(due)}</span>;
   return (
     <li>
       <span>{time(slot)}:</span>

@@ -1,7 +1,8 @@
-import { Button, Chip, FileInput, Group, TextInput } from "@mantine/core";
+import { Button, Chip, FileInput, Group } from "@mantine/core";
 import { IconCalendarPlus, IconFileImport } from "@tabler/icons-react";
 import { useState } from "react";
 import { useWords } from "../messages/words.ts";
+import { DayField } from "../parts/form/time-field.tsx";
 import css from "./calendar.module.css";
 import { dayMs, dayText } from "./days.ts";
 
@@ -65,18 +66,12 @@ export function DayRange({ onAdd }: { onAdd: (days: string[]) => void }) {
   const wrong = from !== "" && !(count >= 1 && count <= mostDays);
   return (
     <div className={css.range}>
-      <TextInput
-        type="date"
-        label={t("calendar.from")}
-        value={from}
-        onChange={(event) => setFrom(event.currentTarget.value)}
-      />
-      <TextInput
-        type="date"
+      <DayField label={t("calendar.from")} value={from} onChange={setFrom} />
+      <DayField
         label={t("calendar.to")}
         value={to}
         error={wrong ? t("calendar.rangeWrong") : undefined}
-        onChange={(event) => setTo(event.currentTarget.value)}
+        onChange={setTo}
       />
       <Button
         variant="default"

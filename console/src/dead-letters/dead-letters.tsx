@@ -1,5 +1,5 @@
 /** Runs whose last attempt failed, grouped by cause: each cause is one row, however often it occurred. */
-import { Button, Select } from "@mantine/core";
+import { Button } from "@mantine/core";
 import { useMediaQuery } from "@mantine/hooks";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { useMemo, useRef, useState } from "react";
@@ -9,39 +9,29 @@ import { useWords } from "../messages/words.ts";
 import { useNow } from "../now.ts";
 import { Watched } from "../operations/begin.tsx";
 import { Filters } from "../parts/form/filters.tsx";
+import { RangeField, useBounds } from "../parts/form/range-field.tsx";
 import { Card, Page } from "../parts/layout/page.tsx";
 import { Nothing, Shown } from "../parts/state/notice.tsx";
+import { AnchoredList } from "../parts/table/anchored-list.tsx";
 import { stepRows } from "../parts/table/step-rows.ts";
 import { Away } from "../parts/value/moment.tsx";
 import { plain } from "../parts/value/plain.ts";
-import { TaskField } from "../tasks/task-field.tsx";
+import { namedOf, TaskNameField } from "../tasks/name-field.tsx";
 import css from "./dead-letters.module.css";
 import { Ask, type Asked, DeadGroup, outdateLetters } from "./group.tsx";
 import { type Group, type Narrowing, wordsOf } from "./words.ts";
 
 const everyMs = 10_000;
-const spans = { "1h": 3_600_000, "1d": 86_400_000, "7d": 7 * 86_400_000 } as const;
-type Span = keyof typeof spans;
-const isSpan = (text: string | undefined): text is Span => text !== undefined && text in spans;
-/** The filter's time limit moves in steps of this size, because otherwise each second would need a new request. */
-const edgeMs = 60_000;
 
 export function DeadLetters() {
   const { t, count } = useWords();
   const search = useSearch({ from: "/dead-letters" });
   const navigate = useNavigate({ from: "/dead-letters" });
   const wide = useMediaQuery("(min-width: 1080px)", true, { getInitialValueInEffect: false }) ?? true;
-  const now = useNow();
-  const edge = Math.floor(now / edgeMs) * edgeMs;
-  const { task, within, fingerprint } = search;
+  const bounds = useBounds(search);
+  const { task, matching, within, since, until, fingerprint } = search;
   const [operation, setOperation] = useState<number>();
-  const narrowing = useMemo<Narrowing>(
-    () => ({
-      ...(task ? { task } : {}),
-      ...(isSpan(within) ? { since: new Date(edge - spans[within]).toISOString() } : {}),
-    }),
-    [task, within, edge],
-  );
+  const narrowing = useMemo<Narrowing>(() => ({ ...namedOf({ task, matching }), ...bounds }), [task, matching, bounds]);
   const dead = useAnswer("listDeadGroups", { ...narrowing }, { everyMs, keep: true });
   const groups = dead.data?.groups ?? [];
   // Only the largest reasons are listed; the address may name another one.
@@ -52,8 +42,13 @@ export function DeadLetters() {
     { ...narrowing, fingerprint: fingerprint ?? "" },
     { everyMs, enabled: isUnlisted },
   );
-  const isFiltered = task !== undefined || within !== undefined;
-  const pinned = usePinned(`${task} ${within}`, dead.isPlaceholderData ? undefined : groups);
+  const filters = [task, matching, within, since, until];
+  const isFiltered = filters.some((one) => one !== undefined);
+  const chosen = filters.join(" ");
+  // While another list is being fetched, the groups are those of the list before.
+  const listed = useRef("");
+  if (!dead.isPlaceholderData) listed.current = chosen;
+  const pinned = usePinned(chosen, dead.isPlaceholderData ? undefined : groups);
   const open =
     [...groups, ...(unlisted.data?.groups ?? [])].find((group) => group.fingerprint === (fingerprint ?? pinned)) ??
     (wide && !fingerprint ? groups[0] : null);
@@ -82,18 +77,9 @@ export function DeadLetters() {
         </>
       ) : (
         <>
-          <Filters>
-            <TaskField value={task ?? ""} onChange={(chosen) => filter({ task: chosen })} />
-            <Select
-              w={190}
-              aria-label={t("dead.within")}
-              placeholder={t("dead.ever")}
-              data={(Object.keys(spans) as Span[]).map((value) => ({ value, label: t(`dead.within.${value}`) }))}
-              value={isSpan(within) ? within : null}
-              onChange={(chosen) => filter({ within: chosen ?? undefined })}
-              clearable
-              clearButtonProps={{ "aria-label": t("filter.clear") }}
-            />
+          <Filters onClear={isFiltered ? () => void navigate({ search: {}, replace: true }) : undefined}>
+            <TaskNameField task={task} matching={matching} onChange={(named) => filter({ ...named })} />
+            <RangeField search={search} onChange={filter} />
           </Filters>
           <Shown of={dead} rows={8}>
             {() =>
@@ -110,7 +96,16 @@ export function DeadLetters() {
                 </Card>
               ) : (
                 <div className={css.both}>
-                  <Groups groups={groups} more={total.groups - groups.length} open={open?.fingerprint} />
+                  <AnchoredList rows={groups} keyOf={({ fingerprint }) => fingerprint} list={listed.current}>
+                    {(rows, isGone) => (
+                      <Groups
+                        groups={rows}
+                        isGone={isGone}
+                        more={total.groups - groups.length}
+                        open={open?.fingerprint}
+                      />
+                    )}
+                  </AnchoredList>
                   {wide && <div className={css.pane}>{pane}</div>}
                 </div>
               )
@@ -149,7 +144,17 @@ const tasksShown = 2;
 const groupsShown = 100;
 
 /** @param more true if the server has more groups than the list */
-function Groups({ groups, more, open }: { groups: Group[]; more: number; open: string | undefined }) {
+function Groups({
+  groups,
+  isGone,
+  more,
+  open,
+}: {
+  groups: Group[];
+  isGone: (group: Group) => boolean;
+  more: number;
+  open: string | undefined;
+}) {
   const { t, count } = useWords();
   const search = useSearch({ from: "/dead-letters" });
   const now = useNow();
@@ -158,7 +163,7 @@ function Groups({ groups, more, open }: { groups: Group[]; more: number; open: s
   return (
     <ul className={css.groups} aria-label={t("dead.kinds")} onKeyDown={stepRows}>
       {groups.slice(0, shown).map((group) => (
-        <li key={group.fingerprint}>
+        <li key={group.fingerprint} data-gone={isGone(group) || undefined}>
           <Link
             to="/dead-letters"
             search={{ ...search, fingerprint: group.fingerprint }}
@@ -173,7 +178,7 @@ function Groups({ groups, more, open }: { groups: Group[]; more: number; open: s
               {group.taskCount > tasksShown && ` ${t("bulk.andMore", { n: group.taskCount - tasksShown })}`}
             </span>
             <span className={css.last}>
-              <Away at={group.last} />
+              <Away at={group.last} past />
             </span>
             <Stretch first={Date.parse(group.first)} last={Date.parse(group.last)} oldest={oldest} now={now} />
           </Link>

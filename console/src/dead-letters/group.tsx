@@ -11,6 +11,7 @@ import { Confirm } from "../parts/form/confirm.tsx";
 import { Card, Facts, Wide } from "../parts/layout/page.tsx";
 import { Shown } from "../parts/state/notice.tsx";
 import { toast } from "../parts/state/toasts.tsx";
+import { AnchoredList } from "../parts/table/anchored-list.tsx";
 import { More } from "../parts/table/more.tsx";
 import { usePages } from "../parts/table/pages.ts";
 import { RunLink, TaskLink } from "../parts/value/links.tsx";
@@ -73,8 +74,8 @@ export function DeadGroup({
         <Facts
           facts={[
             [t("dead.letters"), <b key="letters">{count(letters)}</b>],
-            [t("dead.first"), <Away key="first" at={group.first} />],
-            [t("dead.last"), <Away key="last" at={group.last} />],
+            [t("dead.first"), <Away key="first" at={group.first} past />],
+            [t("dead.last"), <Away key="last" at={group.last} past />],
             ...(reason?.code
               ? [
                   [
@@ -168,41 +169,45 @@ function Letters({
     <Shown of={letters} rows={5}>
       {(rows) => (
         <>
-          <ul className={css.letters}>
-            {rows.map((letter) => (
-              <li key={letter.run}>
-                <RunLink run={letter.run} />
-                <span className="cut">
-                  <TaskLink task={letter.task} />
-                </span>
-                <span className="soft">
-                  <Moment at={letter.ended} />
-                </span>
-                {mayOn(letter.task) && (
-                  <span className={css.one}>
-                    <ActionIcon
-                      variant="default"
-                      size={30}
-                      aria-label={t("dead.redriveOne", { run: String(letter.run) })}
-                      title={t("dead.redrive")}
-                      onClick={() => onAsk({ kind: "redrive", group, letter })}
-                    >
-                      <IconRefresh size={16} aria-hidden />
-                    </ActionIcon>
-                    <ActionIcon
-                      variant="default"
-                      size={30}
-                      aria-label={t("dead.dismissOne", { run: String(letter.run) })}
-                      title={t("dead.dismiss")}
-                      onClick={() => onAsk({ kind: "dismiss", group, letter })}
-                    >
-                      <IconTrash size={16} aria-hidden />
-                    </ActionIcon>
-                  </span>
-                )}
-              </li>
-            ))}
-          </ul>
+          <AnchoredList rows={rows} keyOf={({ run }) => String(run)} list={letters.list} more={letters.more}>
+            {(shown, isGone) => (
+              <ul className={css.letters}>
+                {shown.map((letter) => (
+                  <li key={letter.run} data-gone={isGone(letter) || undefined}>
+                    <RunLink run={letter.run} />
+                    <span className="cut">
+                      <TaskLink task={letter.task} />
+                    </span>
+                    <span className="soft">
+                      <Moment at={letter.ended} />
+                    </span>
+                    {mayOn(letter.task) && !isGone(letter) && (
+                      <span className={css.one}>
+                        <ActionIcon
+                          variant="default"
+                          size={30}
+                          aria-label={t("dead.redriveOne", { run: String(letter.run) })}
+                          title={t("dead.redrive")}
+                          onClick={() => onAsk({ kind: "redrive", group, letter })}
+                        >
+                          <IconRefresh size={16} aria-hidden />
+                        </ActionIcon>
+                        <ActionIcon
+                          variant="default"
+                          size={30}
+                          aria-label={t("dead.dismissOne", { run: String(letter.run) })}
+                          title={t("dead.dismiss")}
+                          onClick={() => onAsk({ kind: "dismiss", group, letter })}
+                        >
+                          <IconTrash size={16} aria-hidden />
+                        </ActionIcon>
+                      </span>
+                    )}
+                  </li>
+                ))}
+              </ul>
+            )}
+          </AnchoredList>
           <More of={letters} tight />
         </>
       )}

@@ -5,6 +5,7 @@
 import { useSyncExternalStore } from "react";
 import { answers, outdate } from "../api/answers.ts";
 import { type Event, follow, isRefusal } from "../api/call.ts";
+import { useReads } from "../api/reads.ts";
 import { type Attempt, stand, whileSeen } from "./standing.ts";
 
 export type LineState = "live" | "connecting" | "broken" | "paused";
@@ -118,3 +119,17 @@ const subscribe = (listener: () => void) => {
   return () => listeners.delete(listener);
 };
 export const useLine = (): Line => useSyncExternalStore(subscribe, () => line);
+
+/** The connection's state, or, while it stands, that reads are not answered. */
+export type Standing = LineState | "slow" | "failed";
+
+/** @returns with the state the epoch ms at which what is on screen was last confirmed; null: never, or it is confirmed now */
+export function useStanding(): { state: Standing; sinceMs: number | null } {
+  const { state, heardMs } = useLine();
+  const reads = useReads();
+  if (state === "broken") return { state, sinceMs: heardMs };
+  if (state !== "paused" && reads.state !== "answered") return { state: reads.state, sinceMs: reads.sinceMs };
+  return { state, sinceMs: null };
+}
+
+export const isConfirmed = (state: Standing): boolean => !["broken", "slow", "failed"].includes(state);

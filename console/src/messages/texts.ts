@@ -4,6 +4,7 @@
  */
 import type { Language } from "../preferences.ts";
 import { en } from "./en/en.ts";
+import { serverZh } from "./zh/server.ts";
 import { zh } from "./zh/zh.ts";
 
 export type Message = keyof typeof en;
@@ -36,20 +37,40 @@ function numberText(value: number, language: Language, options: Intl.NumberForma
 
 const dates = new Map<string, Intl.DateTimeFormat>();
 
-function dateText(ms: number, language: Language, zone: string, options: Intl.DateTimeFormatOptions): string {
+function dateFormat(language: Language, zone: string, options: Intl.DateTimeFormatOptions): Intl.DateTimeFormat {
   const key = `${language} ${zone} ${JSON.stringify(options)}`;
   let format = dates.get(key);
   if (!format) {
     format = new Intl.DateTimeFormat(locales[language], { timeZone: zone, hourCycle: "h23", ...options });
     dates.set(key, format);
   }
-  return format.format(ms);
+  return format;
 }
 
+const dateText = (ms: number, language: Language, zone: string, options: Intl.DateTimeFormatOptions): string =>
+  dateFormat(language, zone, options).format(ms);
+
 const clockParts = { hour: "2-digit", minute: "2-digit", second: "2-digit" } as const;
-const shortDay = { weekday: "short", day: "numeric", month: "short" } as const;
 const yearOf = (ms: number, zone: string) => dateText(ms, "en", zone, { year: "numeric" });
-const dayParts = { year: "numeric", month: "2-digit", day: "2-digit" } as const;
+
+/** "Sat 28 Nov 2026": the month as a word, because 08/03 is March to one reader and August to another. */
+function dayOf(ms: number, language: Language, zone: string, hasYear: boolean): string {
+  const parts: Intl.DateTimeFormatOptions = { weekday: "short", day: "numeric", month: "short" };
+  const shown: Intl.DateTimeFormatOptions = hasYear ? { ...parts, year: "numeric" } : parts;
+  return dateText(ms, language, zone, shown).replace(",", "");
+}
+
+/** "GMT+1": the zone's offset at that time. */
+const offsetOf = (ms: number, language: Language, zone: string): string =>
+  dateFormat(language, zone, { timeZoneName: "shortOffset" })
+    .formatToParts(ms)
+    .find(({ type }) => type === "timeZoneName")?.value ?? "";
+
+/** A time further away than this is written as a date: nobody reads a date out of "in 7,043 d". */
+const farMs = 30 * 86_400_000;
+
+/** An instant as a server writes it, in UTC. */
+const instants = /\b\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?Z/g;
 
 const units = [
   ["d", 86_400_000],
@@ -81,6 +102,14 @@ export function wordsIn(language: Language, zone: string) {
   const texts: Partial<Record<Message, string>> = catalogues[language];
   const t = (message: Message, vars?: Vars) => filled(texts[message] ?? message, language, vars);
   const span = (ms: number) => spanText(ms, language);
+  /** A date, with the year if it is not the current one. */
+  const day = (ms: number, inZone = zone, nowMs = Date.now()) =>
+    dayOf(ms, language, inZone, yearOf(ms, inZone) !== yearOf(nowMs, inZone));
+  /** A date and the time of day. Seconds are left out if there are none. */
+  const when = (ms: number, inZone = zone, nowMs = Date.now()) => {
+    const { second: _, ...toTheMinute } = clockParts;
+    return `${day(ms, inZone, nowMs)} ${dateText(ms, language, inZone, ms % 60_000 === 0 ? toTheMinute : clockParts)}`;
+  };
   return {
     language,
     zone,
@@ -91,33 +120,31 @@ export function wordsIn(language: Language, zone: string) {
       numberText(value, language, { style: "percent", maximumFractionDigits: value < 0.995 && value > 0.9 ? 1 : 0 }),
     clock: (ms: number, inZone = zone) => dateText(ms, language, inZone, clockParts),
     minute: (ms: number, inZone = zone) => dateText(ms, language, inZone, { hour: "2-digit", minute: "2-digit" }),
-    /** A date, with the year if it is not the current one. */
-    day: (ms: number, inZone = zone, nowMs = Date.now()) =>
-      dateText(ms, language, inZone, {
-        ...shortDay,
-        ...(yearOf(ms, inZone) !== yearOf(nowMs, inZone) && { year: "numeric" }),
-      }),
+    day,
     /** A day of a calendar, which has no zone. @param day counted from 1970-01-01 */
-    date: (day: number) =>
-      dateText(day * 86_400_000, language, "UTC", {
-        ...shortDay,
-        year: "numeric",
-      }),
+    date: (day: number) => dayOf(day * 86_400_000, language, "UTC", true),
     monthName: (year: number, month: number) => dateText(Date.UTC(year, month, 1), language, "UTC", { month: "long" }),
     /** @param weekday 0 is Sunday */
     weekdayName: (weekday: number, length: "narrow" | "short" | "long") =>
       dateText((weekday + 3) * 86_400_000, language, "UTC", { weekday: length }),
+    when,
     /** The full date and time, to the second, with the zone's offset. */
     moment: (ms: number, inZone = zone) =>
-      dateText(ms, language, inZone, { ...dayParts, ...clockParts, timeZoneName: "shortOffset" }),
+      `${dayOf(ms, language, inZone, true)} ${dateText(ms, language, inZone, clockParts)} ${offsetOf(ms, language, inZone)}`,
     exact: (ms: number, inZone = zone) => dateText(ms, language, inZone, { ...clockParts, fractionalSecondDigits: 3 }),
-    /** "in 5 min", "2 h ago" */
+    /** "in 5 min", "2 h ago"; a date if it is more than 30 days away. */
     away: (ms: number, now: number) => {
       const gap = ms - now;
       if (Math.abs(gap) < 1_000) return t("time.now");
+      if (Math.abs(gap) > farMs) return day(ms, zone, now);
       return gap > 0
         ? t("time.in", { span: rounded(gap, language) })
         : t("time.ago", { span: rounded(-gap, language) });
+    },
+    /** A text of the server, with its instants in UTC written as all other times of the page are, and known sentences translated. */
+    told: (text: string, inZone = zone) => {
+      const said = text.replace(instants, (iso) => when(Date.parse(iso.replace(" ", "T")), inZone));
+      return language === "zh" ? serverZh(said) : said;
     },
   };
 }

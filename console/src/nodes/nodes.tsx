@@ -37,7 +37,7 @@ export function Nodes() {
                   ),
                 ],
                 [t("nodes.term"), String(data.term)],
-                [t("nodes.since"), data.leader ? <Away key="since" at={data.leader.since} /> : "–"],
+                [t("nodes.since"), data.leader ? <Away key="since" at={data.leader.since} past /> : "–"],
                 [t("nodes.coordination"), data.coordination ?? "PostgreSQL"],
                 [t("nodes.answering"), data.node],
                 [t("workers.version"), data.version],
@@ -86,8 +86,8 @@ export function Nodes() {
                       facts={[
                         [t("workers.host"), `${node.host} · ${node.pid}`],
                         [t("nodes.address"), node.address ?? "–"],
-                        [t("workers.since"), <Away key="since" at={node.started} />],
-                        [t("workers.seen"), <Away key="seen" at={node.seen} />],
+                        [t("workers.since"), <Away key="since" at={node.started} past />],
+                        [t("workers.seen"), <Away key="seen" at={node.seen} past />],
                         [t("workers.version"), node.version],
                         [t("nodes.release"), node.release ?? "–"],
                         [t("nodes.relies"), t(`nodes.relies.${node.reliesOn}`)],
@@ -124,7 +124,7 @@ export function Nodes() {
 }
 
 function TermRow({ term: { term, node, elected, ended, endedWhy } }: { term: Term }) {
-  const { t, span } = useWords();
+  const { t, span, told } = useWords();
   const now = useNow();
   return (
     <tr>
@@ -136,7 +136,7 @@ function TermRow({ term: { term, node, elected, ended, endedWhy } }: { term: Ter
         <Moment at={elected} />
       </td>
       <td className="figures">{span(Math.max(0, (ended === null ? now : Date.parse(ended)) - Date.parse(elected)))}</td>
-      <td>{ended === null ? <Tag tone="run">{t("nodes.present")}</Tag> : (endedWhy ?? "–")}</td>
+      <td>{ended === null ? <Tag tone="run">{t("nodes.present")}</Tag> : told(endedWhy ?? "–")}</td>
     </tr>
   );
 }

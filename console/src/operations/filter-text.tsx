@@ -21,7 +21,7 @@ export function OperationLink({ operation, children }: { operation: number; chil
 export function FilterText({ filter }: { filter: Filter }) {
   const words = useWords();
   const { t } = words;
-  const moment = (iso: string) => `${words.day(Date.parse(iso))} ${words.clock(Date.parse(iso))}`;
+  const moment = (iso: string) => words.when(Date.parse(iso));
   const given: [string, ReactNode][] = [
     ...(filter.task ? [[t("filter.task"), <TaskLink key="task" task={filter.task} />] as [string, ReactNode]] : []),
     ...(filter.matching ? [[t("filter.matching"), plain(filter.matching)] as [string, ReactNode]] : []),

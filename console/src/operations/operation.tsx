@@ -38,7 +38,7 @@ export function OperationScreen() {
             <b>{t(`operation.word.${data.kind}`)}</b>
             <Tag tone={operationTone[data.state]}>{t(`operation.${data.state}`)}</Tag>
             <span>{plain(data.author)}</span>
-            <Away at={data.created} />
+            <Away at={data.created} past />
           </span>
         )
       }

@@ -38,7 +38,7 @@ export function Operations() {
               <code>carillon backfill TASK --from 2026-01-01 --to 2026-01-31</code>
             </Nothing>
           ) : (
-            <List rows={rows} more={operations.more} onMore={operations.onMore} />
+            <List rows={rows} list={operations.list} more={operations.more} onMore={operations.onMore} />
           )
         }
       </Shown>
@@ -46,7 +46,7 @@ export function Operations() {
   );
 }
 
-function List({ rows, more, onMore }: { rows: Operation[]; more: boolean; onMore: () => void }) {
+function List({ rows, list, more, onMore }: { rows: Operation[]; list: string; more: boolean; onMore: () => void }) {
   const { t } = useWords();
   const columns = useMemo<Column<Operation>[]>(
     () => [
@@ -70,6 +70,7 @@ function List({ rows, more, onMore }: { rows: Operation[]; more: boolean; onMore
         id: "state",
         title: t("operations.state"),
         width: "110px",
+        sortBy: ({ state }) => t(`operation.${state}`),
         cell: (one) => <Tag tone={operationTone[one.state]}>{t(`operation.${one.state}`)}</Tag>,
       },
       {
@@ -78,30 +79,46 @@ function List({ rows, more, onMore }: { rows: Operation[]; more: boolean; onMore
         width: "minmax(150px, 1.2fr)",
         cell: (one) => <Course of={one} />,
       },
-      { id: "by", title: t("operations.by"), width: "minmax(80px, 0.8fr)", cell: ({ author }) => plain(author) },
+      {
+        id: "by",
+        title: t("operations.by"),
+        width: "minmax(80px, 0.8fr)",
+        rank: 2,
+        sortBy: ({ author }) => author,
+        cell: ({ author }) => plain(author),
+      },
       {
         id: "why",
         title: t("operations.why"),
         width: "minmax(100px, 1.4fr)",
+        rank: 3,
         cell: ({ reason }) => (
           <span className={reason === "" ? "soft" : ""} title={reason}>
             {reason === "" ? "–" : plain(reason)}
           </span>
         ),
       },
-      { id: "begun", title: t("operations.begun"), width: "96px", cell: ({ created }) => <Away at={created} /> },
+      {
+        id: "begun",
+        title: t("operations.begun"),
+        width: "120px",
+        rank: 1,
+        sortBy: ({ created }) => Date.parse(created),
+        cell: ({ created }) => <Away at={created} past />,
+      },
     ],
     [t],
   );
   return (
     <Grid
+      name="operations"
+      list={list}
       label={t("screen.operations")}
       rows={rows}
       keyOf={({ operation }) => String(operation)}
       columns={columns}
       more={more}
       onMore={onMore}
-      rowHeight={48}
       cardHeight={118}
       card={(one) => (
         <div className={css.listed}>
@@ -116,7 +133,7 @@ function List({ rows, more, onMore }: { rows: Operation[]; more: boolean; onMore
           </div>
           <Course of={one} />
           <div className="soft cut">
-            {plain(one.author)} · <Away at={one.created} />
+            {plain(one.author)} · <Away at={one.created} past />
             {one.reason !== "" && ` · ${plain(one.reason)}`}
           </div>
         </div>

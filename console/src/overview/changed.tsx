@@ -3,6 +3,7 @@ import { useAnswer } from "../api/answers.ts";
 import { catalogues, type Message, useWords, type Words } from "../messages/words.ts";
 import { OperationLink } from "../operations/filter-text.tsx";
 import { Nothing, Shown } from "../parts/state/notice.tsx";
+import { AnchoredList } from "../parts/table/anchored-list.tsx";
 import { Away } from "../parts/value/moment.tsx";
 import css from "./overview.module.css";
 
@@ -28,18 +29,22 @@ function Audit() {
         items.length === 0 ? (
           <Nothing title={t("overview.noChanges")} />
         ) : (
-          <ul className={css.rows}>
-            {items.map(({ entry, at, who, act, about, named, why }) => (
-              <li key={entry} className={css.changed}>
-                <Link to="/audit" search={{ entry: String(entry) }} className={`cut ${css.entry}`} title={why}>
-                  <b>{who}</b> {said(t, "act", act)} {said(t, "one", about)} <b>{named}</b>
-                </Link>
-                <span className="soft">
-                  <Away at={at} />
-                </span>
-              </li>
-            ))}
-          </ul>
+          <AnchoredList rows={items} keyOf={({ entry }) => String(entry)} byTouch={false}>
+            {(rows) => (
+              <ul className={css.rows}>
+                {rows.slice(0, listed).map(({ entry, at, who, act, about, named, why }) => (
+                  <li key={entry} className={css.changed}>
+                    <Link to="/audit" search={{ entry: String(entry) }} className={`cut ${css.entry}`} title={why}>
+                      <b>{who}</b> {said(t, "act", act)} {said(t, "one", about)} <b>{named}</b>
+                    </Link>
+                    <span className="soft">
+                      <Away at={at} past />
+                    </span>
+                  </li>
+                ))}
+              </ul>
+            )}
+          </AnchoredList>
         )
       }
     </Shown>
@@ -55,21 +60,25 @@ function Operations() {
         items.length === 0 ? (
           <Nothing title={t("overview.noChanges")} />
         ) : (
-          <ul className={css.rows}>
-            {items.map(({ operation, kind, author, state, total, created }) => (
-              <li key={operation} className={css.changed}>
-                <span className="cut">
-                  <OperationLink operation={operation}>
-                    {author} {t(`operation.kind.${kind}`)} {total}
-                  </OperationLink>{" "}
-                  · {t(`operation.${state}`)}
-                </span>
-                <span className="soft">
-                  <Away at={created} />
-                </span>
-              </li>
-            ))}
-          </ul>
+          <AnchoredList rows={items} keyOf={({ operation }) => String(operation)} byTouch={false}>
+            {(rows) => (
+              <ul className={css.rows}>
+                {rows.slice(0, listed).map(({ operation, kind, author, state, total, created }) => (
+                  <li key={operation} className={css.changed}>
+                    <span className="cut">
+                      <OperationLink operation={operation}>
+                        {author} {t(`operation.kind.${kind}`)} {total}
+                      </OperationLink>{" "}
+                      · {t(`operation.${state}`)}
+                    </span>
+                    <span className="soft">
+                      <Away at={created} past />
+                    </span>
+                  </li>
+                ))}
+              </ul>
+            )}
+          </AnchoredList>
         )
       }
     </Shown>

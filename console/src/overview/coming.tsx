@@ -1,8 +1,9 @@
 import type { Answer } from "../api/call.ts";
 import { useWords } from "../messages/words.ts";
 import { Nothing } from "../parts/state/notice.tsx";
+import { AnchoredList } from "../parts/table/anchored-list.tsx";
 import { TaskLink } from "../parts/value/links.tsx";
-import { Away } from "../parts/value/moment.tsx";
+import { Away, Moment } from "../parts/value/moment.tsx";
 import type { ListedRun } from "../runs/answers.ts";
 import css from "./overview.module.css";
 
@@ -18,30 +19,34 @@ export function Coming({
   ready: ListedRun[];
   now: number;
 }) {
-  const { t, clock } = useWords();
+  const { t } = useWords();
   const soon = [
-    ...ready.filter(({ due }) => Date.parse(due) >= now - 1_000).map(({ task, due, run }) => ({ task, at: due, run })),
-    ...coming
-      .filter(({ next }) => Date.parse(next) >= now - 1_000)
-      .map(({ task, next }) => ({ task, at: next, run: null })),
+    ...ready.filter(({ due }) => Date.parse(due) >= now - 1_000).map(({ task, due }) => ({ task, at: due })),
+    ...coming.filter(({ next }) => Date.parse(next) >= now - 1_000).map(({ task, next }) => ({ task, at: next })),
   ].sort((a, b) => Date.parse(a.at) - Date.parse(b.at));
   // Each task appears once, at its next slot, because a task that fires every second would fill the list.
   const seen = new Set<string>();
   const shown = soon.filter(({ task }) => !seen.has(task) && seen.add(task)).slice(0, listed);
   if (shown.length === 0) return <Nothing title={t("overview.nothingNext")}>{t("overview.nothingNextTold")}</Nothing>;
   return (
-    <ul className={css.rows}>
-      {shown.map(({ task, at, run }) => (
-        <li key={`${task} ${at} ${run}`}>
-          <span className={`${css.when} figures`}>{clock(Date.parse(at))}</span>
-          <span className="cut">
-            <TaskLink task={task} />
-          </span>
-          <span className="soft">
-            <Away at={at} />
-          </span>
-        </li>
-      ))}
-    </ul>
+    <AnchoredList rows={shown} keyOf={({ task, at }) => `${task} ${at}`} byTouch={false}>
+      {(rows) => (
+        <ul className={css.rows}>
+          {rows.slice(0, listed).map(({ task, at }) => (
+            <li key={`${task} ${at}`}>
+              <span className={css.when}>
+                <Moment at={at} />
+              </span>
+              <span className="cut">
+                <TaskLink task={task} />
+              </span>
+              <span className="soft">
+                <Away at={at} />
+              </span>
+            </li>
+          ))}
+        </ul>
+      )}
+    </AnchoredList>
   );
 }

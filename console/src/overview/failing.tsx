@@ -1,5 +1,6 @@
 import { useWords } from "../messages/words.ts";
 import { Nothing } from "../parts/state/notice.tsx";
+import { AnchoredList } from "../parts/table/anchored-list.tsx";
 import { RunLink, TaskLink } from "../parts/value/links.tsx";
 import { plain } from "../parts/value/plain.ts";
 import type { ListedRun } from "../runs/answers.ts";
@@ -15,19 +16,23 @@ export function Failing({ runs }: { runs: ListedRun[] }) {
   for (const run of runs) tasks.set(run.task, [...(tasks.get(run.task) ?? []), run]);
   const sorted = [...tasks].sort(([, a], [, b]) => b.length - a.length).slice(0, listed);
   return (
-    <ul className={css.rows}>
-      {sorted.map(([task, [last, ...others]]) => (
-        <li key={task}>
-          <span className={`${css.times} figures`}>{others.length + 1} ×</span>
-          <span className="cut">
-            <TaskLink task={task} />
-          </span>
-          {last && <RunLink run={last.run} />}
-          <span className={`${css.message} soft cut`} title={last?.error?.message}>
-            {plain(last?.error?.message ?? last?.error?.code ?? "")}
-          </span>
-        </li>
-      ))}
-    </ul>
+    <AnchoredList rows={sorted} keyOf={([task]) => task} byTouch={false}>
+      {(rows) => (
+        <ul className={css.rows}>
+          {rows.slice(0, listed).map(([task, [last, ...others]]) => (
+            <li key={task}>
+              <span className={`${css.times} figures`}>{others.length + 1} ×</span>
+              <span className="cut">
+                <TaskLink task={task} />
+              </span>
+              {last && <RunLink run={last.run} />}
+              <span className={`${css.message} soft cut`} title={last?.error?.message}>
+                {plain(last?.error?.message ?? last?.error?.code ?? "")}
+              </span>
+            </li>
+          ))}
+        </ul>
+      )}
+    </AnchoredList>
   );
 }

@@ -55,14 +55,15 @@ export function useFigures() {
     .sort((a, b) => a - b);
   return {
     now,
-    since,
     ready,
     live,
     ended,
     failed,
     dead,
     coming,
+    groups,
     workers,
+    alarms,
     cluster,
     // Runs are sorted by due time: if one run of the page is not overdue, no run of the next page is overdue.
     overdue: { n: overdue.length, isMore: overdue.length === ready.data?.items.length && hasNext(ready.data) },

@@ -8,6 +8,7 @@ import { useState } from "react";
 import type { Answer } from "../api/call.ts";
 import { useWords } from "../messages/words.ts";
 import { toneOf } from "../parts/state/mark.tsx";
+import { Moment } from "../parts/value/moment.tsx";
 import css from "./late-chart.module.css";
 import { latenessOf } from "./lateness.ts";
 
@@ -70,13 +71,13 @@ export function LateChart({ runs }: { runs: Run[] }) {
           ))}
         </svg>
         <div className={`${css.foot} figures`}>
-          <span>{words.clock(from)}</span>
+          <Moment at={new Date(from).toISOString()} />
           <span className={css.pointed}>
             {pointed
               ? `${pointed.task} · ${pointed.run} · ${t(`state.${pointed.state}`)} · ${t("run.late")} ${span(latenessOf(pointed) ?? 0)}`
               : ""}
           </span>
-          <span>{words.clock(to)}</span>
+          <Moment at={new Date(to).toISOString()} />
         </div>
       </div>
     </div>

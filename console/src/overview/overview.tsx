@@ -17,15 +17,9 @@ export function Overview() {
   const { t } = useWords();
   const figures = useFigures();
   const { now, ready, ended, failed, coming, cluster } = figures;
-  const isKnown = ready.data !== undefined && failed.data !== undefined;
   return (
     <Page title={t("screen.overview")} below={cluster.data ? <ClusterLine cluster={cluster.data} /> : "\u00a0"}>
-      {isKnown ? (
-        <Verdict figures={figures} />
-      ) : (
-        // A placeholder as high as the later content, so that nothing moves when the content arrives.
-        <section className={css.verdict} data-tone="wait" aria-label={t("overview.verdict")} aria-busy />
-      )}
+      <Verdict figures={figures} />
       <Tiles figures={figures} />
       <Card
         title={t("overview.chart", { n: endedShown })}
@@ -46,7 +40,9 @@ export function Overview() {
       <div className={css.lists}>
         <Card title={t("overview.next")} more={<Link to="/tasks">{t("screen.tasks")}</Link>}>
           <Shown of={coming}>
-            {(data) => <Coming coming={data.coming} ready={ready.data?.items ?? []} now={now} />}
+            {(data) => (
+              <Shown of={ready}>{({ items }) => <Coming coming={data.coming} ready={items} now={now} />}</Shown>
+            )}
           </Shown>
         </Card>
         <Card

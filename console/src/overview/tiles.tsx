@@ -1,5 +1,6 @@
 import { Link } from "@tanstack/react-router";
 import { useWords } from "../messages/words.ts";
+import { useKnown } from "../parts/state/known.ts";
 import type { Tone } from "../parts/state/mark.tsx";
 import { useCounts } from "./counts.ts";
 import type { Figures } from "./figures.ts";
@@ -8,13 +9,14 @@ import css from "./overview.module.css";
 export function Tiles({ figures }: { figures: Figures }) {
   const { t, span, count } = useWords();
   const { least, leastOf } = useCounts();
-  const { since, ready, live, ended, failed, dead, workers } = figures;
+  const { ready, live, ended, failed, dead, groups, workers } = figures;
   const { overdue, running, failures, waiting, working, capacity, letters, measured, lateMost, isAlone } = figures;
   return (
     <div className={css.tiles}>
       <Tile
         name={t("overview.overdue")}
-        value={ready.data && least(overdue)}
+        of={[ready]}
+        value={least(overdue)}
         tone={overdue.n > 0 ? "bad" : "ok"}
         more={t("overview.overdueMore")}
         to="/runs"
@@ -22,7 +24,8 @@ export function Tiles({ figures }: { figures: Figures }) {
       />
       <Tile
         name={t("overview.late")}
-        value={ended.data && (lateMost === null ? "–" : span(lateMost))}
+        of={[ended]}
+        value={lateMost === null ? "–" : span(lateMost)}
         tone={(lateMost ?? 0) > 1_000 ? "late" : "ok"}
         more={t("overview.lateMore", { n: measured })}
         to="/runs"
@@ -30,7 +33,8 @@ export function Tiles({ figures }: { figures: Figures }) {
       />
       <Tile
         name={t("overview.running")}
-        value={live.data && least(running)}
+        of={[live, groups]}
+        value={least(running)}
         tone={running.n > 0 ? "run" : "ok"}
         more={t("overview.runningMore", { n: leastOf(waiting) })}
         to="/runs"
@@ -38,15 +42,17 @@ export function Tiles({ figures }: { figures: Figures }) {
       />
       <Tile
         name={t("overview.failed")}
-        value={failed.data && least(failures)}
+        of={[failed]}
+        value={least(failures)}
         tone={failures.n > 0 ? "bad" : "ok"}
         more={t("overview.failedMore")}
         to="/runs"
-        search={{ state: "failed", since }}
+        search={{ state: "failed", within: "1h" }}
       />
       <Tile
         name={t("overview.dead")}
-        value={dead.data && count(letters)}
+        of={[dead]}
+        value={count(letters)}
         tone={letters > 0 ? "late" : "ok"}
         more={t("overview.deadMore", { n: dead.data?.total.groups ?? 0 })}
         to="/dead-letters"
@@ -54,7 +60,8 @@ export function Tiles({ figures }: { figures: Figures }) {
       />
       <Tile
         name={t("overview.workers")}
-        value={workers.data && least(working)}
+        of={[workers, live]}
+        value={least(working)}
         tone={isAlone ? "bad" : "ok"}
         more={t("overview.workersMore", {
           held: least(running),
@@ -69,6 +76,7 @@ export function Tiles({ figures }: { figures: Figures }) {
 
 function Tile({
   name,
+  of,
   value,
   more,
   tone,
@@ -76,17 +84,21 @@ function Tile({
   search,
 }: {
   name: string;
-  value: string | undefined;
+  /** The answers that the figures are counted from: without one of them the figures are not known. */
+  of: { data: unknown; error: unknown }[];
+  value: string;
   more: string;
   tone: Tone;
   to: "/runs" | "/workers" | "/dead-letters";
   search: Record<string, string>;
 }) {
+  const { t } = useWords();
+  const { isThere, isLost } = useKnown(of);
   return (
-    <Link to={to} search={search} className={css.tile} data-tone={tone}>
+    <Link to={to} search={search} className={css.tile} data-tone={isThere ? tone : "wait"}>
       <span className={css.tileName}>{name}</span>
-      <span className={`${css.tileValue} figures`}>{value ?? "…"}</span>
-      <span className={css.tileMore}>{more}</span>
+      <span className={`${css.tileValue} figures`}>{isThere ? value : isLost ? "–" : "…"}</span>
+      <span className={css.tileMore}>{isThere ? more : isLost ? t("known.not") : "\u00a0"}</span>
     </Link>
   );
 }

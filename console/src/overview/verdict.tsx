@@ -1,8 +1,17 @@
-/** The verdict above the overview: all is well, or a list of problems, each with a link to its cause. */
-import { IconAlertTriangleFilled, IconCircleCheckFilled, IconCircleXFilled } from "@tabler/icons-react";
+/**
+ * The verdict above the overview: all is well, or a list of problems, each with a link to its cause, or that it is not known. What
+ * was true before the server lost its store is no verdict.
+ */
+import {
+  IconAlertTriangleFilled,
+  IconCircleCheckFilled,
+  IconCircleXFilled,
+  IconHelpCircleFilled,
+} from "@tabler/icons-react";
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import { useWords } from "../messages/words.ts";
+import { useKnown } from "../parts/state/known.ts";
 import type { Tone } from "../parts/state/mark.tsx";
 import { useCounts } from "./counts.ts";
 import type { Figures } from "./figures.ts";
@@ -51,6 +60,27 @@ function useTroubles({ cluster, overdue, undecided, failures, alarming, isAlone 
 }
 
 export function Verdict({ figures }: { figures: Figures }) {
+  const { t } = useWords();
+  const { ready, live, failed, alarms, workers, cluster } = figures;
+  const { isKnown, isLost, told } = useKnown([ready, live, failed, alarms, workers, cluster]);
+  if (isKnown) return <Known figures={figures} />;
+  return (
+    // While it is loading, a placeholder as high as the later content, so that nothing moves when the content arrives.
+    <section className={css.verdict} data-tone="wait" aria-label={t("overview.verdict")} aria-busy={!isLost}>
+      {isLost && (
+        <>
+          <IconHelpCircleFilled size={30} aria-hidden />
+          <div>
+            <p className={css.said}>{t("known.title")}</p>
+            <p className="soft">{told}</p>
+          </div>
+        </>
+      )}
+    </section>
+  );
+}
+
+function Known({ figures }: { figures: Figures }) {
   const { t, span } = useWords();
   const troubles = useTroubles(figures);
   const late = figures.lateMost;

@@ -11,10 +11,12 @@ import { BeginMatching, Names } from "../operations/begin.tsx";
 import { FilterText } from "../operations/filter-text.tsx";
 import { Confirm } from "../parts/form/confirm.tsx";
 import { useEach } from "../parts/form/each.ts";
+import type { Bounds } from "../parts/form/range.ts";
 import { Gauge } from "../parts/state/gauge.tsx";
 import type { RunState } from "../parts/state/mark.tsx";
 import { toast } from "../parts/state/toasts.tsx";
 import { ChoiceBar } from "../parts/table/choice.tsx";
+import { namedOf } from "../tasks/name-field.tsx";
 import type { ListedRun } from "./answers.ts";
 import { labelsOf } from "./labels.ts";
 
@@ -29,20 +31,20 @@ const isOf = (kind: Kind, state: RunState) => ended.includes(state) === (kind ==
  * The list's filter as an operation's filter: it matches what the list shows, and no more. Without states the list does not show
  * runs that are not due yet, so the operation leaves them out too. undefined: none of the listed runs allows the act.
  */
-function matched(kind: Kind, search: Filter, states: RunState[]): OperationFilter | undefined {
+function matched(kind: Kind, search: Filter, bounds: Bounds, states: RunState[]): OperationFilter | undefined {
   const given = states.filter((state) => isOf(kind, state));
   if (states.length > 0 && given.length === 0) return undefined;
   const now = nowMs();
   const labels = labelsOf(search.label);
   const until =
-    kind === "cancel" && states.length === 0 && !(search.until && Date.parse(search.until) < now)
+    kind === "cancel" && states.length === 0 && !(bounds.until && Date.parse(bounds.until) < now)
       ? new Date(now).toISOString()
-      : search.until;
+      : bounds.until;
   return {
-    ...(search.task ? { task: search.task } : {}),
+    ...namedOf(search),
     ...(Object.keys(labels).length > 0 ? { labels } : {}),
     states: states.length > 0 ? given : kind === "rerun" ? ended : live,
-    ...(search.since ? { since: search.since } : {}),
+    ...(bounds.since ? { since: bounds.since } : {}),
     ...(until ? { until } : {}),
   };
 }
@@ -52,12 +54,15 @@ export function RunBulk({
   rows,
   chosen,
   search,
+  bounds,
   states,
   onNone,
 }: {
   rows: ListedRun[];
   chosen: ReadonlySet<string>;
   search: Filter;
+  /** The bounds of the time that the list shows. */
+  bounds: Bounds;
   states: RunState[];
   onNone: () => void;
 }) {
@@ -99,9 +104,9 @@ export function RunBulk({
                   key={kind}
                   size="compact-sm"
                   variant="default"
-                  disabled={matched(kind, search, states) === undefined}
+                  disabled={matched(kind, search, bounds, states) === undefined}
                   onClick={() => {
-                    const filter = matched(kind, search, states);
+                    const filter = matched(kind, search, bounds, states);
                     if (filter) setAsked({ kind, filter, isDue: states.length === 0 });
                   }}
                 >

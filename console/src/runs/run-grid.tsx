@@ -10,6 +10,7 @@ import css from "./runs.module.css";
 
 export function RunGrid({
   rows,
+  list,
   more,
   onMore,
   onShown,
@@ -17,6 +18,7 @@ export function RunGrid({
   selection,
 }: {
   rows: ListedRun[];
+  list: string;
   more: boolean;
   onMore: () => void;
   onShown: (from: number, to: number) => void;
@@ -27,39 +29,76 @@ export function RunGrid({
   const { t } = words;
   const columns = useMemo<Column<ListedRun>[]>(
     () => [
-      { id: "state", title: t("runs.state"), width: "128px", cell: (run) => <RunMark run={run} /> },
+      {
+        id: "state",
+        title: t("runs.state"),
+        width: "116px",
+        sortBy: ({ state }) => t(`state.${state}`),
+        cell: (run) => <RunMark run={run} />,
+      },
       ...(ofTask
         ? []
         : [
             {
               id: "task",
               title: t("noun.task"),
-              width: "minmax(140px, 2.2fr)",
+              width: "minmax(150px, 2.2fr)",
+              sortBy: ({ task }: ListedRun) => task,
               cell: (run: ListedRun) => <TaskLink task={run.task} />,
             },
           ]),
-      { id: "run", title: t("noun.run"), width: "92px", cell: (run) => <RunLink run={run.run} /> },
-      { id: "due", title: t("run.due"), width: "minmax(96px, 1fr)", cell: (run) => <Away at={run.due} /> },
-      { id: "late", title: t("run.late"), width: "84px", end: true, cell: (run) => <Lateness ms={run.lateMs} /> },
+      {
+        id: "run",
+        title: t("noun.run"),
+        width: "92px",
+        sortBy: ({ run }) => run,
+        cell: (run) => <RunLink run={run.run} />,
+      },
+      {
+        id: "due",
+        title: t("run.due"),
+        width: "minmax(120px, 1fr)",
+        rank: 1,
+        sortBy: ({ due }) => Date.parse(due),
+        cell: (run) => <Away at={run.due} />,
+      },
+      {
+        id: "late",
+        title: t("run.late"),
+        width: "84px",
+        end: true,
+        rank: 2,
+        sortBy: ({ lateMs }) => lateMs,
+        cell: (run) => <Lateness ms={run.lateMs} />,
+      },
       {
         id: "took",
         title: t("run.took"),
-        width: "86px",
+        width: "76px",
         end: true,
+        sortBy: ({ tookMs }) => tookMs,
         cell: (run) => <span className="figures">{run.tookMs === null ? "" : words.span(run.tookMs)}</span>,
       },
       {
         id: "attempt",
         title: t("run.attempt"),
-        width: "64px",
+        width: "52px",
         end: true,
+        rank: 3,
+        sortBy: ({ attempt }) => attempt,
         cell: (run) => <span className="figures">{run.attempt > 0 ? words.count(run.attempt) : ""}</span>,
       },
       {
         id: "node",
         title: t("noun.worker"),
         width: "minmax(90px, 1fr)",
-        cell: (run) => <span className="soft">{run.node}</span>,
+        rank: 4,
+        sortBy: ({ node }) => node,
+        cell: (run) => (
+          <span className="soft" title={run.node ?? undefined}>
+            {run.node}
+          </span>
+        ),
       },
       {
         id: "error",
@@ -70,9 +109,11 @@ export function RunGrid({
     ],
     [t, words, ofTask],
   );
-  const onSeen = useCallback((keys: string[], from: number) => onShown(from, from + keys.length), [onShown]);
+  const onSeen = useCallback((_: string[], from: number, to: number) => onShown(from, to), [onShown]);
   return (
     <Grid
+      name={ofTask ? "task-runs" : "runs"}
+      list={list}
       label={t("screen.runs")}
       rows={rows}
       keyOf={({ run }) => String(run)}
@@ -89,7 +130,7 @@ export function RunGrid({
           </div>
           <div className="cut">{ofTask ? (run.error?.message ?? run.node) : <TaskLink task={run.task} />}</div>
           <div className="soft">
-            <Away at={run.ended ?? run.due} />
+            <Away at={run.ended ?? run.due} past={run.ended !== null} />
             {run.tookMs !== null && ` · ${words.span(run.tookMs)}`}
           </div>
         </div>

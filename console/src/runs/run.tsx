@@ -14,12 +14,12 @@ import { toast } from "../parts/state/toasts.tsx";
 import { RunLink, TaskLink } from "../parts/value/links.tsx";
 import { Away, Moment } from "../parts/value/moment.tsx";
 import { plain } from "../parts/value/plain.ts";
-import { Tree } from "../parts/value/tree.tsx";
 import type { Run } from "./answers.ts";
 import { Kept } from "./kept.tsx";
 import { labelsText } from "./labels.ts";
 import { Log } from "./log/log.tsx";
 import { Lateness, RunMark as Mark } from "./marks.tsx";
+import { RunProgress } from "./progress.tsx";
 import css from "./run.module.css";
 import { isOver, isState } from "./states.ts";
 import { Waterfall } from "./waterfall.tsx";
@@ -55,7 +55,10 @@ export function RunScreen() {
           <span className={css.under}>
             <Mark run={run.data} />
             <TaskLink task={run.data.task} />
-            <Away at={run.data.ended ?? run.data.started ?? run.data.due} />
+            <Away
+              at={run.data.ended ?? run.data.started ?? run.data.due}
+              past={(run.data.ended ?? run.data.started) !== null}
+            />
           </span>
         )
       }
@@ -90,7 +93,12 @@ function Whole({ run }: { run: Run }) {
         </div>
       )}
       <Card title={t("run.course")}>
+        {given(run.progress) && <RunProgress value={run.progress} />}
         <Waterfall run={run} />
+      </Card>
+      {/* Before the details, because it is what one came for; they may leave half of their row empty. */}
+      <Card title={t("log.title")} tight>
+        <Log key={run.run} run={run.run} live={!isOver(run)} attempts={run.attempt} />
       </Card>
       <div className={css.columns}>
         <Card title={t("run.facts")}>
@@ -138,11 +146,6 @@ function Whole({ run }: { run: Run }) {
           <Relations run={run} />
         </Card>
         <div className={css.trees}>
-          {given(run.progress) && (
-            <Card title={t("run.progress")}>
-              <Tree value={run.progress} label={t("run.progress")} />
-            </Card>
-          )}
           <Card title={t("run.payload")}>
             {given(run.payload) ? (
               <Kept value={run.payload} label={t("run.payload")} />
@@ -159,9 +162,6 @@ function Whole({ run }: { run: Run }) {
           </Card>
         </div>
       </div>
-      <Card title={t("log.title")} tight>
-        <Log key={run.run} run={run.run} live={!isOver(run)} />
-      </Card>
       {run.late.length > 0 && (
         <Card title={t("run.refused")} more={<span className="soft">{t("run.refusedTold")}</span>}>
           {run.late.map((late) => (

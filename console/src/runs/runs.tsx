@@ -5,12 +5,12 @@ import { useMay } from "../api/may.ts";
 import type { Filter } from "../filter.ts";
 import { useWords } from "../messages/words.ts";
 import { Filters } from "../parts/form/filters.tsx";
-import { TimeField } from "../parts/form/time-field.tsx";
+import { RangeField, useBounds } from "../parts/form/range-field.tsx";
 import { Page } from "../parts/layout/page.tsx";
 import { Nothing, Shown } from "../parts/state/notice.tsx";
 import { useChoice } from "../parts/table/choice.tsx";
 import { usePages } from "../parts/table/pages.ts";
-import { TaskField } from "../tasks/task-field.tsx";
+import { namedOf, TaskNameField } from "../tasks/name-field.tsx";
 import { RunBulk } from "./bulk.tsx";
 import { LabelField } from "./label-field.tsx";
 import { labelTexts } from "./labels.ts";
@@ -28,17 +28,17 @@ export function Runs() {
   const navigate = useNavigate({ from: "/runs" });
   const picked = useMemo(() => (search.state ?? "").split(",").filter(isState), [search.state]);
   const labels = useMemo(() => labelTexts(search.label), [search.label]);
+  const bounds = useBounds(search);
   const filter = (change: Filter) =>
     void navigate({ search: (before: Filter) => ({ ...before, ...change }), replace: true });
   const runs = usePages(
     "listRuns",
     {
       limit: pageSize,
-      ...(search.task ? { task: search.task } : {}),
+      ...namedOf(search),
       ...(picked.length > 0 ? { state: picked } : {}),
       ...(labels.length > 0 ? { label: labels } : {}),
-      ...(search.since ? { since: search.since } : {}),
-      ...(search.until ? { until: search.until } : {}),
+      ...bounds,
     },
     { everyMs },
   );
@@ -48,7 +48,7 @@ export function Runs() {
   return (
     <Page title={t("screen.runs")} below={t("runs.lead")} fill>
       <Filters onClear={isFiltered ? () => void navigate({ search: {}, replace: true }) : undefined}>
-        <TaskField value={search.task ?? ""} onChange={(task) => filter({ task })} />
+        <TaskNameField task={search.task} matching={search.matching} onChange={(named) => filter({ ...named })} />
         <MultiSelect
           className={css.states}
           aria-label={t("runs.state")}
@@ -60,15 +60,24 @@ export function Runs() {
           clearButtonProps={{ "aria-label": t("filter.clear") }}
         />
         <LabelField value={search.label ?? ""} onChange={(label) => filter({ label })} />
-        <TimeField label={t("runs.since")} value={search.since} onChange={(since) => filter({ since })} />
-        <TimeField label={t("runs.until")} value={search.until} onChange={(until) => filter({ until })} />
+        <RangeField search={search} onChange={filter} />
       </Filters>
-      {may && <RunBulk rows={runs.data ?? []} chosen={chosen} search={search} states={picked} onNone={chooseNone} />}
+      {may && (
+        <RunBulk
+          rows={runs.data ?? []}
+          chosen={chosen}
+          search={search}
+          bounds={bounds}
+          states={picked}
+          onNone={chooseNone}
+        />
+      )}
       <Shown of={runs} rows={12}>
         {(rows) =>
           rows.length > 0 ? (
             <RunGrid
               rows={rows}
+              list={runs.list}
               more={runs.more}
               onMore={runs.onMore}
               onShown={runs.onShown}

@@ -2,6 +2,7 @@
 import { scaleLinear } from "d3-scale";
 import { useWords } from "../messages/words.ts";
 import { useNow } from "../now.ts";
+import { Moment } from "../parts/value/moment.tsx";
 import type { Run } from "./answers.ts";
 import css from "./waterfall.module.css";
 
@@ -42,7 +43,7 @@ export function lanesOf(run: Run, now: number, nameOf: (attempt: number) => stri
 }
 
 export function Waterfall({ run }: { run: Run }) {
-  const { t, span, exact, moment } = useWords();
+  const { t, span, exact } = useWords();
   const now = useNow();
   const dueMs = Date.parse(run.due);
   const lanes = lanesOf(run, now, (attempt) => t("run.attemptOf", { attempt: String(attempt) }));
@@ -107,8 +108,8 @@ export function Waterfall({ run }: { run: Run }) {
           return (
             <div key={name} data-mark={name}>
               <dt>{t(name)}</dt>
-              <dd className="figures" title={time ? moment(Date.parse(time)) : ""}>
-                {time ? exact(Date.parse(time)) : "–"}
+              <dd className="figures">
+                {time ? <Moment at={time} exact /> : "–"}
                 {gap !== null && <small> {gap >= 0 ? `+${span(gap)}` : span(gap)}</small>}
               </dd>
             </div>

@@ -40,7 +40,7 @@ export function SecondFactor() {
         ) : (
           <div className={css.form}>
             <p className="soft">
-              {t("factor.since")} <Away at={enrolled} />
+              {t("factor.since")} <Away at={enrolled} past />
             </p>
             <p>{t("factor.left", { n: recoveryCodes })}</p>
             <Button variant="default" onClick={() => setAct("remove")}>

@@ -13,7 +13,7 @@ import { SignIns } from "./sign-ins.tsx";
 const zones = [...new Set(["UTC", ownZone, ...Intl.supportedValuesOf("timeZone")])];
 
 export function Settings() {
-  const { t, moment } = useWords();
+  const { t, moment, when } = useWords();
   const now = useNow();
   const { language, scheme, zone, readOnly } = usePreferences();
   const me = useAnswer("getMe", {});
@@ -67,7 +67,7 @@ export function Settings() {
               facts={[
                 [t("signIn.name"), me.data.user],
                 [t("settings.role"), `${t(`role.${highestOf(me.data)}`)}: ${t(`role.${highestOf(me.data)}.may`)}`],
-                [t("settings.until"), me.data.expires === null ? "–" : moment(Date.parse(me.data.expires))],
+                [t("settings.until"), me.data.expires === null ? "–" : when(Date.parse(me.data.expires))],
               ]}
             />
           )}

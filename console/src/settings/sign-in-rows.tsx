@@ -64,7 +64,8 @@ function One({ signIn: one, list, end, keepsOwn }: { signIn: SignIn } & Ends) {
         <b title={plain(agent ?? "")}>{browserOf(agent) ?? t("settings.unknownBrowser")}</b>{" "}
         {isKept && <Tag tone="run">{t("settings.thisBrowser")}</Tag>}
         <small>
-          {plain(address ?? "–")} · {t("settings.begun")} <Away at={begun} /> · {t("settings.seen")} <Away at={seen} />
+          {plain(address ?? "–")} · {t("settings.begun")} <Away at={begun} past /> · {t("settings.seen")}{" "}
+          <Away at={seen} past />
         </small>
         {ending.error && <Trouble error={ending.error} small />}
       </div>

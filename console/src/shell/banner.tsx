@@ -1,7 +1,8 @@
 import { Button } from "@mantine/core";
 import { IconPlugConnectedX } from "@tabler/icons-react";
 import { useEffect, useState } from "react";
-import { useLine } from "../live/live.ts";
+import { answers } from "../api/answers.ts";
+import { isConfirmed, useStanding } from "../live/live.ts";
 import { tryNow } from "../live/standing.ts";
 import { useWords } from "../messages/words.ts";
 import css from "./shell.module.css";
@@ -9,11 +10,14 @@ import css from "./shell.module.css";
 /** Interruptions shorter than this are not reported. */
 const patienceMs = 1_500;
 
-/** Reports that the page may be out of date, since when, and the next attempt to connect. */
+/**
+ * Reports that the page may be out of date, and since when. While it is there, the screen below it has no colours: they would say
+ * that things are well.
+ */
 export function Banner() {
-  const { t, clock } = useWords();
-  const { state, heardMs } = useLine();
-  const isDown = state === "broken";
+  const { t, when } = useWords();
+  const { state, sinceMs } = useStanding();
+  const isDown = !isConfirmed(state);
   const [told, setTold] = useState(false);
   useEffect(() => {
     if (state === "live" || state === "paused") return setTold(false);
@@ -22,13 +26,21 @@ export function Banner() {
     return () => clearTimeout(timer);
   }, [isDown, state]);
   if (!told) return null;
+  const key = state === "slow" || state === "failed" ? state : "line";
+  const text = sinceMs === null ? t(`banner.${key}.never`) : t(`banner.${key}`, { time: when(sinceMs) });
   return (
     <div className={css.banner} role="alert">
       <IconPlugConnectedX size={18} aria-hidden />
-      <span>{heardMs === null ? t("banner.never") : t("banner.since", { time: clock(heardMs) })}</span>
-      <Button size="compact-sm" variant="default" onClick={tryNow}>
+      <span>{text}</span>
+      <Button size="compact-sm" variant="default" onClick={again}>
         {t("act.tryNow")}
       </Button>
     </div>
   );
+}
+
+/** Connects again and requests again, without waiting for the next attempt. */
+function again(): void {
+  tryNow();
+  void answers.invalidateQueries();
 }

@@ -5,32 +5,54 @@
 import { Modal } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { IconCornerDownLeft, IconSearch } from "@tabler/icons-react";
-import { useId, useState } from "react";
+import { useEffect, useId, useState } from "react";
 import { useWords } from "../messages/words.ts";
 import { type Entry, useEntries } from "./entries.ts";
 import css from "./palette.module.css";
+import type { TypedAhead } from "./typed-ahead.ts";
 
-export function Palette({ onClose, onKeys }: { onClose: () => void; onKeys: () => void }) {
+/** Focuses the field as soon as it exists: the dialog does so only after a while. */
+const field = (input: HTMLInputElement | null) => input?.focus();
+
+export function Palette({
+  ahead,
+  onClose,
+  onKeys,
+}: {
+  /** The keys typed before the field has the focus. */
+  ahead: TypedAhead;
+  onClose: () => void;
+  onKeys: () => void;
+}) {
   const { t } = useWords();
   const list = useId();
   const [text, setText] = useState("");
-  const [at, setAt] = useState(0);
+  const [at, setAt] = useState<number>();
+  /** True after Enter, until the answers to the whole text are there. */
+  const [isEntered, setEntered] = useState(false);
   const [asked] = useDebouncedValue(text.trim(), 120);
   const { entries, isLooking } = useEntries(text, asked, onKeys);
-  const chosen = Math.min(at, entries.length - 1);
+  const isAsked = asked === text.trim();
+  // Without a text nothing is chosen: Enter would go to whichever screen comes first.
+  const chosen = Math.min(at ?? (text.trim() === "" ? -1 : 0), entries.length - 1);
   const take = (entry: Entry | undefined) => {
     if (!entry) return;
     onClose();
     entry.go();
   };
+  useEffect(() => {
+    if (!isEntered || !isAsked || isLooking) return;
+    setEntered(false);
+    take(entries[chosen]);
+  });
   const onKey = (event: React.KeyboardEvent) => {
     const step = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;
     if (step !== 0) {
       event.preventDefault();
-      const next = (chosen + step + entries.length) % Math.max(1, entries.length);
+      const next = (Math.max(chosen, step > 0 ? -1 : 0) + step + entries.length) % Math.max(1, entries.length);
       setAt(next);
       document.getElementById(`${list}-${next}`)?.scrollIntoView({ block: "nearest" });
-    } else if (event.key === "Enter" && !event.nativeEvent.isComposing) take(entries[chosen]);
+    } else if (event.key === "Enter" && !event.nativeEvent.isComposing) setEntered(true);
   };
   return (
     <Modal.Root opened onClose={onClose} padding={0} size={600} yOffset="12vh">
@@ -40,16 +62,23 @@ export function Palette({ onClose, onKeys }: { onClose: () => void; onKeys: () =
           <IconSearch size={19} aria-hidden />
           <input
             data-autofocus
+            ref={field}
             role="combobox"
             aria-expanded
             aria-controls={list}
             aria-label={t("palette.title")}
-            aria-activedescendant={entries.length > 0 ? `${list}-${chosen}` : undefined}
+            aria-activedescendant={chosen >= 0 ? `${list}-${chosen}` : undefined}
             placeholder={t("palette.placeholder")}
             value={text}
             onChange={(event) => {
               setText(event.currentTarget.value);
-              setAt(0);
+              setAt(undefined);
+              setEntered(false);
+            }}
+            onFocus={() => {
+              const typed = ahead.take();
+              setText((text) => text + typed.text);
+              if (typed.entered) setEntered(true);
             }}
             onKeyDown={onKey}
           />

@@ -1,16 +1,21 @@
 /** The state of the connection to the server, and the cluster's time. */
 import { useEffect } from "react";
-import { answers } from "../api/answers.ts";
+import { answers, useAnswer } from "../api/answers.ts";
 import { call } from "../api/call.ts";
-import { useLine } from "../live/live.ts";
+import { useLine, useStanding } from "../live/live.ts";
 import { useWords } from "../messages/words.ts";
 import { learnTime, useNow } from "../now.ts";
 import css from "./shell.module.css";
+
+/** A screen may show what seldom changes: this read shows on each screen whether the server reads its store. */
+const readEveryMs = 4_000;
 
 export function Pulse() {
   const { t, clock, zone } = useWords();
   const now = useNow();
   const { state } = useLine();
+  const standing = useStanding().state;
+  useAnswer("getCluster", {}, { everyMs: readEveryMs });
   useEffect(() => {
     if (state !== "live") return;
     const askedMs = Date.now();
@@ -24,12 +29,14 @@ export function Pulse() {
     );
   }, [state]);
   return (
-    <div className={css.pulse} data-state={state} title={`${t(`line.${state}`)} · ${zone}`}>
+    <div className={css.pulse} data-state={standing} title={`${t(`line.${standing}`)} · ${zone}`}>
       <span className={css.dot} aria-hidden />
       <span className="unseen" role="status">
-        {t(`line.${state}`)}
+        {t(`line.${standing}`)}
       </span>
       <span className={`${css.clock} figures`}>{clock(now)}</span>
+      {/* All times of the page are in this zone. */}
+      <span className={css.zone}>{zone.slice(zone.lastIndexOf("/") + 1).replaceAll("_", " ")}</span>
     </div>
   );
 }

@@ -14,6 +14,7 @@ import { Pulse } from "./pulse.tsx";
 import { screens } from "./screens.ts";
 import css from "./shell.module.css";
 import { useShortcuts } from "./shortcuts.ts";
+import { TypedAhead } from "./typed-ahead.ts";
 import { User } from "./user.tsx";
 
 const loadPalette = () => import("./palette.tsx").then(({ Palette }) => ({ default: Palette }));
@@ -28,12 +29,19 @@ export function Shell() {
   const { t } = useWords();
   const navigate = useNavigate();
   const [menu, setMenu] = useState(false);
-  const [palette, setPalette] = useState(false);
+  const [palette, setPalette] = useState<TypedAhead>();
+  const openPalette = () => {
+    if (!palette) setPalette(new TypedAhead());
+  };
+  const closePalette = () => {
+    palette?.take();
+    setPalette(undefined);
+  };
   const [keys, setKeys] = useState(false);
   const content = useRef<HTMLElement>(null);
   const path = useRouterState({ select: ({ location }) => location.pathname });
   useEffect(startLine, []);
-  // Loads the palette once the screen is shown, because keys typed right after its shortcut would be lost while it loads.
+  // Loads the palette once the screen is shown, so that it opens at once.
   useEffect(() => {
     const timer = setTimeout(() => {
       loadPalette().catch(() => undefined); // Opening the palette tries again.
@@ -43,11 +51,11 @@ export function Shell() {
   // biome-ignore lint/correctness/useExhaustiveDependencies: it closes when the screen changes.
   useEffect(() => setMenu(false), [path]);
   useShortcuts({
-    "mod+k": () => setPalette(true),
+    "mod+k": openPalette,
     "/": () => {
       const field = document.querySelector<HTMLInputElement>("[data-search]");
       if (field) field.focus();
-      else setPalette(true);
+      else openPalette();
     },
     "?": () => setKeys(true),
     ...Object.fromEntries(screens.flat().map(({ key, to }) => [`g ${key}`, () => void navigate({ to })])),
@@ -69,7 +77,7 @@ export function Shell() {
           <IconMenu2 size={20} color="var(--c-text)" />
         </ActionIcon>
         <Brand />
-        <button type="button" className={css.search} onClick={() => setPalette(true)}>
+        <button type="button" className={css.search} onClick={openPalette}>
           <IconSearch size={16} aria-hidden />
           <span>{t("shell.search")}</span>
           <Kbd size="xs" aria-hidden>
@@ -108,7 +116,7 @@ export function Shell() {
         <Outlet />
       </main>
       <Suspense>
-        {palette && <Palette onClose={() => setPalette(false)} onKeys={() => setKeys(true)} />}
+        {palette && <Palette ahead={palette} onClose={closePalette} onKeys={() => setKeys(true)} />}
         {keys && <Keys onClose={() => setKeys(false)} />}
       </Suspense>
       <Toasts />

@@ -1,11 +1,12 @@
 /** Creates runs for past slots that have no run, as an operation; the dialog first shows their number. */
-import { NumberInput, Switch, TextInput } from "@mantine/core";
+import { NumberInput, Switch } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { useState } from "react";
 import { useAnswer } from "../api/answers.ts";
 import { useWords } from "../messages/words.ts";
+import { nowMs } from "../now.ts";
 import { Begin, Names } from "../operations/begin.tsx";
-import { instantText, localText } from "../parts/form/local-time.ts";
+import { TimeField } from "../parts/form/time-field.tsx";
 import { Shown } from "../parts/state/notice.tsx";
 import css from "./task.module.css";
 
@@ -13,16 +14,17 @@ const dayMs = 86_400_000;
 const namesShown = 5;
 
 export function Backfill({ task, onClose }: { task: string; onClose: () => void }) {
-  const { t, zone } = useWords();
-  const [range, setRange] = useState(() => {
-    const now = Math.floor(Date.now() / 60_000) * 60_000;
-    return { from: localText(now - dayMs, zone), to: localText(now, zone), perSecond: null as number | null };
-  });
+  const { t, told } = useWords();
+  const [range, setRange] = useState<{ from?: string | undefined; to?: string | undefined; perSecond: number | null }>(
+    () => {
+      const now = Math.floor(nowMs() / 60_000) * 60_000;
+      return { from: new Date(now - dayMs).toISOString(), to: new Date(now).toISOString(), perSecond: null };
+    },
+  );
   const [also, setAlso] = useState({ missed: false, reverse: false });
   const set = (change: Partial<typeof range>) => setRange((before) => ({ ...before, ...change }));
-  const instant = (local: string) => (local === "" ? "" : instantText(local, zone));
-  const [from, to] = [instant(range.from), instant(range.to)];
-  const isTime = from !== "" && to !== "" && Date.parse(from) < Date.parse(to);
+  const { from, to } = range;
+  const isTime = from !== undefined && to !== undefined && Date.parse(from) < Date.parse(to);
   const given = isTime
     ? {
         from,
@@ -43,13 +45,7 @@ export function Backfill({ task, onClose }: { task: string; onClose: () => void 
   );
   const total = settled === said ? (preview.data?.total ?? 0) : 0;
   const time = (name: "from" | "to") => (
-    <TextInput
-      type="datetime-local"
-      label={t(`backfill.${name}`)}
-      description={zone}
-      value={range[name]}
-      onChange={(event) => set({ [name]: event.currentTarget.value })}
-    />
+    <TimeField inForm label={t(`backfill.${name}`)} value={range[name]} onChange={(at) => set({ [name]: at })} />
   );
   return (
     <Begin
@@ -93,7 +89,7 @@ export function Backfill({ task, onClose }: { task: string; onClose: () => void 
                 ) : (
                   <>
                     <strong>{t("backfill.slots", { n: data.total })}</strong>
-                    <Names names={data.first} total={data.total} most={namesShown} />
+                    <Names names={data.first.map((one) => told(one))} total={data.total} most={namesShown} />
                   </>
                 )
               }

@@ -3,10 +3,9 @@ import { useState } from "react";
 import { call } from "../api/call.ts";
 import { useWords } from "../messages/words.ts";
 import { Confirm } from "../parts/form/confirm.tsx";
-import { TimeField } from "../parts/form/time-field.tsx";
 import { toast } from "../parts/state/toasts.tsx";
-import css from "./task.module.css";
 import { outdateTask } from "./undo.ts";
+import { UntilField } from "./until-field.tsx";
 
 export function Pause({ task, onUndo, onClose }: { task: string; onUndo: () => void; onClose: () => void }) {
   const { t } = useWords();
@@ -26,9 +25,7 @@ export function Pause({ task, onUndo, onClose }: { task: string; onUndo: () => v
       }}
       onClose={onClose}
     >
-      <div className={css.form} style={{ marginTop: 14 }}>
-        <TimeField label={t("task.pauseUntil")} value={until} onChange={setUntil} />
-      </div>
+      <UntilField value={until} onChange={setUntil} />
     </Confirm>
   );
 }

@@ -40,8 +40,14 @@ function dayInChinese(unit: Spec<"interval">["unit"], day: number | string): str
 
 const periods = { DAILY: "day", WEEKLY: "week", MONTHLY: "month", YEARLY: "year" } as const;
 
+/** The end of a rule that is a local time, as in its start. */
+const localTime = (ms: number) => new Date(ms).toISOString().slice(0, 16).replace("T", " ");
+
 /** A rule without a short sentence is shown as its source text. */
-export function ruleInChinese({ rule: text, start, zone, rdate = [], exdate = [] }: Spec<"rrule">): string {
+export function ruleInChinese(
+  { rule: text, start, zone, rdate = [], exdate = [] }: Spec<"rrule">,
+  time: (ms: number) => string,
+): string {
   const said = shortRule(text, start);
   const { interval, count, until } = parseRule(text);
   return [
@@ -50,7 +56,7 @@ export function ruleInChinese({ rule: text, start, zone, rdate = [], exdate = []
     ...(said === null || count === null ? [] : [`共 ${count} 次`]),
     ...(said === null || until === null
       ? []
-      : [`至 ${new Date(until.ms).toISOString().slice(0, 16).replace("T", " ")} 止`]),
+      : [`至 ${until.kind === "instant" ? time(until.ms) : localTime(until.ms)} 止`]),
     ...(rdate.length === 0 ? [] : [`另加 ${rdate.length} 个时间`]),
     ...(exdate.length === 0 ? [] : [`除去 ${exdate.length} 个时间`]),
   ].join("，");

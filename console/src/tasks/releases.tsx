@@ -34,7 +34,7 @@ export function Releases({ task }: { task: string }) {
                 </td>
                 <td>{processes.length === 0 ? t("releases.nobody") : processes.join(", ")}</td>
                 <td>
-                  <Away at={seen} />
+                  <Away at={seen} past />
                 </td>
               </tr>
             ))}

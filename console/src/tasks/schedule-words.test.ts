@@ -1,6 +1,9 @@
 import { every, parseCron, validateSchedule } from "carillon/schedule";
 import { expect, test } from "vitest";
+import { wordsIn } from "../messages/texts.ts";
 import { cronInChinese, scheduleWords } from "./schedule-words.ts";
+
+const zh = wordsIn("zh", "Asia/Tokyo");
 
 test.each([
   ["* * * * *", "每分钟"],
@@ -25,9 +28,9 @@ test("what has no short sentence is shown as it was written", () => {
     gap: "shift",
     overlap: "first",
   } as const;
-  expect(scheduleWords(schedule, "…", "zh")).toBe("0 0 * * 1#2 · Asia/Shanghai");
-  expect(scheduleWords({ type: "every", everyMs: 5_000, mode: "rate" }, "every 5 seconds", "zh")).toBe("每 5 秒一次");
-  expect(scheduleWords({ type: "manual" }, "manual", "en")).toBe("manual");
+  expect(scheduleWords(schedule, "…", zh)).toBe("0 0 * * 1#2 · Asia/Shanghai");
+  expect(scheduleWords({ type: "every", everyMs: 5_000, mode: "rate" }, "every 5 seconds", zh)).toBe("每 5 秒一次");
+  expect(scheduleWords({ type: "manual" }, "manual", wordsIn("en", "UTC"))).toBe("manual");
 });
 
 test.each([
@@ -42,7 +45,7 @@ test.each([
   [every("3 days", { at: "06:00", anchor: "2026-03-16" }), "每 3 天 06:00 · UTC，从 2026-03-16 起算"],
   [every("1 year", { on: "04-15" }), "每年 4 月 15 日 00:00 · UTC"],
 ])("a period of the calendar: %#", (schedule, said) => {
-  expect(scheduleWords(schedule, "…", "zh")).toBe(said);
+  expect(scheduleWords(schedule, "…", zh)).toBe(said);
 });
 
 test.each([
@@ -55,5 +58,24 @@ test.each([
   ["FREQ=HOURLY;INTERVAL=5", "FREQ=HOURLY;INTERVAL=5 · UTC，从 2026-01-06 09:00:00 起算"],
 ])("a recurrence rule: %s", (rule, said) => {
   const schedule = validateSchedule({ type: "rrule", rule, start: "2026-01-06T09:00" });
-  expect(scheduleWords(schedule, "…", "zh")).toBe(said);
+  expect(scheduleWords(schedule, "…", zh)).toBe(said);
+});
+
+test("a schedule's times are those of its own zone; without one they are the viewer's, which is named", () => {
+  const once = validateSchedule({ type: "at", atMs: Date.parse("2027-03-08T16:00:00Z") });
+  expect(scheduleWords(once, "once, at 2027-03-08T16:00:00Z", wordsIn("en", "Asia/Tokyo"))).toBe(
+    "once, at Tue 9 Mar 2027 01:00, Asia/Tokyo",
+  );
+  expect(scheduleWords(once, "…", zh)).toBe("一次：2027年3月9日周二 01:00（Asia/Tokyo）");
+  const bound = validateSchedule({
+    type: "cron",
+    expression: "0 3 * * *",
+    zone: "Europe/Berlin",
+    untilMs: Date.parse("2027-06-30T22:00:00Z"),
+  });
+  const text = "at 03:00, Europe/Berlin, until 2027-06-30T22:00:00Z";
+  expect(scheduleWords(bound, text, wordsIn("en", "Asia/Tokyo"))).toBe(
+    "at 03:00, Europe/Berlin, until Thu 1 Jul 2027 00:00",
+  );
+  expect(scheduleWords(bound, text, zh)).toBe("每天 03:00 · Europe/Berlin，至 2027年7月1日周四 00:00 止");
 });

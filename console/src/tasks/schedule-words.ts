@@ -2,32 +2,37 @@
  * A schedule in the viewer's language. The server provides the English text; the Chinese text is generated here from the same
  * parsed fields.
  */
-import { type CronFields, parseCron, type ScheduleSpec } from "carillon/schedule";
-import { spanText } from "../messages/texts.ts";
-import type { Language } from "../preferences.ts";
+import { type CronFields, parseCron, type ScheduleSpec, zoneNameOf } from "carillon/schedule";
+import { spanText, type Words } from "../messages/texts.ts";
 import { intervalInChinese, ruleInChinese } from "./recurring-words.ts";
 
 export type Schedule = ScheduleSpec;
 
-/** @param words the server's English text */
-export function scheduleWords(schedule: Schedule, words: string, language: Language): string {
-  if (language === "en") return words;
-  return [inChinese(schedule), ...boundsInChinese(schedule)].join("，");
+/** A time of the schedule, in the schedule's own zone if it has one; otherwise in the viewer's, which is named. */
+type Time = (ms: number) => string;
+
+/** @param text the server's English text */
+export function scheduleWords(schedule: Schedule, text: string, { language, zone, told, when }: Words): string {
+  const own = zoneNameOf(schedule) ?? undefined;
+  if (language === "en") {
+    const said = told(text, own);
+    return said === text || own !== undefined ? said : `${said}, ${zone}`;
+  }
+  const time: Time = (ms) => (own === undefined ? `${when(ms)}（${zone}）` : when(ms, own));
+  return [inChinese(schedule, time), ...boundsInChinese(schedule, time)].join("，");
 }
 
-const utc = (ms: number) => `${new Date(ms).toISOString().slice(0, 19).replace("T", " ")} UTC`;
-
-function boundsInChinese(schedule: Schedule): string[] {
+function boundsInChinese(schedule: Schedule, time: Time): string[] {
   if (schedule.type === "at" || schedule.type === "manual") return [];
   const { fromMs, untilMs, times } = schedule;
   return [
-    ...(fromMs === undefined ? [] : [`自 ${utc(fromMs)} 起`]),
-    ...(untilMs === undefined ? [] : [`至 ${utc(untilMs)} 止`]),
+    ...(fromMs === undefined ? [] : [`自 ${time(fromMs)} 起`]),
+    ...(untilMs === undefined ? [] : [`至 ${time(untilMs)} 止`]),
     ...(times === undefined ? [] : [`共 ${times} 次`]),
   ];
 }
 
-function inChinese(schedule: Schedule): string {
+function inChinese(schedule: Schedule, time: Time): string {
   switch (schedule.type) {
     case "every":
       return schedule.mode === "rate"
@@ -36,11 +41,11 @@ function inChinese(schedule: Schedule): string {
     case "interval":
       return intervalInChinese(schedule);
     case "rrule":
-      return ruleInChinese(schedule);
+      return ruleInChinese(schedule, time);
     case "manual":
       return "没有自己的时间";
     case "at":
-      return `一次：${utc(schedule.atMs)}`;
+      return `一次：${time(schedule.atMs)}`;
     case "cron": {
       const said = cronInChinese(parseCron(schedule.expression).fields);
       return said === null ? `${schedule.expression} · ${schedule.zone}` : `${said} · ${schedule.zone}`;

@@ -9,13 +9,27 @@ export type Recent = Answer<"listRecentRuns">["tasks"][number]["runs"][number];
 const barWidth = 5;
 const gap = 2;
 
-export function Strip({ runs, slots = 20, height = 24 }: { runs: Recent[]; slots?: number; height?: number }) {
+/** @param runs undefined: not known yet */
+export function Strip({
+  runs,
+  slots = 20,
+  height = 24,
+}: {
+  runs: Recent[] | undefined;
+  slots?: number;
+  height?: number;
+}) {
   const { t, span } = useWords();
-  const shown = runs.slice(0, slots).reverse();
+  const shown = (runs ?? []).slice(0, slots).reverse();
   const longest = Math.max(1, ...shown.map(({ tookMs }) => tookMs ?? 0));
   const failed = shown.filter(({ state }) => state === "failed").length;
   const width = slots * (barWidth + gap) - gap;
-  const label = shown.length === 0 ? t("strip.none") : t("strip.label", { n: shown.length, failed });
+  const label =
+    runs === undefined
+      ? t("known.not")
+      : shown.length === 0
+        ? t("strip.none")
+        : t("strip.label", { n: shown.length, failed });
   return (
     <svg
       className={css.strip}

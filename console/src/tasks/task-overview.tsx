@@ -20,14 +20,17 @@ export function TaskOverview({ task }: { task: Task }) {
   const { t } = useWords();
   const coming = useAnswer("listUpcomingSlots", { task: task.name, count: slotsShown }, { everyMs: 10_000 });
   const recent = useAnswer("listRecentRuns", { task: [task.name], each: runsShown }, { everyMs: 5_000 });
-  const runs = recent.data?.tasks[0]?.runs ?? [];
+  const runsOf = ({ tasks }: NonNullable<typeof recent.data>) => tasks[0]?.runs ?? [];
   return (
     <>
       <Card title={t("task.axis")} more={<Counts task={task} />}>
-        <Axis
-          runs={runs}
-          slots={coming.data?.paused ? [] : (coming.data?.slots.flatMap(({ due }) => due ?? []) ?? [])}
-        />
+        <Shown of={coming} rows={2}>
+          {({ paused, slots }) => (
+            <Shown of={recent} rows={2}>
+              {(data) => <Axis runs={runsOf(data)} slots={paused ? [] : slots.flatMap(({ due }) => due ?? [])} />}
+            </Shown>
+          )}
+        </Shown>
       </Card>
       <Columns shares={[3, 2]}>
         <Card title={t("task.slots", { n: slotsShown })} tight>
@@ -43,7 +46,15 @@ export function TaskOverview({ task }: { task: Task }) {
         </Card>
         <div>
           <Card title={t("task.durations")}>
-            {runs.length === 0 ? <p className="soft">{t("task.noRunsTold")}</p> : <Durations runs={runs} />}
+            <Shown of={recent} rows={4}>
+              {(data) =>
+                runsOf(data).length === 0 ? (
+                  <p className="soft">{t("task.noRunsTold")}</p>
+                ) : (
+                  <Durations runs={runsOf(data)} />
+                )
+              }
+            </Shown>
           </Card>
           <Card title={t("task.policies")}>
             <Policies task={task} />
@@ -103,19 +114,15 @@ function Slots({ zone, slots }: { zone: string; slots: Slot[] }) {
         return (
           <tr key={slot} data-skipped={due === null || undefined}>
             <td className="figures">
-              {words.day(ms, zone)} {words.clock(ms, zone)}
+              {words.when(ms, zone)}
               {turn !== 0 && (
                 <span className={css.clocks}>
                   <Tag tone="late">{t(turn > 0 ? "task.clocksForward" : "task.clocksBack", { n: Math.abs(turn) })}</Tag>
                 </span>
               )}
-              {note !== "" && <div className="soft">{note}</div>}
+              {note !== "" && <div className="soft">{words.told(note, zone)}</div>}
             </td>
-            {another && (
-              <td className="figures soft">
-                {words.day(ms)} {words.clock(ms)}
-              </td>
-            )}
+            {another && <td className="figures soft">{words.when(ms)}</td>}
             <td>
               <Away at={due ?? slot} />
             </td>

@@ -22,7 +22,8 @@ import { Versions } from "./versions.tsx";
 const parts = ["overview", "runs", "versions", "definition"] as const;
 
 export function TaskScreen() {
-  const { t, language } = useWords();
+  const words = useWords();
+  const { t } = words;
   const { task: name } = useParams({ from: "/tasks/$task" });
   const { part = "overview" } = useSearch({ from: "/tasks/$task" });
   const navigate = useNavigate({ from: "/tasks/$task" });
@@ -39,7 +40,7 @@ export function TaskScreen() {
                 {t("task.of")} <TaskLink task={task.data.of} />
               </span>
             )}
-            <span>{scheduleWords(task.data.schedule as Schedule, task.data.words, language)}</span>
+            <span>{scheduleWords(task.data.schedule as Schedule, task.data.words, words)}</span>
             {task.data.paused ? (
               <Tag tone="late">{t("task.paused")}</Tag>
             ) : (
@@ -124,7 +125,7 @@ function TaskRuns({ task }: { task: string }) {
           rows.length === 0 ? (
             <Nothing title={t("task.noRuns")}>{t("task.noRunsTold")}</Nothing>
           ) : (
-            <RunGrid rows={rows} more={runs.more} onMore={runs.onMore} onShown={runs.onShown} ofTask />
+            <RunGrid rows={rows} list={runs.list} more={runs.more} onMore={runs.onMore} onShown={runs.onShown} ofTask />
           )
         }
       </Shown>

@@ -28,7 +28,7 @@ export function Detail({
   const fromMs = Date.parse(line.from);
   const hourText = (one: Hour) => {
     const ms = fromMs + one.first * minuteMs;
-    return `${words.day(ms)} ${words.minute(ms)}–${words.minute(fromMs + one.end * minuteMs)}`;
+    return `${words.when(ms)}–${words.minute(fromMs + one.end * minuteMs)}`;
   };
   const span = minute !== undefined ? { first: minute, end: minute + 1 } : hour;
   return (

@@ -10,7 +10,7 @@ import css from "./timeline.module.css";
 /** Lists the tasks that fire in a time span. */
 export function Firing({ given, title }: { given: Given<"listFiring">; title: string }) {
   const words = useWords();
-  const { t, language, count } = words;
+  const { t, count } = words;
   const asked = useAnswer("listFiring", given, { keep: true });
   return (
     <Shown of={asked} rows={4}>
@@ -32,7 +32,7 @@ export function Firing({ given, title }: { given: Given<"listFiring">; title: st
                     <TaskLink task={one.task} />
                   </td>
                   <td className="figures">{count(one.fires)}</td>
-                  <td className="soft">{scheduleWords(one.schedule as Schedule, one.words, language)}</td>
+                  <td className="soft">{scheduleWords(one.schedule as Schedule, one.words, words)}</td>
                 </tr>
               ))}
             </Table>

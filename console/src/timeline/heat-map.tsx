@@ -1,4 +1,4 @@
-import { type KeyboardEvent, memo, useRef, useState } from "react";
+import { type KeyboardEvent, memo, type RefObject, useLayoutEffect, useRef, useState } from "react";
 import { useWords } from "../messages/words.ts";
 import { Wide } from "../parts/layout/page.tsx";
 import { type Day, type Hour, scaleOf, shadeOf, stripes } from "./hours.ts";
@@ -12,6 +12,16 @@ const steps: Record<string, [day: number, hour: number]> = {
   ArrowLeft: [0, -1],
   ArrowRight: [0, 1],
 };
+
+/** Scrolls a map that is wider than the screen to the present hour: what is past today is empty. */
+function useStartAtNow(table: RefObject<HTMLTableElement | null>): void {
+  useLayoutEffect(() => {
+    const [box, first] = [table.current?.parentElement, table.current?.querySelector<HTMLElement>("[data-cell]")];
+    const names = table.current?.querySelector<HTMLElement>("tbody th");
+    if (box && first && names)
+      box.scrollLeft += first.getBoundingClientRect().left - names.getBoundingClientRect().right;
+  }, [table]);
+}
 
 /**
  * A table, so that a screen reader reads each cell with its day and hour; the grid is a single tab stop, and arrow keys move
@@ -42,6 +52,7 @@ export const HeatMap = memo(function HeatMap({
   const table = useRef<HTMLTableElement>(null);
   const firstDay = days[0]?.hours.findIndex(({ first, end }) => end > first) ?? 0;
   const [at, setAt] = useState<[number, number]>([0, Math.max(0, firstDay)]);
+  useStartAtNow(table);
   const cellAt = (day: number, hour: number) =>
     table.current?.querySelector<HTMLButtonElement>(`[data-cell="${day}-${hour}"]`);
   const onKeyDown = (event: KeyboardEvent) => {

@@ -1,13 +1,14 @@
-import { SegmentedControl, TextInput } from "@mantine/core";
-import { IconClockExclamation, IconSearch } from "@tabler/icons-react";
+import { SegmentedControl } from "@mantine/core";
+import { IconClockExclamation } from "@tabler/icons-react";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useCallback, useMemo, useRef } from "react";
 import { useAnswer } from "../api/answers.ts";
 import type { Filter } from "../filter.ts";
 import { useWords } from "../messages/words.ts";
-import { Filters, GroupField, useTyped } from "../parts/form/filters.tsx";
+import { Filters, GroupField } from "../parts/form/filters.tsx";
 import { Card, Columns, Page } from "../parts/layout/page.tsx";
 import { Nothing, Shown } from "../parts/state/notice.tsx";
+import { globOf, NameField } from "../tasks/name-field.tsx";
 import { Detail } from "./detail.tsx";
 import { HeatMap } from "./heat-map.tsx";
 import { daysOf, type Hour, isoIn, meetings } from "./hours.ts";
@@ -19,7 +20,6 @@ const minuteMs = 60_000;
 /** The refetch interval: the timeline begins with the present minute. */
 const everyMs = 60_000;
 const choices = ["1", "3", "7", "14"];
-const globOf = (text: string) => (/[*?]/.test(text) ? text : `*${text}*`);
 
 export function TimelineScreen() {
   const { t } = useWords();
@@ -40,7 +40,12 @@ export function TimelineScreen() {
   return (
     <Page title={t("screen.timeline")} below={t("timeline.lead")}>
       <Filters onClear={isFiltered ? () => filter({ matching: undefined, group: undefined }) : undefined}>
-        <NameField value={search.matching ?? ""} onChange={(matching) => filter({ matching })} />
+        <NameField
+          label={t("tasks.name")}
+          hint={t("tasks.nameHint")}
+          value={search.matching ?? ""}
+          onChange={(matching) => filter({ matching })}
+        />
         <GroupField value={search.group} onChange={(group) => filter({ group })} />
         <SegmentedControl
           aria-label={t("timeline.days")}
@@ -172,7 +177,7 @@ function Clocks({ line: { clockChanges } }: { line: Line }) {
       {clockChanges.map(({ at, zone, byMinutes, tasks }) => (
         <li key={`${at} ${zone}`}>
           <IconClockExclamation size={16} aria-hidden />
-          {words.day(Date.parse(at))} {words.minute(Date.parse(at))} ·{" "}
+          {words.when(Date.parse(at))} ·{" "}
           {t(byMinutes > 0 ? "timeline.forward" : "timeline.back", {
             zone,
             n: Math.abs(byMinutes),
@@ -216,22 +221,5 @@ function Fullest({ line, onChoose }: { line: Line; onChoose: (place: number) => 
         </ul>
       )}
     </Card>
-  );
-}
-
-function NameField({ value, onChange }: { value: string; onChange: (text: string) => void }) {
-  const { t } = useWords();
-  const [text, setText] = useTyped(value, 250, onChange);
-  return (
-    <TextInput
-      data-search
-      className={css.name}
-      aria-label={t("tasks.name")}
-      placeholder={t("tasks.nameHint")}
-      leftSection={<IconSearch size={16} aria-hidden />}
-      value={text}
-      maxLength={200}
-      onChange={(event) => setText(event.currentTarget.value)}
-    />
   );
 }

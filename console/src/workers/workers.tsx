@@ -14,6 +14,7 @@ import { More } from "../parts/table/more.tsx";
 import { usePages } from "../parts/table/pages.ts";
 import { Table } from "../parts/table/table.tsx";
 import { Away } from "../parts/value/moment.tsx";
+import { Lost } from "./lost.tsx";
 import css from "./workers.module.css";
 
 type Worker = Answer<"listWorkers">["items"][number];
@@ -50,6 +51,7 @@ export function Workers() {
           clearButtonProps={{ "aria-label": t("filter.clear") }}
         />
       </search>
+      <Lost />
       <Absent drained={drained} />
       <Shown of={workers} rows={4}>
         {(rows) =>
@@ -115,8 +117,8 @@ function One({ worker, drained }: { worker: Worker; drained: Drained | undefined
         facts={[
           [t("workers.groups"), worker.groups.join(", ") || "–"],
           [t("workers.host"), `${worker.host} · ${worker.pid}`],
-          [t("workers.since"), <Away key="since" at={worker.started} />],
-          [t("workers.seen"), <Away key="seen" at={worker.seen} />],
+          [t("workers.since"), <Away key="since" at={worker.started} past />],
+          [t("workers.seen"), <Away key="seen" at={worker.seen} past />],
           [t("workers.version"), worker.version],
           ...(labels.length > 0
             ? [[t("workers.labels"), labels.map(([name, value]) => `${name}=${value}`).join(", ")] as [string, string]]
@@ -132,7 +134,7 @@ function One({ worker, drained }: { worker: Worker; drained: Drained | undefined
 function By({ drained: { by, since, why } }: { drained: Drained }) {
   return (
     <>
-      {by}, <Away at={since} />
+      {by}, <Away at={since} past />
       {why === "" ? "" : `: ${why}`}
     </>
   );

@@ -31,6 +31,9 @@ export interface AuditEntry {
   why: string;
 }
 
+/** An entry with the name of its run's task; null for other entries, and for runs of which no history is left. */
+export type ListedEntry = AuditEntry & { task: string | null };
+
 export interface AuditFilter {
   about?: AuditAbout;
   named?: string;
@@ -44,7 +47,7 @@ export interface AuditFilter {
 
 export interface AuditStore {
   /** Returns entries, newest first. */
-  list(filter: AuditFilter, beforeId: number, limit: number): Promise<AuditEntry[]>;
+  list(filter: AuditFilter, beforeId: number, limit: number): Promise<ListedEntry[]>;
   /** Records entries of actions that have no transaction of their own: all of them, or none on an error. */
   record(entries: Omit<AuditEntry, "entryId">[]): Promise<void>;
   /** Returns the state of the chain, after it has added rows that `chainSkipped` would add. */

@@ -117,6 +117,8 @@ export interface LogLine {
 export interface RunMatch {
   /** Only runs of tasks in this group. */
   group?: string;
+  /** A pattern for the name of the run's task: `*` matches any text, `?` one character. */
+  matching?: string;
   /** Only runs of tasks in one of these namespaces. */
   namespaces?: readonly string[];
   /** Only permitted together with a task, because a key is unique only among the unfinished runs of a task. */

@@ -68,12 +68,27 @@ export interface LogRead {
   place: LogPlace | null;
 }
 
+/** A process that did not end its session itself. */
+export interface LostWorker {
+  node: string;
+  role: "node" | "worker";
+  host: string;
+  pid: number;
+  groups: string[];
+  startedMs: number;
+  seenMs: number;
+  endedMs: number;
+  why: string;
+}
+
 /** Selects the part of a log to read. Default: the whole log, oldest line first. */
 export interface LogLook {
   /** True: newest line first; a position then means the lines before it. */
   newest?: boolean;
   /** Leaves out lines below this level. */
   level?: LogLine["level"];
+  /** Only lines of this attempt. */
+  attempt?: number;
   /** Only lines whose message or fields contain this text; the letters A to Z also match a to z. */
   find?: string;
 }
@@ -129,6 +144,8 @@ export interface BrowseStore {
   operations(beforeId: number, limit: number): Promise<OperationRecord[]>;
   nodes(afterName: string, limit: number): Promise<Member[]>;
   workers(afterName: string, group: string | null, limit: number): Promise<WorkerRecord[]>;
+  /** Sessions of workers that fell silent since a time, whose names no session has now; the latest first. */
+  lostWorkers(sinceMs: number, limit: number): Promise<LostWorker[]>;
   terms(beforeTerm: number, limit: number): Promise<Term[]>;
   /** @param namespaces the namespaces in which tasks and calendars are searched; null: all */
   search(text: string, namespaces: readonly string[] | null, limit: number): Promise<Found>;

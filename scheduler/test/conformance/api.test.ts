@@ -303,6 +303,8 @@ describe("runs", () => {
     expect(await messages({ find: "T" })).toEqual(["two", "three"]);
     expect(await messages({ find: "HRE", level: "info" })).toEqual(["three"]);
     expect(await messages({ level: "error" })).toEqual([]);
+    expect(await messages({ attempt: 1, find: "T", order: "newest" })).toEqual(["three", "two"]);
+    expect(await messages({ attempt: 2 })).toEqual([]);
     const heard: string[] = [];
     const tail = (async () => {
       for await (const event of api.tailLogs({ run: run.runId, after: first.items[0]?.id as string }))

@@ -69,9 +69,9 @@ export const accessEn = {
   "access.tokensTold":
     "For programs. A token has at most its user's role, and ends by itself. An admin sees everyone's.",
   "access.noTokens": "No tokens",
-  "access.noTokensTold": "Make one for a program that asks the API, such as a pipeline:",
+  "access.noTokensTold": "Make one for a program that calls the API, such as a pipeline:",
   "access.newToken": "New token",
-  "access.newTokenTold": "Give it no more than the program needs, and a name that says whose it is.",
+  "access.newTokenTold": "Give it no more than the program needs, and a name that says what it is for.",
   "access.tokenMade": "The token {token}",
   "access.once": "Copy it now. It is kept nowhere and cannot be shown again.",
   "access.how": "How it is used",
@@ -88,7 +88,7 @@ export const accessEn = {
   "access.scopesTold": "Empty: all that the role may",
   "access.namespaces": "Only in the namespaces",
   "access.namespacesTold": "Empty: wherever the user may. Enter takes each",
-  "access.revokeTokenTold": "Whoever has it is refused at once, within 2 s at the other nodes. It cannot be undone.",
+  "access.revokeTokenTold": "Its holder is refused at once, within 2 s at the other nodes. It cannot be undone.",
   "access.keysTold":
     "For workers that reach the server by HTTP. A key is good for its groups' runs, and for nothing else.",
   "access.noKeys": "No worker keys",
@@ -100,15 +100,15 @@ export const accessEn = {
   "access.revokeKeyTold":
     "Its workers are locked out; what they run is taken back and tried again, as its task says. It cannot be undone.",
   "access.secretsTold":
-    "What tasks need and nobody is to read. A value is set and handed to runs; nothing gives it back.",
+    "Values that tasks need and users must not read. A value is set and handed to runs; it cannot be read back.",
   "access.noSecrets": "No secrets",
   "access.noSecretsTold":
     "A password or token that a task needs is stored sealed, and taken out of logs and results. A handler asks for it:",
   "access.newSecret": "New secret",
-  "access.newSecretTold": "Sealed by the server's own key. Nobody can read it afterwards, not even you.",
+  "access.newSecretTold": "Sealed with the server's own key. No user can read it afterwards, including you.",
   "access.replaceTold":
-    "Runs have the new value from now on; the one before can still be asked for by its version, older ones are destroyed.",
-  "access.removeSecretTold": "All its values are destroyed. Runs that ask for it fail. It cannot be undone.",
+    "Runs get the new value from now on; the value before can still be requested by its version, older ones are destroyed.",
+  "access.removeSecretTold": "All its values are destroyed. Runs that request it fail. It cannot be undone.",
   "access.secretDone": "{secret} is at version {version}",
   "access.setBy": "set by {by}",
   "access.version": "version {version}",
@@ -122,7 +122,7 @@ export const accessEn = {
   "quotas.told":
     "How much a namespace, a user or a worker key may take at most. Yours are here, with what is used of them.",
   "quotas.none": "No quotas",
-  "quotas.noneTold": "Everybody takes as much as the servers give.",
+  "quotas.noneTold": "Usage is limited only by what the servers can do.",
   "quotas.new": "New quota",
   "quotas.setTold": "An empty field is no limit; a quota without any is removed.",
   "quotas.kind": "Whose",
@@ -141,14 +141,14 @@ export const accessEn = {
   "access.provider": "Provider",
   "access.path": "Path",
   "access.providerTold":
-    "What it says of somebody's groups becomes roles at each sign-in, by the rules that the server was started with.",
+    "Its groups of a user become roles at each sign-in, by the rules that the server was started with.",
   "access.noProvider": "By password alone",
   "access.noProviderTold":
     "People can be signed in by your OpenID Connect provider. It is named where the server is started:",
   "access.mine": "Your sign-in",
   "access.mineTold": "A sign-in is of one browser, and ends by itself. A new password ends all the others:",
   "refusal.USER_NAME_TAKEN": "There is such a user already.",
-  "refusal.USER_STALE": "Somebody else changed the user meanwhile. Close this, look, and change it again.",
+  "refusal.USER_STALE": "Another user changed this user meanwhile. Close this, look, and change it again.",
   "refusal.PASSWORD_TEMPORARY": "Your password was handed over to you: choose your own first.",
   "refusal.USER_UNKNOWN": "There is no such user.",
   "refusal.ADMIN_NEEDED": "The last admin stays one. Make another first.",

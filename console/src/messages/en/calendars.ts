@@ -35,7 +35,7 @@ export const calendarsEn = {
   "calendar.kind.holiday": "holiday",
   "calendar.yearBefore": "The year before",
   "calendar.yearAfter": "The year after",
-  "calendar.takes": "What it takes from whom",
+  "calendar.takes": "Effect on tasks",
   "calendar.wouldLose": "What would change",
   "calendar.takesTold": "days still to come in {year}",
   "calendar.noTasks": "No task goes by it",
@@ -51,8 +51,8 @@ export const calendarsEn = {
   "calendar.sameDays": "Nothing changes for it.",
   "calendar.lost": "taken",
   "calendar.back": "given back",
-  "calendar.leftOut": "left out",
-  "calendar.leftOutAll": "all its slots left out",
+  "calendar.leftOut": "skipped",
+  "calendar.leftOutAll": "all its slots skipped",
   "calendar.editTitle": "A new version",
   "calendar.editTold":
     "Press days below to make them holidays or take them out; arrow keys go from day to day. Tasks are planned anew when it is saved; what runs goes on.",
@@ -71,10 +71,10 @@ export const calendarsEn = {
   "calendar.stored": "{calendar} is at version {version}",
   "calendar.remove": "Remove",
   "calendar.removeTitle": "Remove {calendar}?",
-  "calendar.removeTold": "No task goes by it. Its versions stay in the history, and the audit tells of it.",
+  "calendar.removeTold": "No task uses it. Its versions stay in the history, and the removal is in the audit.",
   "calendar.removed": "{calendar} is removed",
   "calendar.revertTold":
-    "A new version is made that says what this one said; the task that goes by it is planned anew.|A new version is made that says what this one said; the {n} tasks that go by it are planned anew.",
+    "A new version is made with the content of this one; the task that uses the calendar is planned anew.|A new version is made with the content of this one; the {n} tasks that use the calendar are planned anew.",
   "refusal.CALENDAR_STALE": "There is such a calendar, and it is not as you read it. Look at it, and try again.",
   "calendar.shrinksTitle": "Take most coming holidays out of {calendar}?",
   "calendar.shrinksTold":

@@ -1,17 +1,12 @@
 export const deadEn = {
   "screen.dead": "Dead letters",
-  "dead.lead": "Runs that used up their tries, by what they failed of.",
+  "dead.lead": "Runs that used up their attempts, grouped by the cause of failure.",
   "dead.sum":
     "{letters} runs used up their tries, for {n} reason.|{letters} runs used up their tries, for {n} reasons.",
   "dead.kinds": "By reason",
   "dead.unlisted":
     "{n} rarer reason is not listed: a task or a time narrows it.|{n} rarer reasons are not listed: a task or a time narrows it.",
   "dead.all": "All reasons",
-  "dead.within": "Failed within",
-  "dead.ever": "Whenever it failed",
-  "dead.within.1h": "in the last hour",
-  "dead.within.1d": "in the last day",
-  "dead.within.7d": "in the last 7 days",
   "dead.none": "No dead letters",
   "dead.noneTold": "A run whose last try failed waits here, until it is run again or dismissed. In a terminal:",
   "dead.noneMatch": "None of these",
@@ -35,8 +30,8 @@ export const deadEn = {
   "dead.redriveTitle": "Run {n} dead letter again?|Run {n} dead letters again?",
   "dead.dismissTitle": "Dismiss {n} dead letter?|Dismiss {n} dead letters?",
   "dead.redriveTold":
-    "Each becomes a new run with its payload, key, priority and slot. What fails again comes back here. Mend the cause first.",
+    "Each becomes a new run with its payload, key, priority and slot. Runs that fail again come back here. Fix the cause first.",
   "dead.dismissTold":
     "They leave this list and cannot be put back on it; each can still be run again from its own page. Nothing runs.",
-  "dead.nothingLeft": "Somebody was faster: nothing is left of it.",
+  "dead.nothingLeft": "Another user was faster: nothing is left of it.",
 } as const;

@@ -1,7 +1,7 @@
 export const secondFactorEn = {
   "factor.title": "Second factor",
   "factor.none":
-    "Your password alone signs you in. With a second factor each sign-in also needs a code of an app on your phone.",
+    "Your password alone signs you in. With a second factor each sign-in also needs a code from an app on your phone.",
   "factor.since": "Each sign-in with your password needs a code too. Added",
   "factor.left": "Recovery codes that are left: {n}",
   "factor.add": "Add a second factor",

@@ -1,6 +1,7 @@
 export const timelineEn = {
   "screen.timeline": "Timeline",
-  "timeline.lead": "What fires when, told from the schedules: full minutes, what meets in them, and how to spread it.",
+  "timeline.lead":
+    "When tasks fire, computed from the schedules: full minutes, tasks that meet, and how to spread them.",
   "timeline.days": "Days ahead",
   "timeline.nDays": "{n} day|{n} days",
   "timeline.foretold": "{n} task foretold|{n} tasks foretold",
@@ -19,7 +20,7 @@ export const timelineEn = {
     "{when}: {n} run due, at most {peak} in the minute {at}|{when}: {n} runs due, at most {peak} in the minute {at}",
   "timeline.cellNone": "{when}: nothing",
   "timeline.keys": "Arrows go from hour to hour; Enter shows what fires in it.",
-  "timeline.gap": "clocks go forward: this hour is left out",
+  "timeline.gap": "clocks go forward: this hour is skipped",
   "timeline.twice": "clocks go back: this hour comes twice",
   "timeline.forward": "{zone}: clocks go {n} min forward ({tasks} tasks)",
   "timeline.back": "{zone}: clocks go {n} min back ({tasks} tasks)",
@@ -36,7 +37,7 @@ export const timelineEn = {
   "timeline.times": "Times",
   "timeline.more": "and {n} more: narrow the filter|and {n} more: narrow the filter",
   "timeline.none": "Nothing fires in these days",
-  "timeline.noneTold": "A task with a schedule shows here: by the calendar, every so often, or once.",
+  "timeline.noneTold": "Tasks with a schedule are shown here: by the calendar, at an interval, or once.",
   "timeline.spread": "Spread it",
   "timeline.within": "Later by at most",
   "timeline.minutes": "{n} min",

@@ -14,7 +14,7 @@ export const signInZh: Record<keyof typeof signInEn, string> = {
   "provided.why.answer": "应答与此浏览器的请求不符。请重新开始。",
   "provided.why.nobody": "登录服务未放行。是否在那里取消了？",
   "provided.why.invalid": "登录服务的应答无效；原因见服务器日志。",
-  "provided.why.rule": "登录服务认识你，但没有规则授予你在此处的权限。请联系管理员。",
-  "provided.why.name": "登录服务没有提供你的名称。请联系管理员。",
-  "provided.why.locked": "你已被锁定。请联系管理员。",
+  "provided.why.rule": "登录服务认识您，但没有规则授予您在此处的权限。请联系管理员。",
+  "provided.why.name": "登录服务没有提供您的名称。请联系管理员。",
+  "provided.why.locked": "您已被锁定。请联系管理员。",
 };

@@ -1,19 +1,56 @@
-/** The value of a browser's time field, `2026-10-25T02:30`, in a chosen zone: the browser itself would use its own zone. */
+/** The text of a time field, `2026-10-25 02:30`, in the zone in which times are shown: a browser's own field writes 10/25/2026. */
 import { endOfTime, instantAt, zoneOf } from "carillon/schedule";
+
+const dayMs = 86_400_000;
 
 /** False for the impossible years of a half-typed value. */
 const isMeant = (ms: number) => ms >= 0 && ms < endOfTime;
 
 export function localText(ms: number, zone: string): string {
   const offset = isMeant(ms) ? zoneOf(zone).at(ms).offset : 0;
-  return new Date(ms + offset).toISOString().slice(0, 16);
+  return new Date(ms + offset).toISOString().slice(0, 16).replace("T", " ");
 }
 
 /**
  * Converts a local time into an instant. A repeated hour (DST) gives the first instant; a time in a skipped hour is moved later by
  * the gap.
  */
-export function instantText(local: string, zone: string): string {
-  const ms = Date.parse(`${local}Z`);
-  return new Date(isMeant(ms) ? instantAt(zoneOf(zone), ms) : ms).toISOString();
+const instantOf = (local: number, zone: string): number => instantAt(zoneOf(zone), local);
+
+const dated = /^(\d{4}-\d{2}-\d{2})(?:[ T](\d{1,2}):(\d{2})(?::(\d{2}))?)?$/;
+const clock = /^(\d{1,2}):(\d{2})$/;
+const absolute = /^\d{4}-\d{2}-\d{2}T[\d:.]+(?:Z|[+-]\d{2}:\d{2})$/;
+
+/** Which day is meant by a time of day alone: the next time that the clocks show it, or the last. */
+export type Side = "next" | "last";
+
+/**
+ * Reads what a person typed: `2026-10-25 02:30`, a day alone, a time of day alone, or an instant with its offset, as copied from a
+ * log.
+ * @returns epoch ms; undefined if the text is no time
+ */
+export function readTime(typed: string, zone: string, nowMs: number, side: Side): number | undefined {
+  const text = typed.trim();
+  if (absolute.test(text)) return meant(Date.parse(text));
+  const day = dated.exec(text);
+  if (day) return meant(localOf(day[1] as string, day[2], day[3], day[4]), zone);
+  const time = clock.exec(text);
+  if (!time) return undefined;
+  const today = localText(nowMs, zone).slice(0, 10);
+  const local = localOf(today, time[1], time[2]);
+  const at = meant(local, zone);
+  if (at === undefined || (side === "next" ? at > nowMs : at <= nowMs)) return at;
+  return meant(local + (side === "next" ? dayMs : -dayMs), zone);
+}
+
+/** The local time as if it were UTC; NaN if there is no such day or time of day. */
+function localOf(day: string, hours = "0", minutes = "00", seconds = "00"): number {
+  const ms = Date.parse(`${day}T${hours.padStart(2, "0")}:${minutes}:${seconds}Z`);
+  // Date.parse takes 30 February for 2 March, and 24:00 for the next day.
+  return Number.isNaN(ms) || new Date(ms).toISOString().slice(0, 10) !== day ? Number.NaN : ms;
+}
+
+function meant(ms: number, zone?: string): number | undefined {
+  if (Number.isNaN(ms) || !isMeant(ms)) return undefined;
+  return zone === undefined ? ms : instantOf(ms, zone);
 }

@@ -1,40 +1,146 @@
-import { TextInput } from "@mantine/core";
+/** Fields for times and days, typed as `2026-10-25 02:30` or picked from the browser's own calendar. */
+import { ActionIcon, TextInput } from "@mantine/core";
+import { IconCalendarEvent } from "@tabler/icons-react";
+import { type ReactNode, useEffect, useRef, useState } from "react";
 import { useWords } from "../../messages/words.ts";
-import { instantText, localText } from "./local-time.ts";
+import { nowMs } from "../../now.ts";
+import { localText, readTime, type Side } from "./local-time.ts";
 import css from "./time-field.module.css";
 
 /**
- * A field for a date and time in the zone in which all times are shown, which may differ from the browser's zone; the label names
- * the zone.
+ * A field for a time in the zone in which all times are shown, which may differ from the browser's zone; the field names the zone.
+ * @param side the day that a time of day alone stands for: "next" for what is to come
  */
 export function TimeField({
   label,
   value,
   onChange,
+  inForm = false,
+  hint,
+  side = "last",
 }: {
   label: string;
   value: string | undefined;
   onChange: (iso: string | undefined) => void;
+  inForm?: boolean;
+  /** Advice that is shown under the label of a form's field, after the zone. */
+  hint?: string;
+  side?: Side;
 }) {
   const { zone } = useWords();
-  const shown = value && !Number.isNaN(Date.parse(value)) ? localText(Date.parse(value), zone) : "";
+  const ms = value === undefined ? Number.NaN : Date.parse(value);
+  return (
+    <Typed
+      type="datetime-local"
+      hint="2026-01-31 18:00"
+      label={label}
+      {...(inForm ? { description: [zone, ...(hint ? [hint] : [])].join(" · ") } : { zone })}
+      value={Number.isNaN(ms) ? "" : localText(ms, zone)}
+      onTyped={(text) => {
+        const at = text === "" ? undefined : readTime(text, zone, nowMs(), side);
+        if (text !== "" && at === undefined) return false;
+        onChange(at === undefined ? undefined : new Date(at).toISOString());
+        return true;
+      }}
+    />
+  );
+}
+
+/** A field for a day, `2026-10-25`. @param onChange called with "" if the field is empty */
+export function DayField(props: { label: string; value: string; error?: ReactNode; onChange: (day: string) => void }) {
+  const { onChange, ...shown } = props;
+  return (
+    <Typed
+      type="date"
+      hint="2026-01-31"
+      {...shown}
+      onTyped={(text) => {
+        if (text !== "" && !(text.length === 10 && readTime(text, "UTC", 0, "last") !== undefined)) return false;
+        onChange(text);
+        return true;
+      }}
+    />
+  );
+}
+
+interface TypedProps {
+  type: "date" | "datetime-local";
+  /** An example of the form. */
+  hint: string;
+  label: string;
+  /** The zone's name: present if the label stands inside the field, as in a bar of filters. */
+  zone?: string;
+  description?: string;
+  error?: ReactNode;
+  /** The value in the form that is typed; "" for none. */
+  value: string;
+  /** @returns false if the text is not a value */
+  onTyped: (text: string) => boolean;
+}
+
+function Typed({ type, hint, label, zone, description, error, value, onTyped }: TypedProps) {
+  const { t } = useWords();
+  const [text, setText] = useState(value);
+  const [isWrong, setWrong] = useState(false);
+  const picker = useRef<HTMLInputElement>(null);
+  const isTyping = useRef(false);
+  // A link, the back button or another zone sets the field; its own typing does not rewrite it.
+  useEffect(() => {
+    if (!isTyping.current) setText(value);
+  }, [value]);
+  const take = (typed: string) => {
+    setText(typed);
+    setWrong(!onTyped(typed.trim()));
+  };
+  const inBar = zone !== undefined;
   return (
     <TextInput
-      type="datetime-local"
-      aria-label={`${label} (${zone})`}
-      leftSection={
-        <span className={css.label} title={zone}>
-          {label}
-          <small>{zone.slice(zone.lastIndexOf("/") + 1).replaceAll("_", " ")}</small>
+      className={inBar ? css.time : ""}
+      {...(inBar
+        ? {
+            "aria-label": `${label} (${zone})`,
+            leftSection: (
+              <span className={css.label} title={zone}>
+                {label}
+                <small>{zone.slice(zone.lastIndexOf("/") + 1).replaceAll("_", " ")}</small>
+              </span>
+            ),
+            leftSectionWidth: 92,
+          }
+        : { label, description })}
+      placeholder={hint}
+      autoComplete="off"
+      value={text}
+      error={isWrong ? (inBar ? true : t("time.wrong", { hint })) : error}
+      onFocus={() => {
+        isTyping.current = true;
+      }}
+      onChange={(event) => take(event.currentTarget.value)}
+      onBlur={() => {
+        isTyping.current = false;
+        if (!isWrong) setText(value);
+      }}
+      rightSection={
+        <span className={css.pick}>
+          <input
+            ref={picker}
+            type={type}
+            tabIndex={-1}
+            aria-hidden
+            value={value.replace(" ", "T")}
+            onChange={(event) => take(event.currentTarget.value.replace("T", " "))}
+          />
+          <ActionIcon
+            variant="subtle"
+            color="gray"
+            size={26}
+            aria-label={t("time.pick", { what: label })}
+            onClick={() => picker.current?.showPicker()}
+          >
+            <IconCalendarEvent size={16} color="var(--c-soft)" aria-hidden />
+          </ActionIcon>
         </span>
       }
-      leftSectionWidth={92}
-      className={css.time}
-      value={shown}
-      onChange={(event) => {
-        const given = event.currentTarget.value;
-        onChange(given === "" ? undefined : instantText(given, zone));
-      }}
     />
   );
 }

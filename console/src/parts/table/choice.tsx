@@ -1,5 +1,6 @@
 /** The selected rows of a list, and the bar above the list with the acts on the selected rows or on all matching rows. */
 import { Button } from "@mantine/core";
+import { useMediaQuery } from "@mantine/hooks";
 import { type ReactNode, useCallback, useEffect, useState } from "react";
 import { useWords } from "../../messages/words.ts";
 import css from "./choice.module.css";
@@ -41,6 +42,7 @@ export function ChoiceBar({
   onNone: () => void;
 }) {
   const { t } = useWords();
+  const narrow = useMediaQuery("(max-width: 640px)", false, { getInitialValueInEffect: false }) ?? false;
   return (
     <div className={css.bar} data-some={isSome || undefined}>
       <span className="figures" role="status">
@@ -54,7 +56,15 @@ export function ChoiceBar({
           </Button>
         </>
       )}
-      <span className={css.all}>{all}</span>
+      {narrow ? (
+        // Not one press away: on a phone the bar is where a thumb falls.
+        <details className={css.more}>
+          <summary>{t("choice.all")}</summary>
+          <span className={css.all}>{all}</span>
+        </details>
+      ) : (
+        <span className={css.all}>{all}</span>
+      )}
     </div>
   );
 }

@@ -2,21 +2,19 @@
  * A long list: only visible rows are in the DOM, and more rows are fetched when the user scrolls near the end. On a narrow screen
  * each row is a card. Arrow keys (or j and k) go from row to row; Enter follows the row's link.
  */
-import { useMediaQuery } from "@mantine/hooks";
+import { useElementSize, useMediaQuery } from "@mantine/hooks";
 import { createColumnHelper, type Row as TableRow, tableFeatures, useTable } from "@tanstack/react-table";
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { type KeyboardEvent, memo, type ReactNode, useEffect, useMemo, useRef } from "react";
+import { type KeyboardEvent, memo, type ReactNode, useEffect, useMemo, useRef, useState } from "react";
 import { useWords } from "../../messages/words.ts";
+import { useAnchored, useHold } from "./anchored.ts";
+import { type Column, useColumns } from "./columns.ts";
 import css from "./grid.module.css";
+import { Heading, Tools } from "./grid-tools.tsx";
+import { useOverscan } from "./printing.ts";
+import { type Sort, useSort } from "./sorting.ts";
 
-export interface Column<Row> {
-  id: string;
-  title: string;
-  /** The column's width in CSS, such as `minmax(160px, 2fr)`. */
-  width: string;
-  end?: boolean;
-  cell: (row: Row) => ReactNode;
-}
+export type { Column };
 
 export interface Selection {
   chosen: ReadonlySet<string>;
@@ -24,7 +22,11 @@ export interface Selection {
 }
 
 export interface GridProps<Row> {
+  /** The name under which the viewer's choice of columns is kept. */
+  name: string;
   label: string;
+  /** Identifies what is listed: see `useAnchored`. */
+  list: string;
   rows: Row[];
   keyOf: (row: Row) => string;
   columns: Column<Row>[];
@@ -36,43 +38,51 @@ export interface GridProps<Row> {
   more?: boolean;
   onMore?: () => void;
   selection?: Selection;
-  /** Reports the visible rows when scrolling pauses, for data that is fetched only for them. */
-  onSeen?: (keys: string[], from: number) => void;
+  /**
+   * Reports the visible rows when scrolling pauses, for data that is fetched only for them, and the range of the server's rows that
+   * they are from.
+   */
+  onSeen?: (keys: string[], from: number, to: number) => void;
 }
 
 // The rows of a table element cannot be positioned freely, so the grid uses other elements with explicit roles.
 const features = tableFeatures({});
 const nearEnd = 100;
+/** So many rows are fetched to be sorted. */
+const sortedMost = 1_000;
 const restMs = 100;
 
 export function Grid<Row extends object>(props: GridProps<Row>) {
-  const {
-    label,
-    rows,
-    keyOf,
-    columns,
-    card,
-    cardHeight = 92,
-    rowHeight = 44,
-    more = false,
-    onMore,
-    selection,
-    onSeen,
-  } = props;
+  const { name, label, list, rows: fresh, keyOf, columns: every, card, cardHeight = 92, rowHeight } = props;
+  const { more = false, onMore, selection, onSeen } = props;
   const narrow = useMediaQuery("(max-width: 860px)", false, { getInitialValueInEffect: false }) ?? false;
+  const { ref: whole, width } = useElementSize<HTMLDivElement>();
+  const fingers = useMediaQuery("(pointer: coarse)", false, { getInitialValueInEffect: false }) ?? false;
+  const overscan = useOverscan(10);
   const place = useRef<HTMLDivElement>(null);
+  const [isScrolled, setScrolled] = useState(false);
+  const { isHeld, handlers } = useHold();
+  const columnChoice = useColumns({ name, columns: every, ticks: selection !== undefined }, width);
+  const columns = columnChoice.shown;
+  const { sort, sorted, turn } = useSort(fresh, every);
+  const anchored = useAnchored(sorted, keyOf, {
+    list: `${list} ${sort?.id} ${sort?.descends}`,
+    isHeld: isHeld || isScrolled || (selection?.chosen.size ?? 0) > 0,
+    more,
+  });
+  const { rows, gone } = anchored;
   const defs = useMemo(() => {
     const column = createColumnHelper<typeof features, Row>();
     return columns.map(({ id, title, cell }) =>
       column.display({ id, header: title, cell: ({ row }) => cell(row.original) }),
     );
   }, [columns]);
-  const size = narrow ? cardHeight : rowHeight;
+  const size = narrow ? cardHeight : (rowHeight ?? (fingers ? 44 : 36));
   const virtual = useVirtualizer({
     count: rows.length,
     getScrollElement: () => place.current,
     estimateSize: () => size,
-    overscan: 10,
+    overscan,
     getItemKey: (index) => (rows[index] ? keyOf(rows[index]) : index),
     // Rows render in the frame after the scrolling, so that scrolling is never delayed.
     useFlushSync: false,
@@ -81,79 +91,121 @@ export function Grid<Row extends object>(props: GridProps<Row>) {
   useEffect(() => virtual.measure(), [size]);
   const seen = virtual.getVirtualItems();
   const last = seen.at(-1)?.index ?? 0;
+  const wantsMore = last >= rows.length - nearEnd || (sort !== undefined && fresh.length < sortedMost);
   useEffect(() => {
-    if (more && last >= rows.length - nearEnd) onMore?.();
-  }, [more, last, rows.length, onMore]);
+    if (more && wantsMore) onMore?.();
+  }, [more, wantsMore, onMore]);
   const first = seen[0]?.index ?? 0;
   // The table gets only the rows in the DOM, because with ten thousand rows it would rebuild all of them whenever some are added.
   const data = useMemo(() => rows.slice(first, last + 1), [rows, first, last]);
   const table = useTable({ features, columns: defs, data, getRowId: keyOf });
   const lines = table.getRowModel().rows;
   const names = lines.map(({ id }) => id).join("\n");
+  // Sorted rows may be from any page.
+  const isSorted = sort !== undefined;
   useEffect(() => {
     if (names === "") return;
-    const resting = setTimeout(() => onSeen?.(names.split("\n"), first), restMs);
+    const keys = names.split("\n");
+    const [from, to] = isSorted ? [0, Number.POSITIVE_INFINITY] : [first, first + keys.length];
+    const resting = setTimeout(() => onSeen?.(keys, from, to), restMs);
     return () => clearTimeout(resting);
-  }, [names, first, onSeen]);
+  }, [names, first, isSorted, onSeen]);
 
   const onKeyDown = (event: KeyboardEvent) => {
-    const step =
-      event.key === "ArrowDown" || event.key === "j" ? 1 : event.key === "ArrowUp" || event.key === "k" ? -1 : 0;
-    if (step === 0 || event.ctrlKey || event.metaKey || event.altKey) return;
-    const row = (event.target as HTMLElement).closest<HTMLElement>("[data-index]");
-    const next = row ? Number(row.dataset.index) + step : (seen[0]?.index ?? 0);
-    if (next < 0 || next >= rows.length) return;
+    const next = rowAfter(event, first);
+    if (next === undefined || next < 0 || next >= rows.length) return;
     event.preventDefault();
     virtual.scrollToIndex(next);
-    const focus = (tries: number) => {
-      const link = place.current?.querySelector<HTMLElement>(`[data-index="${next}"] a, [data-index="${next}"] button`);
-      if (link) link.focus({ preventScroll: true });
-      else if (tries > 0) requestAnimationFrame(() => focus(tries - 1));
-    };
-    focus(5);
+    focusRow(place.current, next);
   };
 
   const template = `${selection ? "34px " : ""}${columns.map(({ width }) => width).join(" ")}`;
   return (
-    // biome-ignore lint/a11y/noStaticElementInteractions: the keys go to its rows' links.
-    <div ref={place} className={css.place} onKeyDown={onKeyDown}>
-      <div role="table" aria-label={label} aria-rowcount={more ? -1 : rows.length + 1}>
-        <div role="rowgroup" className={narrow && !selection ? "unseen" : css.head}>
-          <Head columns={columns} narrow={narrow} template={template} rows={rows} keyOf={keyOf} selection={selection} />
-        </div>
-        <div role="rowgroup" className={css.body} style={{ height: virtual.getTotalSize() }}>
-          {seen.map(({ index, start }) => {
-            const line = lines[index - first];
-            return (
-              line && (
-                <Line
-                  key={line.id}
-                  line={line}
-                  index={index}
-                  start={start}
-                  columns={columns}
-                  size={size}
-                  narrow={narrow}
-                  template={template}
-                  card={card}
-                  isChosen={selection?.chosen.has(line.id) ?? false}
-                  choose={selection?.choose}
-                />
-              )
-            );
-          })}
+    <div ref={whole} className={css.whole} {...handlers}>
+      <Tools
+        shown={fresh.length}
+        more={more}
+        sorted={isSorted}
+        news={anchored.news}
+        onTake={() => {
+          anchored.take();
+          place.current?.scrollTo({ top: 0 });
+        }}
+        columns={narrow ? undefined : { every, ...columnChoice }}
+      />
+      {/* biome-ignore lint/a11y/noStaticElementInteractions: the keys go to its rows' links. */}
+      <div
+        ref={place}
+        className={css.place}
+        onKeyDown={onKeyDown}
+        onScroll={({ currentTarget }) => setScrolled(currentTarget.scrollTop > 0)}
+      >
+        <div role="table" aria-label={label} aria-rowcount={more ? -1 : rows.length + 1}>
+          <div role="rowgroup" className={narrow && !selection ? "unseen" : css.head}>
+            <Head
+              columns={columns}
+              narrow={narrow}
+              template={template}
+              rows={rows}
+              keyOf={keyOf}
+              selection={selection}
+              sort={sort}
+              onTurn={turn}
+            />
+          </div>
+          <div role="rowgroup" className={css.body} style={{ height: virtual.getTotalSize() }}>
+            {seen.map(({ index, start }) => {
+              const line = lines[index - first];
+              return (
+                line && (
+                  <Line
+                    key={line.id}
+                    line={line}
+                    index={index}
+                    start={start}
+                    columns={columns}
+                    size={size}
+                    narrow={narrow}
+                    template={template}
+                    card={card}
+                    isChosen={selection?.chosen.has(line.id) ?? false}
+                    isGone={gone.has(line.id)}
+                    choose={selection?.choose}
+                  />
+                )
+              );
+            })}
+          </div>
         </div>
       </div>
     </div>
   );
 }
 
+/** The row that a key goes to, from the row that has the focus. @param first the row to begin with */
+function rowAfter(event: KeyboardEvent, first: number): number | undefined {
+  const step =
+    event.key === "ArrowDown" || event.key === "j" ? 1 : event.key === "ArrowUp" || event.key === "k" ? -1 : 0;
+  if (step === 0 || event.ctrlKey || event.metaKey || event.altKey) return undefined;
+  const row = (event.target as HTMLElement).closest<HTMLElement>("[data-index]");
+  return row ? Number(row.dataset.index) + step : first;
+}
+
+/** The row may not be in the DOM before some frames have passed. */
+function focusRow(place: HTMLElement | null, index: number, tries = 5): void {
+  const link = place?.querySelector<HTMLElement>(`[data-index="${index}"] a, [data-index="${index}"] button`);
+  if (link) link.focus({ preventScroll: true });
+  else if (tries > 0) requestAnimationFrame(() => focusRow(place, index, tries - 1));
+}
+
 interface HeadProps<Row> extends Pick<GridProps<Row>, "columns" | "rows" | "keyOf" | "selection"> {
   narrow: boolean;
   template: string;
+  sort: Sort | undefined;
+  onTurn: (id: string, numeric: boolean) => void;
 }
 
-function Head<Row>({ columns, rows, keyOf, selection, narrow, template }: HeadProps<Row>) {
+function Head<Row>({ columns, rows, keyOf, selection, narrow, template, sort, onTurn }: HeadProps<Row>) {
   const { t } = useWords();
   const all = selection !== undefined && rows.length > 0 && rows.every((row) => selection.chosen.has(keyOf(row)));
   const some = selection !== undefined && selection.chosen.size > 0;
@@ -174,10 +226,8 @@ function Head<Row>({ columns, rows, keyOf, selection, narrow, template }: HeadPr
           />
         </span>
       )}
-      {columns.map(({ id, title, end }) => (
-        <span key={id} role="columnheader" data-end={end || undefined} className={narrow ? "unseen" : "cut"}>
-          {title}
-        </span>
+      {columns.map((column) => (
+        <Heading key={column.id} column={column} narrow={narrow} sort={sort} onTurn={onTurn} />
       ))}
     </div>
   );
@@ -193,11 +243,13 @@ interface LineProps<Row extends object> {
   template: string;
   card: (row: Row) => ReactNode;
   isChosen: boolean;
+  /** True if the server no longer lists the row, which stays in its place while the list is held. */
+  isGone: boolean;
   choose: Selection["choose"] | undefined;
 }
 
 function LineOf<Row extends object>(props: LineProps<Row>) {
-  const { line, index, start, columns, size, narrow, template, card, isChosen, choose } = props;
+  const { line, index, start, columns, size, narrow, template, card, isChosen, isGone, choose } = props;
   const { t } = useWords();
   const cards = choose ? "34px minmax(0, 1fr)" : "minmax(0, 1fr)";
   return (
@@ -207,6 +259,8 @@ function LineOf<Row extends object>(props: LineProps<Row>) {
       aria-rowindex={index + 2}
       className={narrow ? css.card : css.row}
       data-chosen={isChosen || undefined}
+      data-gone={isGone || undefined}
+      {...(isGone ? { title: t("grid.gone") } : {})}
       style={{
         transform: `translateY(${start}px)`,
         height: size,

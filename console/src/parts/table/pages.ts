@@ -1,6 +1,6 @@
 import { type InfiniteData, keepPreviousData, useInfiniteQuery } from "@tanstack/react-query";
 import { useCallback, useMemo, useRef } from "react";
-import { answers } from "../../api/answers.ts";
+import { answers, refetchEvery } from "../../api/answers.ts";
 import { type Answer, call, type Given, type PlainId } from "../../api/call.ts";
 
 type PagedId = { [Id in PlainId]: Answer<Id> extends { items: unknown[]; next: string | null } ? Id : never }[PlainId];
@@ -38,7 +38,7 @@ export function usePages<Id extends PagedId>(
     getNextPageParam: (page) => (page as unknown as { next: string | null }).next,
     placeholderData: keepPreviousData,
     enabled,
-    refetchInterval: everyMs ?? false,
+    refetchInterval: refetchEvery(everyMs),
   });
   const items = useMemo(
     () => asked.data?.pages.flatMap((page) => (page as unknown as { items: Item<Id>[] }).items),
@@ -48,6 +48,9 @@ export function usePages<Id extends PagedId>(
   const onMore = useCallback(() => {
     if (hasNextPage && !isFetchingNextPage) void fetchNextPage();
   }, [hasNextPage, isFetchingNextPage, fetchNextPage]);
+  // While another list is being fetched, the rows are those of the list before.
+  const list = useRef("");
+  if (!asked.isPlaceholderData) list.current = JSON.stringify(given);
   const latest = useRef(asked.data);
   latest.current = asked.data;
   const onShown = useCallback(
@@ -70,6 +73,8 @@ export function usePages<Id extends PagedId>(
     onMore,
     /** Must be called with the range of visible rows. */
     onShown,
+    /** Identifies what the rows are a list of. */
+    list: list.current,
     stale: asked.isPlaceholderData,
   };
 }

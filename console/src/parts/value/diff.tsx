@@ -3,6 +3,7 @@ import { useWords } from "../../messages/words.ts";
 import css from "./diff.module.css";
 import { type Difference, differences } from "./differences.ts";
 import { plain } from "./plain.ts";
+import { InWords } from "./told.tsx";
 
 const shownAtFirst = 40;
 const textShown = 4_000;
@@ -37,12 +38,14 @@ function One({ part, was, is }: Difference) {
           <del className={css.was}>
             <span className="unseen">{t("versions.was")} </span>
             {textOf(was)}
+            <InWords value={was} />
           </del>
         )}
         {is !== undefined && is !== null && (
           <ins className={css.is}>
             <span className="unseen">{t("versions.is")} </span>
             {textOf(is)}
+            <InWords value={is} />
           </ins>
         )}
       </div>

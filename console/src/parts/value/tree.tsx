@@ -4,6 +4,7 @@ import { IconCheck, IconChevronRight, IconCopy } from "@tabler/icons-react";
 import { useState } from "react";
 import { useWords } from "../../messages/words.ts";
 import { plain } from "./plain.ts";
+import { InWords } from "./told.tsx";
 import css from "./tree.module.css";
 
 const shownAtFirst = 100;
@@ -46,6 +47,7 @@ function Leaf({ value }: { value: unknown }) {
   return (
     <span className={css.string}>
       {plain(JSON.stringify(isLong ? value.slice(0, textShown) : value))}
+      <InWords value={value} />
       {isLong && (
         <button type="button" className={css.more} onClick={() => setWhole(true)}>
           {t("tree.rest", { n: value.length - textShown })}

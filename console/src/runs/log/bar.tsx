@@ -1,6 +1,7 @@
 /** The bar above a log: the search, the least level shown, and jumps to the start and the end. */
-import { Button, Checkbox, SegmentedControl, TextInput } from "@mantine/core";
+import { Button, Checkbox, SegmentedControl, Select, TextInput } from "@mantine/core";
 import { IconArrowBarToDown, IconArrowBarToUp, IconArrowDown, IconArrowUp, IconSearch } from "@tabler/icons-react";
+import type { ReactNode } from "react";
 import { useWords } from "../../messages/words.ts";
 import type { Hits } from "./hits.ts";
 import { type Level, levels } from "./levels.ts";
@@ -13,6 +14,10 @@ export function Bar({
   hits,
   least,
   onLeast,
+  attempts,
+  attempt,
+  onAttempt,
+  download,
   live,
   view,
   count,
@@ -23,6 +28,12 @@ export function Bar({
   hits: Hits;
   least: Level;
   onLeast: (level: Level) => void;
+  /** The number of attempts so far. */
+  attempts: number;
+  /** The attempt whose lines are shown; undefined for all. */
+  attempt: number | undefined;
+  onAttempt: (attempt: number | undefined) => void;
+  download: ReactNode;
   live: boolean;
   view: View;
   /** The number of lines that the page holds. */
@@ -69,6 +80,23 @@ export function Bar({
         onChange={(level) => onLeast(level as Level)}
         data={levels.map((level) => ({ value: level, label: t(level === "debug" ? "log.all" : `log.${level}`) }))}
       />
+      {attempts > 1 && (
+        <Select
+          size="xs"
+          w={140}
+          aria-label={t("log.attempt")}
+          allowDeselect={false}
+          data={[
+            { value: "", label: t("log.anyAttempt") },
+            ...Array.from({ length: attempts }, (_, at) => ({
+              value: String(at + 1),
+              label: t("run.attemptOf", { attempt: String(at + 1) }),
+            })),
+          ]}
+          value={attempt === undefined ? "" : String(attempt)}
+          onChange={(value) => onAttempt(value ? Number(value) : undefined)}
+        />
+      )}
       {live && (
         <Checkbox
           size="sm"
@@ -80,6 +108,7 @@ export function Bar({
       <span className={`${css.count} soft figures`}>
         {t("log.lines", { n: isWhole ? count : `${words.count(count)}+` })}
       </span>
+      {download}
       <Button.Group>
         <Button variant="default" px={8} aria-label={t("log.toStart")} onClick={() => view.to("start")}>
           <IconArrowBarToUp size={15} />

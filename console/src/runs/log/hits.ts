@@ -2,7 +2,7 @@
 import { useDebouncedValue } from "@mantine/hooks";
 import { useEffect, useMemo, useRef, useState } from "react";
 import { usePages } from "../../parts/table/pages.ts";
-import type { Level, LogLine } from "./levels.ts";
+import { askedOf, type LogLine, type Only } from "./levels.ts";
 import { textOf } from "./text.ts";
 
 const foundAtOnce = 500;
@@ -10,7 +10,7 @@ const foundAtOnce = 500;
 interface Search {
   run: number;
   live: boolean;
-  least: Level;
+  only: Only;
   find: string;
   /** The lines that the page holds. */
   lines: LogLine[];
@@ -63,10 +63,10 @@ export function useHits(search: Search, to: (line: LogLine) => void): Hits {
 }
 
 /** Searches the lines of the page if they are the whole log; otherwise the server searches. */
-function useFound({ run, live, least, find, lines, isWhole }: Search) {
+function useFound({ run, live, only, find, lines, isWhole }: Search) {
   const [settled] = useDebouncedValue(find.trim(), 200);
   const asks = settled !== "" && lines.length > 0 && !isWhole;
-  const given = { run, find: settled || " ", limit: foundAtOnce, ...(least === "debug" ? {} : { level: least }) };
+  const given = { run, find: settled || " ", limit: foundAtOnce, ...askedOf(only) };
   const asked = usePages("listLogs", given, { enabled: asks, ...(live ? { everyMs: 5_000 } : {}) });
   const here = useMemo(() => {
     const wanted = find.trim().toLowerCase();

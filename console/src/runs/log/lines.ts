@@ -4,7 +4,7 @@
  */
 import { useCallback, useEffect, useRef, useState } from "react";
 import { call, type Given } from "../../api/call.ts";
-import type { Level, LogLine } from "./levels.ts";
+import { askedOf, type LogLine, type Only } from "./levels.ts";
 import { tailLog } from "./tail.ts";
 
 export interface LogLines {
@@ -40,7 +40,8 @@ const keptMost = 100_000;
 
 const nothing: Window = { lines: [], before: false, after: false };
 
-export function useLogLines(run: number, live: boolean, least: Level): LogLines {
+export function useLogLines(run: number, live: boolean, only: Only): LogLines {
+  const { least, attempt } = only;
   const [window, setWindow] = useState<Window>(nothing);
   const [error, setError] = useState<unknown>();
   /** The error that interrupts the stream of new lines, which reopens automatically. */
@@ -55,13 +56,12 @@ export function useLogLines(run: number, live: boolean, least: Level): LogLines 
 
   const ask = useCallback(
     async (order: "oldest" | "newest", beside?: string) => {
-      const given: Given<"listLogs"> = { run, limit: pageSize, order };
+      const given: Given<"listLogs"> = { run, limit: pageSize, order, ...askedOf({ least, attempt }) };
       if (beside !== undefined) given.beside = beside;
-      if (least !== "debug") given.level = least;
       const { items, next, tail } = await call("listLogs", given);
       return { lines: order === "newest" ? items.toReversed() : items, more: next !== null, tail };
     },
-    [run, least],
+    [run, least, attempt],
   );
 
   const take = useCallback(async (read: () => Promise<Read>) => {
@@ -117,14 +117,14 @@ export function useLogLines(run: number, live: boolean, least: Level): LogLines 
     if (!tail) return;
     return tailLog({
       run,
-      least,
+      only: { least, attempt },
       after: tail.after,
       onLines: (added) =>
         setWindow((window) => kept({ ...window, lines: byPlace([...window.lines, ...added], window.lines.length) })),
       onRefused: setError,
       onBroken: setBroken,
     });
-  }, [run, least, tail]);
+  }, [run, least, attempt, tail]);
 
   const again = () => {
     setError(undefined);

@@ -2,13 +2,13 @@
 import { outdate } from "../../api/answers.ts";
 import { type Event, follow, isRefusal } from "../../api/call.ts";
 import { type Attempt, stand, whileSeen } from "../../live/standing.ts";
-import { type Level, type LogLine, levels } from "./levels.ts";
+import { isShown, type LogLine, type Only } from "./levels.ts";
 
 const gatherMs = 120;
 
 export interface Tailing {
   run: number;
-  least: Level;
+  only: Only;
   /** The `tail` cursor of a page: lines after it are new. */
   after: string;
   /** A batch of new lines, in the order of their arrival. */
@@ -20,7 +20,7 @@ export interface Tailing {
 }
 
 /** @returns a function that ends the tail */
-export function tailLog({ run, least, onLines, onRefused, onBroken, ...from }: Tailing): () => void {
+export function tailLog({ run, only, onLines, onRefused, onBroken, ...from }: Tailing): () => void {
   /** The cursor of the last line that arrived, of any level. */
   let { after } = from;
   let waiting: LogLine[] = [];
@@ -35,7 +35,7 @@ export function tailLog({ run, least, onLines, onRefused, onBroken, ...from }: T
     if (event.type === "end") ended = true;
     else {
       after = event.after;
-      if (levels.indexOf(event.line.level) >= levels.indexOf(least)) waiting.push(event.line);
+      if (isShown(event.line, only)) waiting.push(event.line);
     }
   };
   const open = async ({ signal, heard }: Attempt) => {

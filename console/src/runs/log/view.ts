@@ -1,5 +1,6 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useLayoutEffect, useRef, useState } from "react";
+import { useOverscan } from "../../parts/table/printing.ts";
 import type { LogLine } from "./levels.ts";
 import type { LogLines } from "./lines.ts";
 
@@ -13,11 +14,12 @@ export type View = ReturnType<typeof useView>;
 export function useView({ lines, before, after, reading, error, grow, jump }: LogLines, live: boolean) {
   const [follows, setFollows] = useState(live);
   const place = useRef<HTMLDivElement>(null);
+  const overscan = useOverscan(20);
   const virtual = useVirtualizer({
     count: lines.length,
     getScrollElement: () => place.current,
     estimateSize: () => lineHeight,
-    overscan: 20,
+    overscan,
     getItemKey: (index) => lines[index]?.id ?? index,
   });
   const items = virtual.getVirtualItems();

@@ -31,7 +31,7 @@ function slotsAfter(
 /** The schedule in words and its next slots, or its error. */
 export function Preview({ form, task, is }: { form: Form; task: Task; is: TaskDefinition | undefined }) {
   const words = useWords();
-  const { t, language } = words;
+  const { t } = words;
   const before = ownParts(task.definition).schedule;
   const calendar = useAnswer("getCalendar", { calendar: form.calendar }, { enabled: is?.calendar !== undefined });
   const now = useNow();
@@ -44,14 +44,14 @@ export function Preview({ form, task, is }: { form: Form; task: Task; is: TaskDe
       return {
         schedule,
         compiled: planned ?? own,
-        said: scheduleWords(schedule, own.words(), language),
+        said: scheduleWords(schedule, own.words(), words),
         zone: zoneNameOf(schedule) ?? words.zone,
       };
     } catch (error) {
       const { message, hint = "" } = error as Error & { hint?: string };
       return { wrong: message, hint };
     }
-  }, [form, before, is, task.accounted, calendar.data, language, words.zone]);
+  }, [form, before, is, task.accounted, calendar.data, words]);
   const slots = useMemo(
     () => ("wrong" in read ? [] : slotsAfter(read.schedule, read.compiled, task.id, now)),
     [read, task.id, now],
@@ -71,7 +71,7 @@ export function Preview({ form, task, is }: { form: Form; task: Task; is: TaskDe
           {slots.map(({ slot, skipped, note }) => (
             <li key={slot}>
               <span data-skipped={skipped !== undefined || undefined}>{words.moment(slot, read.zone)}</span>{" "}
-              <span className="soft">{skipped ?? note ?? words.away(slot, now)}</span>
+              <span className="soft">{words.told(skipped ?? note ?? words.away(slot, now), read.zone)}</span>
             </li>
           ))}
         </ol>

@@ -6,9 +6,9 @@ import { useWords } from "../../messages/words.ts";
 import { BeginMatching, Names } from "../../operations/begin.tsx";
 import { Confirm } from "../../parts/form/confirm.tsx";
 import { useEach } from "../../parts/form/each.ts";
-import { TimeField } from "../../parts/form/time-field.tsx";
 import { Gauge } from "../../parts/state/gauge.tsx";
 import { toast } from "../../parts/state/toasts.tsx";
+import { UntilField } from "../until-field.tsx";
 
 export type TaskFilter = Given<"previewOperation">["filter"];
 export type BulkTarget = { kind: "pause" | "resume" } & ({ tasks: string[] } | { filter: TaskFilter });
@@ -17,11 +17,7 @@ export function Bulk({ target, onClose, onDone }: { target: BulkTarget; onClose:
   const { t } = useWords();
   const { kind } = target;
   const [until, setUntil] = useState<string>();
-  const fields = kind === "pause" && (
-    <div style={{ marginTop: 14 }}>
-      <TimeField label={t("task.pauseUntil")} value={until} onChange={setUntil} />
-    </div>
-  );
+  const fields = kind === "pause" && <UntilField value={until} onChange={setUntil} />;
   if ("tasks" in target)
     return <Chosen kind={kind} tasks={target.tasks} until={until} fields={fields} onClose={onClose} onDone={onDone} />;
   return (

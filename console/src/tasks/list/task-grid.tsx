@@ -22,18 +22,19 @@ export function TaskGrid({
   ...rest
 }: {
   rows: Task[];
+  list: string;
   more: boolean;
   onMore: () => void;
   onShown: (from: number, to: number) => void;
   selection?: Selection;
 }) {
   const words = useWords();
-  const { t, language } = words;
+  const { t } = words;
   const [seen, setSeen] = useState<string[]>([]);
   const onSeen = useCallback(
-    (names: string[], from: number) => {
+    (names: string[], from: number, to: number) => {
       setSeen(names);
-      onShown(from, from + names.length);
+      onShown(from, to);
     },
     [onShown],
   );
@@ -44,6 +45,7 @@ export function TaskGrid({
         id: "task",
         title: t("noun.task"),
         width: "minmax(160px, 2.2fr)",
+        sortBy: ({ name }) => name,
         cell: (task) => (
           <span className={css.taskCell}>
             <TaskLink task={task.name} />
@@ -60,40 +62,51 @@ export function TaskGrid({
         id: "group",
         title: t("tasks.group"),
         width: "minmax(70px, 0.7fr)",
-        cell: (task) => <span className="soft">{task.group}</span>,
+        rank: 5,
+        sortBy: ({ group }) => group,
+        cell: (task) => (
+          <span className="soft" title={task.group}>
+            {task.group}
+          </span>
+        ),
       },
       {
         id: "words",
         title: t("tasks.when"),
-        width: "minmax(180px, 2.6fr)",
+        width: "minmax(150px, 2.6fr)",
+        rank: 2,
         cell: (task) => {
-          const said = scheduleWords(task.schedule as Schedule, task.words, language);
+          const said = scheduleWords(task.schedule as Schedule, task.words, words);
           return <span title={said}>{said}</span>;
         },
       },
       {
         id: "next",
         title: t("tasks.next"),
-        width: "92px",
+        width: "120px",
+        sortBy: ({ next }) => (next === null ? null : Date.parse(next)),
         cell: (task) => (task.next ? <Away at={task.next} /> : <span className="soft">–</span>),
       },
       {
         id: "strip",
         title: t("tasks.strip"),
-        width: "140px",
-        cell: (task) => <Strip runs={strips.get(task.name) ?? []} slots={stripRuns} />,
+        width: "138px",
+        rank: 4,
+        cell: (task) => <Strip runs={strips.get(task.name)} slots={stripRuns} />,
       },
       {
         id: "last",
         title: t("tasks.last"),
-        width: "minmax(196px, 0.8fr)",
-        cell: (task) => <LastResult run={strips.get(task.name)?.[0]} />,
+        width: "minmax(214px, 0.8fr)",
+        cell: (task) => <LastResult runs={strips.get(task.name)} />,
       },
       {
         id: "failed",
         title: t("tasks.failed"),
-        width: "72px",
+        width: "64px",
         end: true,
+        rank: 3,
+        sortBy: ({ counters }) => counters.failed,
         cell: (task) => (
           <span
             className="figures"
@@ -104,15 +117,15 @@ export function TaskGrid({
         ),
       },
     ],
-    [t, language, words, strips],
+    [t, words, strips],
   );
   return (
     <Grid
+      name="tasks"
       label={t("screen.tasks")}
       rows={rows}
       keyOf={({ name }) => name}
       columns={columns}
-      rowHeight={46}
       onSeen={onSeen}
       cardHeight={108}
       card={(task) => (
@@ -123,10 +136,10 @@ export function TaskGrid({
             </span>
             {task.paused ? <Tag tone="wait">{t("task.paused")}</Tag> : task.next && <Away at={task.next} />}
           </div>
-          <div className="soft cut">{scheduleWords(task.schedule as Schedule, task.words, language)}</div>
+          <div className="soft cut">{scheduleWords(task.schedule as Schedule, task.words, words)}</div>
           <div className={css.cardTop}>
-            <Strip runs={strips.get(task.name) ?? []} slots={stripRuns} height={22} />
-            <LastResult run={strips.get(task.name)?.[0]} short />
+            <Strip runs={strips.get(task.name)} slots={stripRuns} height={22} />
+            <LastResult runs={strips.get(task.name)} short />
           </div>
         </div>
       )}
@@ -146,14 +159,17 @@ export function SchedulesLink({ task }: { task: Pick<Task, "name" | "schedules">
   );
 }
 
-function LastResult({ run, short = false }: { run: Recent | undefined; short?: boolean }) {
+/** @param runs undefined: not known yet */
+function LastResult({ runs, short = false }: { runs: Recent[] | undefined; short?: boolean }) {
+  if (!runs) return <span className="soft">…</span>;
+  const [run] = runs;
   if (!run) return <span className="soft">–</span>;
   return (
     <span className={css.last}>
       <StateMark state={run.state} />
       {!short && (
         <span className="soft">
-          <Away at={run.ended} />
+          <Away at={run.ended} past />
         </span>
       )}
     </span>

@@ -1,27 +1,22 @@
-import { Autocomplete, SegmentedControl } from "@mantine/core";
-import { IconSearch } from "@tabler/icons-react";
+import { SegmentedControl } from "@mantine/core";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { useCallback } from "react";
 import { useMay } from "../../api/may.ts";
 import type { Filter } from "../../filter.ts";
 import { useWords } from "../../messages/words.ts";
-import { Filters, GroupField, useTyped } from "../../parts/form/filters.tsx";
+import { Filters, GroupField } from "../../parts/form/filters.tsx";
 import { Page } from "../../parts/layout/page.tsx";
 import { Nothing, Shown } from "../../parts/state/notice.tsx";
 import { useChoice } from "../../parts/table/choice.tsx";
 import { usePages } from "../../parts/table/pages.ts";
-import { useTaskNames } from "../task-field.tsx";
+import { globOf, NameField } from "../name-field.tsx";
 import { BulkBar } from "./bulk-bar.tsx";
 import { TaskGrid } from "./task-grid.tsx";
-import css from "./tasks.module.css";
 import { Views } from "./views.tsx";
 
 const pageSize = 200;
 /** The refetch interval: some figures change without an event, such as those of runs that ended at other servers. */
 const everyMs = 15_000;
-
-/** Typed text matches anywhere in the name, unless it contains a wildcard itself. */
-const globOf = (text: string) => (/[*?]/.test(text) ? text : `*${text}*`);
 
 export function Tasks() {
   const { t } = useWords();
@@ -67,7 +62,12 @@ export function Tasks() {
       fill
     >
       <Filters onClear={isFiltered ? () => void navigate({ search: {}, replace: true }) : undefined}>
-        <NameField value={search.matching ?? ""} onChange={(matching) => filter({ matching })} />
+        <NameField
+          label={t("tasks.name")}
+          hint={t("tasks.nameHint")}
+          value={search.matching ?? ""}
+          onChange={(matching) => filter({ matching })}
+        />
         <GroupField value={search.group} onChange={(group) => filter({ group })} />
         <SegmentedControl
           aria-label={t("tasks.paused")}
@@ -94,6 +94,7 @@ export function Tasks() {
           rows.length > 0 ? (
             <TaskGrid
               rows={rows}
+              list={tasks.list}
               more={tasks.more}
               onMore={tasks.onMore}
               onShown={tasks.onShown}
@@ -117,29 +118,5 @@ export function Tasks() {
         }
       </Shown>
     </Page>
-  );
-}
-
-/** The name filter, applied while the user types. It suggests existing names unless the text contains a wildcard. */
-function NameField({ value, onChange }: { value: string; onChange: (text: string) => void }) {
-  const { t } = useWords();
-  const [text, setText] = useTyped(value, 180, onChange);
-  const names = useTaskNames(/[*?]/.test(text) ? "" : text, value);
-  return (
-    <Autocomplete
-      data-search
-      className={css.name}
-      aria-label={t("tasks.name")}
-      placeholder={t("tasks.nameHint")}
-      leftSection={<IconSearch size={16} aria-hidden />}
-      value={text}
-      maxLength={200}
-      data={names.filter((name) => name !== text)}
-      filter={({ options }) => options}
-      // Inside the search's own landmark, where a screen reader looks for it.
-      comboboxProps={{ withinPortal: false }}
-      onChange={setText}
-      onOptionSubmit={onChange}
-    />
   );
 }

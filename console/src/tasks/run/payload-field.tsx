@@ -1,17 +1,21 @@
 import { SegmentedControl, Textarea } from "@mantine/core";
 import { useState } from "react";
 import { useWords } from "../../messages/words.ts";
-import { Waiting } from "../../parts/state/notice.tsx";
+import { Trouble, Waiting } from "../../parts/state/notice.tsx";
+import type { Task } from "../answers.ts";
 import { type Payload, textOf } from "./payload.ts";
 import { PayloadForm } from "./payload-form.tsx";
+import { PayloadSources } from "./payload-sources.tsx";
 
 /** Edits a payload as a form or as JSON; without a schema only as JSON. */
-export function PayloadField({ payload }: { payload: Payload }) {
+export function PayloadField({ task, payload }: { task: Task; payload: Payload }) {
   const { t } = useWords();
-  const { schema, isReady, asRun, text, json, issues, change } = payload;
+  const { schema, isReady, refusal, text, json, issues, change } = payload;
   const [as, setAs] = useState<"form" | "json">(schema ? "form" : "json");
   return (
     <>
+      <PayloadSources task={task} payload={payload} />
+      {refusal && <Trouble error={refusal} small />}
       {schema && (
         <SegmentedControl
           aria-label={t("run.payload")}
@@ -26,14 +30,11 @@ export function PayloadField({ payload }: { payload: Payload }) {
       {!isReady ? (
         <Waiting rows={3} />
       ) : schema && as === "form" && json ? (
-        <>
-          {asRun !== undefined && <span className="soft">{t("runNow.asLast", { run: String(asRun) })}</span>}
-          <PayloadForm schema={schema} value={json.value} issues={issues} onChange={(value) => change(textOf(value))} />
-        </>
+        <PayloadForm schema={schema} value={json.value} issues={issues} onChange={(value) => change(textOf(value))} />
       ) : (
         <Textarea
           label={t("run.payload")}
-          description={asRun !== undefined ? t("runNow.asLast", { run: String(asRun) }) : t("runNow.json")}
+          description={t("runNow.json")}
           autosize
           minRows={4}
           maxRows={14}

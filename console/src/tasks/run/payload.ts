@@ -1,5 +1,6 @@
+import { useMutation } from "@tanstack/react-query";
+import { encodedText, storedKey } from "carillon/task";
 import { useState } from "react";
-import { useAnswer } from "../../api/answers.ts";
 import { call, Refusal } from "../../api/call.ts";
 import { useWords } from "../../messages/words.ts";
 import type { Task } from "../answers.ts";
@@ -20,40 +21,61 @@ function parsed(text: string): { value: unknown } | undefined {
 const toldMost = 5;
 export const textOf = (value: unknown) => (value === null || value === undefined ? "" : JSON.stringify(value, null, 2));
 
-/**
- * The initial payload: that of the task's last run, or `otherwise`. It is taken once: if a run ends while the form is open, the
- * payload must not change just before the user presses the button. Undefined until it is known.
- */
-function useBegun(task: string, otherwise: unknown): { payload: unknown; run?: number } | undefined {
-  const last = useAnswer("listRecentRuns", { task: [task], each: 1 });
-  const run = last.data?.tasks[0]?.runs[0]?.run;
-  const whole = useAnswer("getRun", { run: run ?? 1 }, { enabled: run !== undefined });
-  const [begun, setBegun] = useState<{ payload: unknown; run?: number }>();
-  // A cached answer is fetched again first.
-  const isSettled = !last.isFetching && (run === undefined || (!whole.isFetching && !whole.isPending));
-  if (begun === undefined && isSettled) {
-    const payload = run === undefined ? null : whole.data?.payload;
-    setBegun(payload === null || payload === undefined ? { payload: otherwise } : { payload, run: run as number });
+/** Where a payload is taken from: the schedule of the task itself, one of its named schedules, or a run, by its number. */
+export type Source = "own" | `task:${string}` | `run:${number}`;
+
+interface Begun {
+  source: Source;
+  payload: unknown;
+}
+
+/** A payload that only processes with a key can read, or that is kept elsewhere, cannot be sent again as it is shown. */
+export const isReadable = (payload: unknown) => storedKey(payload) === undefined && encodedText(payload) === undefined;
+
+/** @throws Refusal */
+async function read(source: Source): Promise<unknown> {
+  const name = source.slice(source.indexOf(":") + 1);
+  if (source.startsWith("task:")) {
+    const { definition } = await call("getTask", { task: name });
+    return (definition as { slotPayload?: unknown }).slotPayload ?? null;
   }
-  return begun;
+  const { payload } = await call("getRun", { run: Number(name) });
+  if (!isReadable(payload)) throw new Refusal("PAYLOAD_OUTSIDE", 0, "");
+  return payload;
 }
 
 export type Payload = ReturnType<typeof usePayload>;
 
 /**
- * Edits the payload of a run. The initial payload is that of the task's last run, or of its slots, or the schema's defaults. The
- * server checks the payload against the schema.
+ * Edits the payload of a run. It begins with what the task's own slots have, or with the schema's defaults: never with what some
+ * run before had, which may have been for another customer. Others are taken by name. A payload is taken once: a run that ends
+ * while the form is open changes nothing just before the user presses the button. The server checks it against the schema.
+ * @param first the payload to begin with, of a run that is to be repeated
  */
-export function usePayload(task: Task) {
+export function usePayload(task: Task, first?: { run: number; payload: unknown }) {
   const { t } = useWords();
   const { slotPayload = null, payloadSchema: schema } = task.definition as {
     slotPayload?: unknown;
     payloadSchema?: Schema;
   };
-  const begun = useBegun(task.name, slotPayload ?? (schema ? firstValue(schema, schema) : null));
+  const [own] = useState<Begun>(() => ({
+    source: "own",
+    payload: slotPayload ?? (schema ? firstValue(schema, schema) : null),
+  }));
+  const [begun, setBegun] = useState<Begun>(() =>
+    first && isReadable(first.payload) ? { source: `run:${first.run}`, payload: first.payload } : own,
+  );
+  const taking = useMutation({
+    mutationFn: async (source: Source) => (source === "own" ? own : { source, payload: await read(source) }),
+    onSuccess: (taken) => {
+      setBegun(taken);
+      setTyped(undefined);
+      setIssues(new Map());
+    },
+  });
   const [typed, setTyped] = useState<string>();
   const [issues, setIssues] = useState<Issues>(new Map());
-  const text = typed ?? textOf(begun?.payload);
+  const text = typed ?? textOf(begun.payload);
   const change = (next: string) => {
     setTyped(next);
     setIssues(new Map());
@@ -76,10 +98,14 @@ export function usePayload(task: Task) {
   };
   return {
     schema,
-    /** True once the initial payload is known. */
-    isReady: begun !== undefined,
-    /** The run from which the payload was taken; undefined once the user has changed the payload. */
-    asRun: typed === undefined ? begun?.run : undefined,
+    /** False while another payload is being read. */
+    isReady: !taking.isPending,
+    source: begun.source,
+    take: (source: Source) => taking.mutate(source),
+    /** Why the payload that was asked for could not be taken. */
+    refusal: taking.error,
+    /** True once the user has changed the payload. */
+    isChanged: typed !== undefined && typed !== textOf(begun.payload),
     text,
     /** undefined: the text is not JSON. */
     json: parsed(text),

@@ -48,7 +48,7 @@ export function RunNow({ task, onClose }: { task: Task; onClose: () => void }) {
       onClose={onClose}
     >
       <div className={css.form} style={{ marginTop: 14 }}>
-        <PayloadField payload={payload} />
+        <PayloadField task={task} payload={payload} />
         <div className={css.pair}>
           <SegmentedControl
             aria-label={t("runNow.when")}

@@ -52,6 +52,7 @@ export const auditRoutes = {
           act: z.string(),
           about: z.string(),
           named: z.string(),
+          task: z.string().nullable().describe("Of a run: its task, as long as history has the run."),
           before: json,
           after: json,
           why: z.string(),

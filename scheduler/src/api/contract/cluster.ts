@@ -98,6 +98,34 @@ export const clusterRoutes = {
     answer: page(z.strictObject({ ...member, held: z.int().describe("Claims that it has.") }).meta({ id: "Worker" })),
     errors: [],
   }),
+  listLostWorkers: route({
+    touches: "listed",
+    method: "GET",
+    path: "/v1/lost-workers",
+    noun,
+    policy: "viewer",
+    summary:
+      "Workers that fell silent in the last 24 hours, whose names no process has now, the latest first; 100 at most",
+    query: z.strictObject({}),
+    answer: z.strictObject({
+      lost: z.array(
+        z
+          .strictObject({
+            node: z.string(),
+            role: z.enum(["node", "worker"]),
+            host: z.string(),
+            pid: z.int(),
+            groups: z.array(z.string()),
+            started: time,
+            seen: time.describe("Its last heartbeat."),
+            ended: time.describe("When its session was ended, and its runs went to others."),
+            why: z.string().describe("How it was found, and by which node."),
+          })
+          .meta({ id: "LostWorker" }),
+      ),
+    }),
+    errors: [],
+  }),
   listDrained: route({
     touches: "cluster",
     method: "GET",

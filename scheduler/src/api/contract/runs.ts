@@ -182,6 +182,9 @@ export const runRoutes = {
         .describe("Only runs in these states. Default: all, but for runs that wait for their time; those are `ready`."),
       since: time.optional().describe("Live ones due, others ended, at or after."),
       until: time.optional().describe("Live ones due, others ended, before."),
+      matching: name(limits.taskNameLength)
+        .optional()
+        .describe("Only runs of tasks with such a name: * stands for any text, ? for one character."),
       group: name(limits.groupNameLength).optional().describe("Only runs of the tasks of this group."),
       namespace: name(namespaceLength).optional().describe("Only runs of the tasks in this namespace."),
       key: name(limits.keyLength)
@@ -252,6 +255,12 @@ export const runRoutes = {
         .optional()
         .describe("A line's id: only lines after it, newest first only those before it. A cursor goes before it."),
       level: z.enum(logLevels).optional().describe("No lines of a lesser level."),
+      attempt: z
+        .int()
+        .min(1)
+        .max(2 ** 31 - 1)
+        .optional()
+        .describe("Only lines of this attempt."),
       find: text(200).min(1).optional().describe("Only lines with this in message or fields; A to Z are as a to z."),
     }),
     answer: page(logLine).extend({

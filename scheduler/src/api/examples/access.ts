@@ -226,6 +226,7 @@ export const accessExamples = {
           act: "resume",
           about: "task",
           named: "settle",
+          task: null,
           before: { paused: { by: "admin", why: "the bank is closed", until: "2090-01-02T06:00:00.000Z" } },
           after: { paused: null },
           why: "it is open",

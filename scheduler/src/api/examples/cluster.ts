@@ -37,6 +37,11 @@ export const clusterExamples = {
     given: { node: "finance-1", reason: "a new disk" },
     answer: { node: "finance-1", changed: true, held: 0, runs: [] },
   },
+  listLostWorkers: {
+    answer: {
+      lost: [],
+    },
+  },
   listDrained: {
     answer: {
       items: [

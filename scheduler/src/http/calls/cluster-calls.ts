@@ -12,6 +12,8 @@ import { nameCursor, namedAfter, numberCursor, pageOf, visiblePage } from "./pag
 import { summary } from "./run-calls.ts";
 
 const found = 10;
+const lostShownMs = 24 * 3_600_000;
+const lostShown = 100;
 
 const asMember = (member: Member, nowMs: number) => {
   const { sessionId, node, role, host, pid, version, timeoutMs, groups, labels, capacity, settings } = member;
@@ -84,6 +86,15 @@ export function clusterCalls(
         ({ groups }) => [...(groups ?? [])].some((one) => reach.has(one)),
         { item, after: ({ node }) => node, cursor: (node) => [node] },
       );
+    },
+    async listLostWorkers(_, { nowMs, reach }) {
+      const rows = await store.browse.lostWorkers(Math.round(nowMs) - lostShownMs, lostShown);
+      const lost = rows.flatMap(({ startedMs, seenMs, endedMs, groups, ...row }) => {
+        const seen = groups.filter((one) => reach.has(one));
+        if (seen.length === 0) return [];
+        return { ...row, groups: seen, started: isoTime(startedMs), seen: isoTime(seenMs), ended: isoTime(endedMs) };
+      });
+      return { lost };
     },
     async listDrained({ cursor, limit }) {
       const rows = (await store.drains.list()).map(({ node, ...row }) => ({ name: node, ...row }));

@@ -111,10 +111,11 @@ export function runCalls({
       const { start, shown } = readRunCursor(cursor);
       // If a task is given, access to its namespace has already been checked, so the list needs no filter by namespace.
       const namespaces = namespace !== undefined ? [namespace] : taskId === null ? reach.namespaces : null;
-      const { group, key, source, label } = asked;
+      const { group, matching, key, source, label } = asked;
       const labels = label && labelsOf({ labels: labelsOfTexts(label) });
       const match: RunMatch = {
         ...(group === undefined ? {} : { group }),
+        ...(matching === undefined ? {} : { matching }),
         ...(namespaces === null ? {} : { namespaces }),
         ...(key === undefined ? {} : { key }),
         ...(source === undefined ? {} : { source }),
@@ -164,9 +165,14 @@ export function runCalls({
       };
     },
 
-    async listLogs({ run, cursor, limit, order, beside, level, find }) {
+    async listLogs({ run, cursor, limit, order, beside, level, attempt, find }) {
       const from = (readCursor(cursor, ["string"])?.[0] as string | undefined) ?? beside;
-      const look = { newest: order === "newest", ...(level ? { level } : {}), ...(find ? { find } : {}) };
+      const look = {
+        newest: order === "newest",
+        ...(level ? { level } : {}),
+        ...(attempt ? { attempt } : {}),
+        ...(find ? { find } : {}),
+      };
       const place = from === undefined ? null : readPlace(from);
       const { lines, seen } = await store.browse.logs(run, place, limit + 1, look);
       // The log is empty; `find` throws if the run does not exist either.

@@ -78,12 +78,32 @@ export async function auditedTask(
   await audited(client, s, { ...entry, before, after });
 }
 
+/** The number of the run that an entry is about. */
+const runOf = ({ about, named }: AuditEntry): number | undefined =>
+  about === "run" && /^[1-9]\d{0,14}$/.test(named) ? Number(named) : undefined;
+
+/** The names of the runs' tasks, by the numbers of the runs. */
+async function tasksOfRuns(database: Database, runIds: number[]): Promise<Map<number, string>> {
+  const ids = [...new Set(runIds)];
+  if (ids.length === 0) return new Map();
+  const s = database.schema;
+  // The two parts read by their indexes of numbers; a join with the history would read all of it.
+  const rows = await database.query<{ id: number; name: string }>(
+    "",
+    `with found as materialized (
+       select id, task_id from ${s}.run where id = any($1) union all select id, task_id from ${s}.run_history where id = any($1))
+     select found.id, t.name from found join ${s}.task t on t.id = found.task_id`,
+    [ids],
+  );
+  return new Map(rows.map(({ id, name }) => [id, name]));
+}
+
 export function auditStore(database: Database): Pick<AuditStore, "list" | "record"> {
   const s = database.schema;
   return {
-    list({ about, named, who, act, sinceMs, untilMs, entryId }, beforeId, limit) {
+    async list({ about, named, who, act, sinceMs, untilMs, entryId }, beforeId, limit) {
       // The statement has no name, so PostgreSQL plans it each time and can leave unused filters out of the plan.
-      return database.query<AuditEntry>(
+      const entries = await database.query<AuditEntry>(
         "",
         `select id as "entryId", at_ms as "atMs", who, act, about, named, before, after, why from ${s}.audit
          where id < $1 and ($3::text is null or about = $3) and ($4::text is null or named = $4) and ($5::text is null or who = $5)
@@ -102,6 +122,11 @@ export function auditStore(database: Database): Pick<AuditStore, "list" | "recor
           entryId ?? null,
         ],
       );
+      const tasks = await tasksOfRuns(
+        database,
+        entries.flatMap((entry) => runOf(entry) ?? []),
+      );
+      return entries.map((entry) => ({ ...entry, task: tasks.get(runOf(entry) ?? 0) ?? null }));
     },
 
     async record(entries) {

@@ -20,7 +20,7 @@ export async function browseLogs(
   runId: number,
   beside: LogPlace | null,
   limit: number,
-  { newest = false, level, find }: LogLook = {},
+  { newest = false, level, attempt, find }: LogLook = {},
 ): Promise<{ lines: PlacedLine[]; seen: string }> {
   const s = database.schema;
   // Lines are only inserted, and all lines of one time are in one partition, so time and location (ctid) identify a line permanently. Texts
@@ -29,15 +29,19 @@ export async function browseLogs(
   const has = (text: string) => `strpos(lower(${text} collate "C"), lower($6 collate "C")) > 0`;
   const { atMs, lies } = beside ?? none;
   const rows = await database.query<Snapped>(
-    `browse-logs-${order}${level === undefined ? "" : "-level"}${find === undefined ? "" : "-find"}`,
+    `browse-logs-${order}${level === undefined ? "" : "-level"}${find === undefined ? "" : "-find"}${attempt === undefined ? "" : "-attempt"}`,
     `select ${snappedFields} from (select pg_current_snapshot()::text as snapshot) n left join (
        select ${lineFields}
        from ${s}.run_log where run_id = $1 and at_ms ${ahead}= $2 and (at_ms, ctid) ${ahead} ($2, $3::tid)
          and ($5::smallint is null ${level === undefined ? "or true" : "or level >= $5"})
          and ($6::text is null ${find === undefined ? "or true" : `or ${has("message")} or ${has("fields::text")}`})
+         ${attempt === undefined ? "" : "and attempt = $7"}
        order by at_ms ${order}, ctid ${order} limit $4) l on true
      order by l."atMs" ${order}, l."liesAt" ${order}`,
-    [runId, atMs, lies, limit, level === undefined ? null : levels.indexOf(level), find ?? null],
+    [
+      ...[runId, atMs, lies, limit, level === undefined ? null : levels.indexOf(level), find ?? null],
+      ...(attempt === undefined ? [] : [attempt]),
+    ],
   );
   const { lines, snapshot } = placed(rows);
   return { lines, seen: snapshot };

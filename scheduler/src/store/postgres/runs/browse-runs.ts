@@ -16,6 +16,7 @@ import {
   liveRuns,
   type Phase,
   tasksSql,
+  tasksValues,
   testsOf,
 } from "./run-pieces.ts";
 
@@ -153,13 +154,12 @@ async function readAll(
 }
 
 /**
- * Decides how the matching runs are read. A group and namespaces stand for sets of tasks. The runs of a few tasks are read by the index of
- * tasks. For many tasks, one probe per task would take longer than reading the runs in order and testing each.
- * @returns null if no task matches
- * @throws OPTION_INVALID for a key without a task
+ * How the runs that match are read. A group, namespaces and a pattern of names stand for sets of tasks; a few tasks are read by the index of tasks. For many
+ * tasks, probing each one would take longer than reading the runs in order and testing them.
+ * @returns null: there is no such task @throws OPTION_INVALID for a key without a task
  */
 async function amongOf(database: Database, taskId: number | null, match: RunMatch = {}): Promise<Among | null> {
-  const { group, namespaces, key, source, labels } = match;
+  const { group, namespaces, matching, key, source, labels } = match;
   if (key !== undefined && taskId === null) throw keyNeedsTask();
   const tested = [
     ...(source === undefined ? [] : (["source"] as const)),
@@ -167,12 +167,12 @@ async function amongOf(database: Database, taskId: number | null, match: RunMatc
     ...(labels === undefined ? [] : (["labels"] as const)),
   ];
   const own = taskId === null ? null : [taskId];
-  if (group === undefined && namespaces === undefined) return { taskIds: own, tested };
+  if (group === undefined && namespaces === undefined && matching === undefined) return { taskIds: own, tested };
   const most = source === undefined && labels === undefined ? limits.tasksProbed : limits.tasksProbedWithTests;
   const rows = await database.query<{ id: number }>(
     "browse-among",
-    `${tasksSql(database.schema, "$1", "$2")} and ($3::int is null or f.id = $3) limit $4`,
-    [group ?? null, namespaces ?? null, taskId, most + 1],
+    `${tasksSql(database.schema, "$1", "$2", "$3")} and ($4::int is null or f.id = $4) limit $5`,
+    [...tasksValues(match), taskId, most + 1],
   );
   if (rows.length === 0) return null;
   if (rows.length <= most) return { taskIds: rows.map(({ id }) => id), tested };

@@ -9,6 +9,7 @@ import type { SlotRecord } from "../../../slots/history-store.ts";
 import type { TaskRecord, VersionRecord } from "../../../task/task-record.ts";
 import type { TaskStore } from "../../../task/task-store.ts";
 import type { BrowseStore, Found, RunBrowse, RunPage, TaskBrowse, WorkerRecord } from "../../browse-store.ts";
+import { lostWorkers } from "../cluster/lost-workers.ts";
 import { asMember, type MemberRow, memberFields } from "../cluster/sessions.ts";
 import type { Database } from "../database.ts";
 import { alikeTasks } from "../schedules/alike.ts";
@@ -39,6 +40,7 @@ export function browseStore(database: Database, tasks: TaskStore, runs: RunStore
     operations: (beforeId, limit) => operations(database, beforeId, limit),
     nodes: (afterName, limit) => nodes(database, afterName, limit),
     workers: (afterName, group, limit) => workers(database, afterName, group, limit),
+    lostWorkers: (sinceMs, limit) => lostWorkers(database, sinceMs, limit),
     terms: (beforeTerm, limit) => terms(database, beforeTerm, limit),
     search: (text, namespaces, limit) => search(database, runs, text, namespaces, limit),
   };

@@ -1,5 +1,7 @@
 import { limits } from "../../../base/limits.ts";
+import { likeOf } from "../../../run/operations.ts";
 import { liveStates, outcomes } from "../../../run/run.ts";
+import type { RunMatch } from "../../../run/run-record.ts";
 import type { RunBrowse, RunPage } from "../../browse-store.ts";
 import { placeOfRun } from "../../browse-store.ts";
 import type { Database } from "../database.ts";
@@ -49,15 +51,23 @@ export function testsOf(s: string, { match, among }: Asked, first: number): { sq
     if (tested === "source") return `r.source = ${next(match?.source ? sourceNumber(match.source) : null)}`;
     if (tested === "key") return `r.key = ${next(match?.key ?? null)}`;
     if (tested === "labels") return `r.labels @> ${next(JSON.stringify(match?.labels))}::jsonb`;
-    return `r.task_id in (${tasksSql(s, next(match?.group ?? null), next(match?.namespaces ?? null))})`;
+    const [group, namespaces, like] = tasksValues(match).map(next) as [string, string, string];
+    return `r.task_id in (${tasksSql(s, group, namespaces, like)})`;
   });
   return { sql: sql.join(" and "), values };
 }
 
-/** SQL: the numbers of the tasks in a group (null for any) and in namespaces (null for any), including removed tasks. */
-export const tasksSql = (s: string, group: string, namespaces: string): string =>
+/** The numbers of the tasks of a group, in namespaces, with a name like a pattern (null: any), including removed tasks. */
+export const tasksSql = (s: string, group: string, namespaces: string, like: string): string =>
   `select f.id from ${s}.task f where (${group}::text is null or f.group_id = (select id from ${s}.worker_group where name = ${group}))
-   and ${inNamespacesSql("f.name", `${namespaces}::text[]`)}`;
+   and ${inNamespacesSql("f.name", `${namespaces}::text[]`)} and (${like}::text is null or f.name like ${like})`;
+
+/** The values of `tasksSql`. */
+export const tasksValues = ({ group, namespaces, matching }: RunMatch = {}): unknown[] => [
+  group ?? null,
+  namespaces ?? null,
+  matching === undefined ? null : likeOf(matching),
+];
 
 interface LookedRow extends RunRow {
   looked: number;

@@ -1,0 +1,17 @@
+import { Button } from "@mantine/core";
+import { IconArrowUp } from "@tabler/icons-react";
+import { useWords } from "../../messages/words.ts";
+
+/** The number of rows that a held list does not show yet; pressing it shows them. */
+export function News({ n, onTake }: { n: number; onTake: () => void }) {
+  const { t } = useWords();
+  return (
+    <span role="status">
+      {n > 0 && (
+        <Button size="compact-xs" radius="xl" leftSection={<IconArrowUp size={13} aria-hidden />} onClick={onTake}>
+          {t("list.news", { n })}
+        </Button>
+      )}
+    </span>
+  );
+}
