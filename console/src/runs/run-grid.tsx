@@ -1,11 +1,11 @@
-import { useCallback, useMemo } from "react";
+import { useCallback } from "react";
 import { useWords } from "../messages/words.ts";
-import { type Column, Grid, type Selection } from "../parts/table/grid.tsx";
+import { Grid, type Selection } from "../parts/table/grid.tsx";
 import { RunLink, TaskLink } from "../parts/value/links.tsx";
 import { Away } from "../parts/value/moment.tsx";
-import { plain } from "../parts/value/plain.ts";
 import type { ListedRun } from "./answers.ts";
-import { Lateness, RunMark } from "./marks.tsx";
+import { RunMark } from "./marks.tsx";
+import { useRunColumns } from "./run-columns.tsx";
 import css from "./runs.module.css";
 
 export function RunGrid({
@@ -25,90 +25,8 @@ export function RunGrid({
   ofTask?: boolean;
   selection?: Selection;
 }) {
-  const words = useWords();
-  const { t } = words;
-  const columns = useMemo<Column<ListedRun>[]>(
-    () => [
-      {
-        id: "state",
-        title: t("runs.state"),
-        width: "116px",
-        sortBy: ({ state }) => t(`state.${state}`),
-        cell: (run) => <RunMark run={run} />,
-      },
-      ...(ofTask
-        ? []
-        : [
-            {
-              id: "task",
-              title: t("noun.task"),
-              width: "minmax(150px, 2.2fr)",
-              sortBy: ({ task }: ListedRun) => task,
-              cell: (run: ListedRun) => <TaskLink task={run.task} />,
-            },
-          ]),
-      {
-        id: "run",
-        title: t("noun.run"),
-        width: "92px",
-        sortBy: ({ run }) => run,
-        cell: (run) => <RunLink run={run.run} />,
-      },
-      {
-        id: "due",
-        title: t("run.due"),
-        width: "minmax(120px, 1fr)",
-        rank: 1,
-        sortBy: ({ due }) => Date.parse(due),
-        cell: (run) => <Away at={run.due} />,
-      },
-      {
-        id: "late",
-        title: t("run.late"),
-        width: "84px",
-        end: true,
-        rank: 2,
-        sortBy: ({ lateMs }) => lateMs,
-        cell: (run) => <Lateness ms={run.lateMs} />,
-      },
-      {
-        id: "took",
-        title: t("run.took"),
-        width: "76px",
-        end: true,
-        sortBy: ({ tookMs }) => tookMs,
-        cell: (run) => <span className="figures">{run.tookMs === null ? "" : words.span(run.tookMs)}</span>,
-      },
-      {
-        id: "attempt",
-        title: t("run.attempt"),
-        width: "52px",
-        end: true,
-        rank: 3,
-        sortBy: ({ attempt }) => attempt,
-        cell: (run) => <span className="figures">{run.attempt > 0 ? words.count(run.attempt) : ""}</span>,
-      },
-      {
-        id: "node",
-        title: t("noun.worker"),
-        width: "minmax(90px, 1fr)",
-        rank: 4,
-        sortBy: ({ node }) => node,
-        cell: (run) => (
-          <span className="soft" title={run.node ?? undefined}>
-            {run.node}
-          </span>
-        ),
-      },
-      {
-        id: "error",
-        title: t("run.error"),
-        width: "minmax(80px, 2fr)",
-        cell: (run) => <span title={run.error?.message}>{plain(run.error?.message ?? "")}</span>,
-      },
-    ],
-    [t, words, ofTask],
-  );
+  const { t } = useWords();
+  const columns = useRunColumns(ofTask);
   const onSeen = useCallback((_: string[], from: number, to: number) => onShown(from, to), [onShown]);
   return (
     <Grid
@@ -122,19 +40,25 @@ export function RunGrid({
       onMore={onMore}
       onSeen={onSeen}
       {...(selection ? { selection } : {})}
-      card={(run) => (
-        <div className={css.card}>
-          <div className={css.cardTop}>
-            <RunMark run={run} />
-            <RunLink run={run.run} />
-          </div>
-          <div className="cut">{ofTask ? (run.error?.message ?? run.node) : <TaskLink task={run.task} />}</div>
-          <div className="soft">
-            <Away at={run.ended ?? run.due} past={run.ended !== null} />
-            {run.tookMs !== null && ` · ${words.span(run.tookMs)}`}
-          </div>
-        </div>
-      )}
+      card={(run) => <RunCard run={run} ofTask={ofTask} />}
     />
+  );
+}
+
+/** A run on a narrow screen. */
+function RunCard({ run, ofTask }: { run: ListedRun; ofTask: boolean }) {
+  const { span } = useWords();
+  return (
+    <div className={css.card}>
+      <div className={css.cardTop}>
+        <RunMark run={run} />
+        <RunLink run={run.run} />
+      </div>
+      <div className="cut">{ofTask ? (run.error?.message ?? run.node) : <TaskLink task={run.task} />}</div>
+      <div className="soft">
+        <Away at={run.ended ?? run.due} past={run.ended !== null} />
+        {run.tookMs !== null && ` · ${span(run.tookMs)}`}
+      </div>
+    </div>
   );
 }

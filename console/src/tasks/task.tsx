@@ -12,7 +12,7 @@ import { Away, Moment } from "../parts/value/moment.tsx";
 import { Tree } from "../parts/value/tree.tsx";
 import { RunGrid } from "../runs/run-grid.tsx";
 import { Acts } from "./acts.tsx";
-import { SchedulesLink } from "./list/task-grid.tsx";
+import { SchedulesLink } from "./list/task-columns.tsx";
 import { Releases } from "./releases.tsx";
 import { type Schedule, scheduleWords } from "./schedule-words.ts";
 import css from "./task.module.css";

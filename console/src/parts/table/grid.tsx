@@ -71,12 +71,6 @@ export function Grid<Row extends object>(props: GridProps<Row>) {
     more,
   });
   const { rows, gone } = anchored;
-  const defs = useMemo(() => {
-    const column = createColumnHelper<typeof features, Row>();
-    return columns.map(({ id, title, cell }) =>
-      column.display({ id, header: title, cell: ({ row }) => cell(row.original) }),
-    );
-  }, [columns]);
   const size = narrow ? cardHeight : (rowHeight ?? (fingers ? 44 : 36));
   const virtual = useVirtualizer({
     count: rows.length,
@@ -96,20 +90,9 @@ export function Grid<Row extends object>(props: GridProps<Row>) {
     if (more && wantsMore) onMore?.();
   }, [more, wantsMore, onMore]);
   const first = seen[0]?.index ?? 0;
-  // The table gets only the rows in the DOM, because with ten thousand rows it would rebuild all of them whenever some are added.
-  const data = useMemo(() => rows.slice(first, last + 1), [rows, first, last]);
-  const table = useTable({ features, columns: defs, data, getRowId: keyOf });
-  const lines = table.getRowModel().rows;
-  const names = lines.map(({ id }) => id).join("\n");
-  // Sorted rows may be from any page.
+  const lines = useLines({ rows, keyOf, columns }, first, last);
   const isSorted = sort !== undefined;
-  useEffect(() => {
-    if (names === "") return;
-    const keys = names.split("\n");
-    const [from, to] = isSorted ? [0, Number.POSITIVE_INFINITY] : [first, first + keys.length];
-    const resting = setTimeout(() => onSeen?.(keys, from, to), restMs);
-    return () => clearTimeout(resting);
-  }, [names, first, isSorted, onSeen]);
+  useSeenReport(lines, isSorted ? undefined : first, onSeen);
 
   const onKeyDown = (event: KeyboardEvent) => {
     const next = rowAfter(event, first);
@@ -180,6 +163,35 @@ export function Grid<Row extends object>(props: GridProps<Row>) {
       </div>
     </div>
   );
+}
+
+/** The table's rows from index `first` to index `last`. */
+function useLines<Row extends object>(
+  { rows, keyOf, columns }: Pick<GridProps<Row>, "rows" | "keyOf" | "columns">,
+  first: number,
+  last: number,
+): TableRow<typeof features, Row>[] {
+  const defs = useMemo(() => {
+    const column = createColumnHelper<typeof features, Row>();
+    return columns.map(({ id, title, cell }) =>
+      column.display({ id, header: title, cell: ({ row }) => cell(row.original) }),
+    );
+  }, [columns]);
+  // The table gets only the rows in the DOM, because with ten thousand rows it would rebuild all of them whenever some are added.
+  const data = useMemo(() => rows.slice(first, last + 1), [rows, first, last]);
+  return useTable({ features, columns: defs, data, getRowId: keyOf }).getRowModel().rows;
+}
+
+/** @param first the index of the first visible row; undefined if the rows are sorted here, since they may then be from any page */
+function useSeenReport(lines: { id: string }[], first: number | undefined, onSeen: GridProps<unknown>["onSeen"]): void {
+  const names = lines.map(({ id }) => id).join("\n");
+  useEffect(() => {
+    if (names === "") return;
+    const keys = names.split("\n");
+    const [from, to] = first === undefined ? [0, Number.POSITIVE_INFINITY] : [first, first + keys.length];
+    const resting = setTimeout(() => onSeen?.(keys, from, to), restMs);
+    return () => clearTimeout(resting);
+  }, [names, first, onSeen]);
 }
 
 /** The row that a key goes to, from the row that has the focus. @param first the row to begin with */

@@ -1,19 +1,10 @@
-import { Link } from "@tanstack/react-router";
 import { useCallback, useEffect, useMemo, useState } from "react";
 import { useAnswer } from "../../api/answers.ts";
-import type { Answer } from "../../api/call.ts";
 import { useWords } from "../../messages/words.ts";
-import { StateMark, Tag } from "../../parts/state/mark.tsx";
-import { type Column, Grid, type Selection } from "../../parts/table/grid.tsx";
-import { TaskLink } from "../../parts/value/links.tsx";
-import { Away } from "../../parts/value/moment.tsx";
-import { type Schedule, scheduleWords } from "../schedule-words.ts";
-import { type Recent, Strip } from "../strip.tsx";
-import css from "./tasks.module.css";
+import { Grid, type Selection } from "../../parts/table/grid.tsx";
+import type { Recent } from "../strip.tsx";
+import { type ListedTask, stripRuns, TaskCard, useTaskColumns } from "./task-columns.tsx";
 
-type Task = Answer<"listTasks">["items"][number];
-
-const stripRuns = 20;
 const askedMost = 60;
 
 export function TaskGrid({
@@ -21,15 +12,14 @@ export function TaskGrid({
   onShown,
   ...rest
 }: {
-  rows: Task[];
+  rows: ListedTask[];
   list: string;
   more: boolean;
   onMore: () => void;
   onShown: (from: number, to: number) => void;
   selection?: Selection;
 }) {
-  const words = useWords();
-  const { t } = words;
+  const { t } = useWords();
   const [seen, setSeen] = useState<string[]>([]);
   const onSeen = useCallback(
     (names: string[], from: number, to: number) => {
@@ -39,86 +29,7 @@ export function TaskGrid({
     [onShown],
   );
   const strips = useStrips(seen);
-  const columns = useMemo<Column<Task>[]>(
-    () => [
-      {
-        id: "task",
-        title: t("noun.task"),
-        width: "minmax(160px, 2.2fr)",
-        sortBy: ({ name }) => name,
-        cell: (task) => (
-          <span className={css.taskCell}>
-            <TaskLink task={task.name} />
-            {task.paused && (
-              <span title={task.paused.why}>
-                <Tag tone="wait">{t("task.paused")}</Tag>
-              </span>
-            )}
-            <SchedulesLink task={task} />
-          </span>
-        ),
-      },
-      {
-        id: "group",
-        title: t("tasks.group"),
-        width: "minmax(70px, 0.7fr)",
-        rank: 5,
-        sortBy: ({ group }) => group,
-        cell: (task) => (
-          <span className="soft" title={task.group}>
-            {task.group}
-          </span>
-        ),
-      },
-      {
-        id: "words",
-        title: t("tasks.when"),
-        width: "minmax(150px, 2.6fr)",
-        rank: 2,
-        cell: (task) => {
-          const said = scheduleWords(task.schedule as Schedule, task.words, words);
-          return <span title={said}>{said}</span>;
-        },
-      },
-      {
-        id: "next",
-        title: t("tasks.next"),
-        width: "120px",
-        sortBy: ({ next }) => (next === null ? null : Date.parse(next)),
-        cell: (task) => (task.next ? <Away at={task.next} /> : <span className="soft">–</span>),
-      },
-      {
-        id: "strip",
-        title: t("tasks.strip"),
-        width: "138px",
-        rank: 4,
-        cell: (task) => <Strip runs={strips.get(task.name)} slots={stripRuns} />,
-      },
-      {
-        id: "last",
-        title: t("tasks.last"),
-        width: "minmax(214px, 0.8fr)",
-        cell: (task) => <LastResult runs={strips.get(task.name)} />,
-      },
-      {
-        id: "failed",
-        title: t("tasks.failed"),
-        width: "64px",
-        end: true,
-        rank: 3,
-        sortBy: ({ counters }) => counters.failed,
-        cell: (task) => (
-          <span
-            className="figures"
-            style={task.counters.failed > 0 ? { color: "var(--c-bad)", fontWeight: 600 } : { color: "var(--c-soft)" }}
-          >
-            {words.count(task.counters.failed)}
-          </span>
-        ),
-      },
-    ],
-    [t, words, strips],
-  );
+  const columns = useTaskColumns(strips);
   return (
     <Grid
       name="tasks"
@@ -128,51 +39,9 @@ export function TaskGrid({
       columns={columns}
       onSeen={onSeen}
       cardHeight={108}
-      card={(task) => (
-        <div className={css.card}>
-          <div className={css.cardTop}>
-            <span className="cut">
-              <TaskLink task={task.name} />
-            </span>
-            {task.paused ? <Tag tone="wait">{t("task.paused")}</Tag> : task.next && <Away at={task.next} />}
-          </div>
-          <div className="soft cut">{scheduleWords(task.schedule as Schedule, task.words, words)}</div>
-          <div className={css.cardTop}>
-            <Strip runs={strips.get(task.name)} slots={stripRuns} height={22} />
-            <LastResult runs={strips.get(task.name)} short />
-          </div>
-        </div>
-      )}
+      card={(task) => <TaskCard task={task} runs={strips.get(task.name)} />}
       {...rest}
     />
-  );
-}
-
-/** A link to a task's named schedules, if it has any. */
-export function SchedulesLink({ task }: { task: Pick<Task, "name" | "schedules"> }) {
-  const { t } = useWords();
-  if (task.schedules === 0) return null;
-  return (
-    <Link to="/tasks" search={{ of: task.name }} className={css.schedules}>
-      {t("tasks.schedules", { n: task.schedules })}
-    </Link>
-  );
-}
-
-/** @param runs undefined: not known yet */
-function LastResult({ runs, short = false }: { runs: Recent[] | undefined; short?: boolean }) {
-  if (!runs) return <span className="soft">…</span>;
-  const [run] = runs;
-  if (!run) return <span className="soft">–</span>;
-  return (
-    <span className={css.last}>
-      <StateMark state={run.state} />
-      {!short && (
-        <span className="soft">
-          <Away at={run.ended} past />
-        </span>
-      )}
-    </span>
   );
 }
 
