@@ -22,7 +22,7 @@ export function waysOfAlarmRules(house: House): void {
       expect(await violations(page)).toEqual([]);
       await store.click();
       await row.getByText("not done by 06:00 Asia/Shanghai").waitFor();
-      await row.getByText("nobody: only listed here").waitFor();
+      await row.getByText("no channel: only listed here").waitFor();
       const on = row.getByRole("switch");
       expect(await on.isChecked()).toBe(true);
       await on.click({ force: true });

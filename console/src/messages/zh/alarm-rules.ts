@@ -54,11 +54,11 @@ export const alarmRulesZh: Record<keyof typeof alarmRulesEn, string> = {
   "rules.slow.finds": "运行超过通常耗时的 {times} 倍",
   "rules.slow.longer.finds": "运行超过 {longer}",
   "rules.deadline.finds": "未在 {by}（{zone}）前完成",
-  "rules.unfired.finds": "计划时间已过 {after} 仍未触发",
+  "rules.unfired.finds": "时刻已过 {after} 仍未触发",
   "rules.overdue.finds": "到期运行 {after} 无人领取",
   "rules.stuck.finds": "运行卡住 {after}",
   "rules.paused.finds": "因连续失败被暂停",
-  "rules.ended.finds": "调度没有后续时间点",
+  "rules.ended.finds": "调度没有后续时刻",
   "rules.unserved.finds": "{after} 内没有可用的工作进程",
   "rules.queue.finds": "单个任务有超过 {more} 个到期运行在等待",
 };

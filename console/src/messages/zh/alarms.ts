@@ -70,7 +70,7 @@ export const alarmsZh: Record<keyof typeof alarmsEn, string> = {
   "alarms.kind.slack": "Slack 消息",
   "alarms.kind.teams": "Teams 消息",
   "alarms.kind.dingtalk": "钉钉",
-  "alarms.kind.feishu": "飞书 / Lark",
+  "alarms.kind.feishu": "飞书",
   "alarms.kind.wecom": "企业微信",
   "alarms.kind.telegram": "Telegram 消息",
   "alarms.kind.pagerduty": "PagerDuty 事件",
