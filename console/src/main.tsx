@@ -1,4 +1,5 @@
-import "@mantine/core/styles.css";
+// In a CSS layer, so that the console's own rules win in whichever order the build's style sheets are loaded.
+import "@mantine/core/styles.layer.css";
 import "./theme.css";
 import { MantineProvider } from "@mantine/core";
 import { QueryClientProvider } from "@tanstack/react-query";
