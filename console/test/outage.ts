@@ -20,12 +20,12 @@ export function storeAway(house: House): void {
       else proxy.hang();
       const banner = page
         .getByRole("alert")
-        .getByText(/^The server .*What you see was last confirmed at \d\d:\d\d:\d\d/);
+        .getByText(/^The server .*What you see was last confirmed at \w+ \d+ \w+ \d\d:\d\d:\d\d/);
       await banner.waitFor();
       expect(["slow", "failed"]).toContain(await state.getAttribute("data-state"));
       const verdict = page.getByRole("region", { name: "Is everything on time?" });
       await verdict.getByText("Not known").waitFor();
-      await verdict.getByText(/^What you see here was last confirmed at \d\d:\d\d:\d\d/).waitFor();
+      await verdict.getByText(/^What you see here was last confirmed at \w+ \d+ \w+ \d\d:\d\d:\d\d/).waitFor();
       expect(await page.getByText("Everything is on time").count()).toBe(0);
       // A number that was read earlier stays, and one that was not is no zero.
       await page.getByText("0 of 40 places taken").waitFor();

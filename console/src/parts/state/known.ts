@@ -3,7 +3,7 @@ import { useWords } from "../../messages/words.ts";
 
 /** How much is known of a part of a screen that is made of these answers. A part must not claim what it does not know. */
 export function useKnown(of: { data: unknown; error: unknown }[]) {
-  const { t, clock } = useWords();
+  const { t, when } = useWords();
   const { state, sinceMs } = useStanding();
   const isThere = of.every(({ data }) => data !== undefined);
   const isHeld = isConfirmed(state);
@@ -15,6 +15,6 @@ export function useKnown(of: { data: unknown; error: unknown }[]) {
     /** False while the answers are only loading. */
     isLost: !isHeld || of.some(({ data, error }) => data === undefined && error !== null),
     /** Since when it is not known. */
-    told: sinceMs === null ? t("known.notYet") : t("known.since", { time: clock(sinceMs) }),
+    told: sinceMs === null ? t("known.notYet") : t("known.since", { time: when(sinceMs) }),
   };
 }
