@@ -66,7 +66,7 @@ export function useRunColumns(ofTask: boolean): Column<ListedRun>[] {
       {
         id: "attempt",
         title: t("run.attempt"),
-        width: "52px",
+        width: "84px",
         end: true,
         rank: 3,
         sortBy: ({ attempt }) => attempt,
