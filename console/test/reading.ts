@@ -144,6 +144,31 @@ export function whatIsRead(house: House): void {
     });
   });
 
+  describe("the log of a run that has just ended", () => {
+    test("takes the lines that the worker sends after the run's end", async () => {
+      const { page, go } = await house.visit({ as: "viewer" });
+      await go("/runs");
+      const read = async (path: string) =>
+        (await page.evaluate(async (path) => (await fetch(path)).json(), `/v1/runs/${path}`)) as {
+          state: string;
+          items: object[];
+          tail: string;
+        };
+      const { tail } = await read(`${house.runs.logRun}/logs?limit=1`);
+      const { runId } = await house.stage.tower.enqueue("import-feed", { lines: 2 });
+      await expect.poll(async () => (await read(`${runId}/logs`)).items.length).toBe(3);
+      await expect.poll(async () => (await read(`${runId}`)).state).toBe("succeeded");
+      // This is the answer between the run's end and the arrival of its lines: a worker sends them up to 200 ms later.
+      await page.route(
+        (url) => url.pathname === `/v1/runs/${runId}/logs`,
+        (route) => route.fulfill({ json: { items: [], next: null, tail } }),
+      );
+      await go(`/runs/${runId}`);
+      await page.getByRole("log").getByText("part 2 of 2").waitFor();
+      await unrouted(page);
+    });
+  });
+
   describe("a run under way", () => {
     test("shows its progress as a bar", async () => {
       const { page, go } = await house.visit({ as: "viewer" });

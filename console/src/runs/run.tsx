@@ -98,7 +98,7 @@ function Whole({ run }: { run: Run }) {
       </Card>
       {/* Before the details, because it is what one came for; they may leave half of their row empty. */}
       <Card title={t("log.title")} tight>
-        <Log key={run.run} run={run.run} live={!isOver(run)} attempts={run.attempt} />
+        <Log key={run.run} run={run.run} live={!isOver(run)} ended={run.ended} attempts={run.attempt} />
       </Card>
       <div className={css.columns}>
         <Card title={t("run.facts")}>

@@ -4,6 +4,7 @@
  */
 import { useCallback, useEffect, useRef, useState } from "react";
 import { call, type Given } from "../../api/call.ts";
+import { nowMs } from "../../now.ts";
 import { askedOf, type LogLine, type Only } from "./levels.ts";
 import { tailLog } from "./tail.ts";
 
@@ -38,9 +39,13 @@ const pageSize = 500;
 /** The most lines that a page holds; dropped lines are read again when the user scrolls back to them. */
 const keptMost = 100_000;
 
+/** A worker sends lines in batches, so a run's last lines may arrive for this long after its end. */
+const lastLinesMs = 60_000;
+
 const nothing: Window = { lines: [], before: false, after: false };
 
-export function useLogLines(run: number, live: boolean, only: Only): LogLines {
+/** @param state `live`: the run goes on; `ended`: when it ended, in ISO form */
+export function useLogLines(run: number, state: { live: boolean; ended: string | null }, only: Only): LogLines {
   const { least, attempt } = only;
   const [window, setWindow] = useState<Window>(nothing);
   const [error, setError] = useState<unknown>();
@@ -49,8 +54,11 @@ export function useLogLines(run: number, live: boolean, only: Only): LogLines {
   const [reading, setReading] = useState(true);
   /** New lines are followed from after this line; null: the window's end is not the log's end, or no more lines will come. */
   const [tail, setTail] = useState<Tail | null>(null);
-  // Fixed at the opening of the log: if the run ends meanwhile, its stream ends by itself.
-  const [follows] = useState(live);
+  // Both are fixed at the opening of the log: if the run ends meanwhile, its stream ends by itself.
+  const [opensAt] = useState<"start" | "end">(state.live ? "end" : "start");
+  const [follows] = useState(
+    () => state.live || (state.ended !== null && nowMs() - Date.parse(state.ended) < lastLinesMs),
+  );
   /** Counts jumps: an answer requested before the last jump is dropped. */
   const turn = useRef(0);
 
@@ -97,7 +105,7 @@ export function useLogLines(run: number, live: boolean, only: Only): LogLines {
     },
     [ask, take, follows],
   );
-  useEffect(() => jump(follows ? "end" : "start"), [jump, follows]);
+  useEffect(() => jump(opensAt), [jump, opensAt]);
 
   const { lines } = window;
   const [first, last] = [lines[0]?.id, lines.at(-1)?.id];
@@ -128,7 +136,7 @@ export function useLogLines(run: number, live: boolean, only: Only): LogLines {
 
   const again = () => {
     setError(undefined);
-    jump(follows ? "end" : "start");
+    jump(opensAt);
   };
   const { before, after } = window;
   return { lines, error: error ?? broken, before, after, reading, grow, jump, again };

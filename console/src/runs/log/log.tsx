@@ -13,7 +13,17 @@ import { useView } from "./view.ts";
 import { Window } from "./window.tsx";
 
 /** @param attempts the number of attempts so far */
-export function Log({ run, live, attempts }: { run: number; live: boolean; attempts: number }) {
+export function Log({
+  run,
+  live,
+  ended,
+  attempts,
+}: {
+  run: number;
+  live: boolean;
+  ended: string | null;
+  attempts: number;
+}) {
   const { t } = useWords();
   const search = useSearch({ from: "/runs/$run" });
   const navigate = useNavigate({ from: "/runs/$run" });
@@ -24,7 +34,7 @@ export function Log({ run, live, attempts }: { run: number; live: boolean; attem
   const attempt = Number.isSafeInteger(asked) && asked >= 1 && asked <= attempts ? asked : undefined;
   const only = { least, attempt };
   const [find, setFind] = useTyped(search.find ?? "", 180, (find) => set({ find }));
-  const read = useLogLines(run, live, only);
+  const read = useLogLines(run, { live, ended }, only);
   const { lines, before, after, reading, error, again } = read;
   const view = useView(read, live);
   const hits = useHits({ run, live, only, find, lines, isWhole: !before && !after && !reading }, view.to);
