@@ -188,7 +188,7 @@ export function whatIsRead(house: House): void {
       await page.getByRole("button", { name: "Pause", exact: true }).click();
       const dialog = page.getByRole("dialog");
       await dialog.getByRole("button", { name: "next 18:00" }).click();
-      expect(await dialog.getByLabel(/^Until/).inputValue()).toMatch(/ 18:00$/);
+      await expect.poll(() => dialog.getByLabel(/^Until/).inputValue()).toMatch(/ 18:00$/);
       expect(await violations(page)).toEqual([]);
       await dialog.getByRole("button", { name: "Pause", exact: true }).click();
       await page.getByText(/^Paused by operator/).waitFor();
