@@ -109,7 +109,7 @@ export function completionsAndUndo(house: House): void {
       await dialog.waitFor({ state: "detached" });
       await page.getByRole("tab", { name: "Versions" }).click();
       for (const part of ["schedule", "retry", "calendar", "blackout", "labels", "limit"])
-        await page.getByRole("heading", { name: part, exact: true }).waitFor();
+        await page.getByRole("region", { name: "What differs" }).getByText(part).first().waitFor();
       await page.getByText("jitterBy").first().waitFor();
     });
 

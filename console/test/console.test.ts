@@ -10,6 +10,7 @@ import { servingAndSignIn } from "./entering.ts";
 import { formsAmongOthers } from "./forms.ts";
 import { calendarsAndAccess } from "./keeping.ts";
 import { deadLettersAndAudit } from "./letters.ts";
+import { makingAndEditing } from "./making.ts";
 import { waysOfAnOperator } from "./operating.ts";
 import { storeAway } from "./outage.ts";
 import { whatIsRead } from "./reading.ts";
@@ -93,6 +94,7 @@ completionsAndUndo(house);
 formsAmongOthers(house);
 whatStays(house);
 steadyLists(house);
+makingAndEditing(house);
 storeAway(house);
 whatIsRead(house);
 

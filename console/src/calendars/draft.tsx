@@ -1,10 +1,11 @@
-import { Button, Group, Select, TextInput } from "@mantine/core";
+import { Button, Group, TextInput } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
 import { call, isRefusal } from "../api/call.ts";
 import { keys } from "../api/keys.ts";
 import { useWords } from "../messages/words.ts";
 import { Confirm } from "../parts/form/confirm.tsx";
+import { ZoneField } from "../parts/form/zone-field.tsx";
 import { Card } from "../parts/layout/page.tsx";
 import { Trouble } from "../parts/state/notice.tsx";
 import { toast } from "../parts/state/toasts.tsx";
@@ -14,7 +15,6 @@ import { Compared } from "./compared.tsx";
 import { contentOf, type Drafted, outdateCalendars, toastNotices } from "./content.ts";
 import type { Content } from "./days.ts";
 import { DayRange, IcsField, Weekend } from "./fields.tsx";
-import { zones } from "./new-calendar.tsx";
 
 /** The days that differ between two calendars. */
 function dayChanges(was: Content, is: Content): { added: string[]; removed: string[] } {
@@ -89,15 +89,11 @@ export function Draft({
       >
         <p className="soft">{t("calendar.editTold")}</p>
         <div className={css.pair}>
-          <Select
+          <ZoneField
             label={t("task.zone")}
             description={t("calendar.zoneTold")}
-            data={zones.includes(draft.zone) ? zones : [draft.zone, ...zones]}
-            searchable
-            limit={50}
-            allowDeselect={false}
             value={draft.zone}
-            onChange={(zone) => zone && onChange({ ...draft, zone })}
+            onChange={(zone) => onChange({ ...draft, zone })}
           />
           <Weekend value={draft.weekend} onChange={(weekend) => onChange({ ...draft, weekend })} />
           <DayRange

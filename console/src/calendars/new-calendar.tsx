@@ -1,16 +1,15 @@
-import { Select, TextInput } from "@mantine/core";
+import { TextInput } from "@mantine/core";
 import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { outdate } from "../api/answers.ts";
 import { call } from "../api/call.ts";
 import { useWords } from "../messages/words.ts";
 import { Confirm } from "../parts/form/confirm.tsx";
+import { ZoneField } from "../parts/form/zone-field.tsx";
 import { ownZone } from "../preferences.ts";
 import css from "./calendar.module.css";
 import { toastNotices } from "./content.ts";
 import { IcsField, Weekend } from "./fields.tsx";
-
-export const zones = [...new Set(["UTC", ...Intl.supportedValuesOf("timeZone")])];
 
 export function NewCalendar({ onClose }: { onClose: () => void }) {
   const { t } = useWords();
@@ -44,16 +43,7 @@ export function NewCalendar({ onClose }: { onClose: () => void }) {
           value={name}
           onChange={(event) => setName(event.currentTarget.value)}
         />
-        <Select
-          label={t("task.zone")}
-          description={t("calendar.zoneTold")}
-          data={zones}
-          searchable
-          limit={50}
-          allowDeselect={false}
-          value={zone}
-          onChange={(chosen) => chosen && setZone(chosen)}
-        />
+        <ZoneField label={t("task.zone")} description={t("calendar.zoneTold")} value={zone} onChange={setZone} />
         <Weekend value={weekend} onChange={setWeekend} />
         <IcsField onChange={setIcs} />
       </div>

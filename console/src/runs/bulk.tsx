@@ -19,6 +19,8 @@ import { ChoiceBar } from "../parts/table/choice.tsx";
 import { namedOf } from "../tasks/name-field.tsx";
 import type { ListedRun } from "./answers.ts";
 import { labelsOf } from "./labels.ts";
+import { type Other, OtherPayload } from "./other-payload.tsx";
+import { anew } from "./rerun.tsx";
 
 type Kind = "cancel" | "rerun";
 type OperationFilter = Given<"previewOperation">["filter"];
@@ -157,17 +159,23 @@ function Chosen({
   const { t } = useWords();
   const { done, each } = useEach(runs);
   const passed = useRef(0);
+  const [other, setOther] = useState<Other>();
+  const [first, ...rest] = new Set(runs.map(({ task }) => task));
+  const mayDiffer = kind === "rerun" && first !== undefined && rest.length === 0;
   return (
     <Confirm
       title={t(`runBulk.${kind}Title`, { n: runs.length })}
       consequence={t(`runBulk.${kind}Told`)}
       act={kind === "cancel" ? t("run.cancel") : t("run.rerun")}
       grave={kind === "cancel"}
+      blocked={other === "unreadable"}
       onDo={async (doing) => {
         const { reason } = doing;
-        const act = async ({ run }: ListedRun, key: string) => {
+        if (typeof other === "object") await other.check(other.value);
+        const act = async (one: ListedRun, key: string) => {
           try {
-            await call(kind === "cancel" ? "cancelRun" : "rerunRun", { run, reason }, { key });
+            if (typeof other === "object") await anew(one, other.value, { reason, key });
+            else await call(kind === "cancel" ? "cancelRun" : "rerunRun", { run: one.run, reason }, { key });
           } catch (error) {
             if (!isRefusal(error, "RUN_STATE") && !isRefusal(error, "RUN_UNKNOWN")) throw error;
             passed.current++;
@@ -185,6 +193,7 @@ function Chosen({
       }}
       onClose={onClose}
     >
+      {mayDiffer && <OtherPayload task={first} onChange={setOther} />}
       <Names names={runs.map(({ run, task }) => `${run} ${task}`)} total={runs.length} />
       {done > 0 && <Gauge done={done} total={runs.length} label={t("bulk.progress")} />}
     </Confirm>

@@ -1,6 +1,6 @@
 import { Button } from "@mantine/core";
 import { IconArrowBackUp, IconBan, IconRefresh } from "@tabler/icons-react";
-import { Link, useNavigate, useParams } from "@tanstack/react-router";
+import { Link, useParams } from "@tanstack/react-router";
 import { useState } from "react";
 import { outdate, useAnswer } from "../api/answers.ts";
 import { call } from "../api/call.ts";
@@ -20,6 +20,7 @@ import { labelsText } from "./labels.ts";
 import { Log } from "./log/log.tsx";
 import { Lateness, RunMark as Mark } from "./marks.tsx";
 import { RunProgress } from "./progress.tsx";
+import { Rerun } from "./rerun.tsx";
 import css from "./run.module.css";
 import { isOver, isState } from "./states.ts";
 import { Waterfall } from "./waterfall.tsx";
@@ -229,20 +230,14 @@ type Act = "cancel" | "rerun" | "retry" | "fail";
 function Acts({ run }: { run: Run }) {
   const { t } = useWords();
   const may = useReach("operator").on(run.task);
-  const navigate = useNavigate();
   const [act, setAct] = useState<Act>();
   if (!may) return null;
   const number = run.run;
   const after = () => outdate("getRun", "listRuns", "listRecentRuns");
-  const acts: Record<Act, (doing: Doing) => Promise<unknown>> = {
+  const acts: Record<Exclude<Act, "rerun">, (doing: Doing) => Promise<unknown>> = {
     cancel: async ({ reason, key }) => {
       const { outcome } = await call("cancelRun", { run: number, reason }, { key });
       toast({ text: t(outcome === "cancelled" ? "run.cancelled" : "run.stopping", { run: String(number) }) });
-    },
-    rerun: async ({ reason, key, signal }) => {
-      const made = await call("rerunRun", { run: number, reason }, { key });
-      toast({ text: t("run.rerunDone", { run: String(made.run) }) });
-      if (!signal.aborted) void navigate({ to: "/runs/$run", params: { run: String(made.run) } });
     },
     retry: ({ reason, key }) => call("decideRun", { run: number, how: "retry", reason }, { key }),
     fail: ({ reason, key }) => call("decideRun", { run: number, how: "fail", reason }, { key }),
@@ -269,7 +264,8 @@ function Acts({ run }: { run: Run }) {
           {t("run.cancel")}
         </Button>
       )}
-      {act && (
+      {act === "rerun" && <Rerun run={run} onClose={() => setAct(undefined)} />}
+      {act && act !== "rerun" && (
         <Confirm
           title={t(`run.${act}Title`, { run: String(number) })}
           consequence={t(act === "cancel" && run.state === "claimed" ? "run.cancelRunningTold" : `run.${act}Told`)}

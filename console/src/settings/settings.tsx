@@ -1,16 +1,15 @@
-import { SegmentedControl, Select, Switch } from "@mantine/core";
+import { SegmentedControl, Switch } from "@mantine/core";
 import { useAnswer } from "../api/answers.ts";
 import { highestOf } from "../api/may.ts";
 import { useWords } from "../messages/words.ts";
 import { useNow } from "../now.ts";
+import { ZoneField } from "../parts/form/zone-field.tsx";
 import { Card, Facts, Page } from "../parts/layout/page.tsx";
-import { type Language, ownZone, type Preferences, prefer, usePreferences } from "../preferences.ts";
+import { type Language, type Preferences, prefer, usePreferences } from "../preferences.ts";
 import { Password } from "./password.tsx";
 import { SecondFactor } from "./second-factor.tsx";
 import css from "./settings.module.css";
 import { SignIns } from "./sign-ins.tsx";
-
-const zones = [...new Set(["UTC", ownZone, ...Intl.supportedValuesOf("timeZone")])];
 
 export function Settings() {
   const { t, moment, when } = useWords();
@@ -43,15 +42,11 @@ export function Settings() {
                 data={(["auto", "light", "dark"] as const).map((value) => ({ value, label: t(`choice.${value}`) }))}
               />
             </div>
-            <Select
+            <ZoneField
               label={t("settings.zone")}
               description={moment(now)}
-              data={zones}
-              searchable
-              limit={60}
-              allowDeselect={false}
               value={zone}
-              onChange={(chosen) => chosen && prefer({ zone: chosen })}
+              onChange={(chosen) => prefer({ zone: chosen })}
             />
             <Switch
               label={t("settings.readOnly")}

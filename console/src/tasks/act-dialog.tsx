@@ -14,7 +14,9 @@ import { outdateTask, useUndo } from "./undo.ts";
 
 const Edit = lazy(() => import("./edit/edit.tsx").then(({ Edit }) => ({ default: Edit })));
 
-export type Act = "run" | "pause" | "edit" | "backfill" | "revert" | "remove";
+const Create = lazy(() => import("./create/create.tsx").then(({ Create }) => ({ default: Create })));
+
+export type Act = "run" | "pause" | "edit" | "copy" | "backfill" | "revert" | "remove";
 
 /** The dialog of one act. @param read the task as it was when the dialog opened @param task the task now */
 export function ActDialog({ act, read, task, onClose }: { act: Act; read: Task; task: Task; onClose: () => void }) {
@@ -28,6 +30,11 @@ export function ActDialog({ act, read, task, onClose }: { act: Act; read: Task; 
       {act === "edit" && (
         <Suspense fallback={<Waiting rows={1} />}>
           <Edit task={read} present={task.version} onClose={onClose} />
+        </Suspense>
+      )}
+      {act === "copy" && (
+        <Suspense fallback={<Waiting rows={1} />}>
+          <Create from={read} onClose={onClose} />
         </Suspense>
       )}
       {act === "backfill" && <Backfill task={name} onClose={onClose} />}

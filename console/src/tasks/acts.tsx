@@ -1,6 +1,7 @@
 import { Button, Menu } from "@mantine/core";
 import {
   IconArrowBackUp,
+  IconCopy,
   IconDots,
   IconEdit,
   IconHistory,
@@ -69,6 +70,11 @@ export function Acts({ task }: { task: Task }) {
           </Menu.Item>
           {mayEdit && (
             <>
+              {task.of === null && (
+                <Menu.Item leftSection={<IconCopy size={15} />} onClick={() => setAct("copy")}>
+                  {t("create.copy")}
+                </Menu.Item>
+              )}
               <Menu.Item
                 disabled={task.edited.length === 0}
                 leftSection={<IconArrowBackUp size={15} />}

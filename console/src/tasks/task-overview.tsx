@@ -3,12 +3,12 @@ import { useAnswer } from "../api/answers.ts";
 import { useWords } from "../messages/words.ts";
 import { useNow } from "../now.ts";
 import { Card, Columns, Facts } from "../parts/layout/page.tsx";
-import { Tag } from "../parts/state/mark.tsx";
 import { Nothing, Shown } from "../parts/state/notice.tsx";
 import { Table } from "../parts/table/table.tsx";
 import { Away } from "../parts/value/moment.tsx";
 import type { Task } from "./answers.ts";
 import { Axis } from "./axis.tsx";
+import { ClockTurn, turnBetween } from "./clock-turn.tsx";
 import { Durations } from "./durations.tsx";
 import type { Schedule } from "./schedule-words.ts";
 import css from "./task.module.css";
@@ -76,23 +76,6 @@ function Counts({ task: { counters } }: { task: Task }) {
   );
 }
 
-/** The zone's UTC offset at that moment, in minutes; a change between two slots means that the clocks were changed. */
-function offsetOf(ms: number, zone: string): number {
-  const parts = new Intl.DateTimeFormat("en-US", {
-    timeZone: zone,
-    hourCycle: "h23",
-    year: "numeric",
-    month: "numeric",
-    day: "numeric",
-    hour: "numeric",
-    minute: "numeric",
-    second: "numeric",
-  }).formatToParts(ms);
-  const part = (type: string) => Number(parts.find((one) => one.type === type)?.value);
-  const local = Date.UTC(part("year"), part("month") - 1, part("day"), part("hour"), part("minute"), part("second"));
-  return Math.round((local - Math.floor(ms / 1_000) * 1_000) / 60_000);
-}
-
 type Slot = { slot: string; due: string | null; note: string };
 
 function Slots({ zone, slots }: { zone: string; slots: Slot[] }) {
@@ -100,8 +83,6 @@ function Slots({ zone, slots }: { zone: string; slots: Slot[] }) {
   const { t } = words;
   const now = useNow();
   const another = words.zone !== zone;
-  const offsets = slots.map(({ slot }) => offsetOf(Date.parse(slot), zone));
-  const present = offsetOf(now, zone);
   return (
     <Table
       label={t("task.slots", { n: slots.length })}
@@ -110,16 +91,15 @@ function Slots({ zone, slots }: { zone: string; slots: Slot[] }) {
     >
       {slots.map(({ slot, due, note }, at) => {
         const ms = Date.parse(slot);
-        const turn = (offsets[at] ?? 0) - (at === 0 ? present : (offsets[at - 1] ?? 0));
+        const before = slots[at - 1]?.slot;
+        const turn = turnBetween(zone, before === undefined ? now : Date.parse(before), ms);
         return (
           <tr key={slot} data-skipped={due === null || undefined}>
             <td className="figures">
               {words.when(ms, zone)}
-              {turn !== 0 && (
-                <span className={css.clocks}>
-                  <Tag tone="late">{t(turn > 0 ? "task.clocksForward" : "task.clocksBack", { n: Math.abs(turn) })}</Tag>
-                </span>
-              )}
+              <span className={css.clocks}>
+                <ClockTurn minutes={turn} />
+              </span>
               {note !== "" && <div className="soft">{words.told(note, zone)}</div>}
             </td>
             {another && <td className="figures soft">{words.when(ms)}</td>}

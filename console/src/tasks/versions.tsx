@@ -4,16 +4,16 @@ import { useState } from "react";
 import { outdate, useAnswer } from "../api/answers.ts";
 import { call } from "../api/call.ts";
 import { useReach } from "../api/may.ts";
-import { useWords } from "../messages/words.ts";
+import { catalogues, type Message, useWords } from "../messages/words.ts";
 import { Confirm } from "../parts/form/confirm.tsx";
 import { Card, Columns } from "../parts/layout/page.tsx";
 import { Shown } from "../parts/state/notice.tsx";
 import { toast } from "../parts/state/toasts.tsx";
 import { More } from "../parts/table/more.tsx";
 import { usePages } from "../parts/table/pages.ts";
+import { Diff } from "../parts/value/diff.tsx";
 import { VersionButton, VersionList } from "../parts/value/versions.tsx";
 import type { Task } from "./answers.ts";
-import css from "./task.module.css";
 
 /** The versions with author, time and reason; the differences from now, and the revert. */
 export function Versions({ task }: { task: Task }) {
@@ -108,19 +108,35 @@ export function Versions({ task }: { task: Task }) {
   );
 }
 
-const textOf = (value: unknown) => (value === null || value === undefined ? "–" : JSON.stringify(value, null, 2));
+/** The fields of the edit form by their parts, where a part has a field of its own. */
+const fieldOf: Record<string, Message> = {
+  "schedule.expression": "task.expression",
+  "schedule.zone": "task.zone",
+  "schedule.gap": "task.gap",
+  "schedule.overlap": "task.fold",
+  "schedule.everyMs": "edit.every",
+  "schedule.jitterMs": "edit.jitter",
+  "schedule.type": "edit.kind",
+  overlap: "task.overlap",
+  misfire: "task.misfire",
+  calendar: "calendar.ofTask",
+  blackout: "edit.blackouts",
+  route: "edit.route",
+  labels: "edit.labels",
+  "retry.attempts": "edit.attempts",
+  "retry.backoff": "edit.backoff",
+  "retry.delay": "edit.delay",
+  "retry.maxDelay": "edit.maxDelay",
+};
 
+/** What differs, each field on its own: a changed schedule shows the field that was changed. */
 export function Changes({ changes }: { changes: { part: string; was?: unknown; is?: unknown }[] }) {
-  const { t } = useWords();
-  return changes.map(({ part, was, is }) => (
-    <div key={part} className={css.change}>
-      <h3>{part}</h3>
-      <pre className={css.was}>
-        <span className="unseen">{t("versions.was")} </span>− {textOf(was)}
-      </pre>
-      <pre className={css.is}>
-        <span className="unseen">{t("versions.is")} </span>+ {textOf(is)}
-      </pre>
-    </div>
-  ));
+  const { t, language } = useWords();
+  const sideOf = (side: "was" | "is") =>
+    Object.fromEntries(changes.map((change) => [change.part, change[side] ?? null]));
+  const nameOf = (part: string) => {
+    const message = fieldOf[part] ?? (`option.${part}` as Message);
+    return message in catalogues[language] ? t(message) : undefined;
+  };
+  return <Diff was={sideOf("was")} is={sideOf("is")} label={t("versions.changes")} nameOf={nameOf} />;
 }

@@ -17,4 +17,5 @@ export {
 } from "./options.ts";
 export { backoffs, misfirePolicies, overlapPolicies } from "./policies.ts";
 export { isOwnOption } from "./schedule-of.ts";
+export { readTask } from "./task.ts";
 export { givenOptions } from "./written.ts";

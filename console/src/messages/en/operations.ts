@@ -87,5 +87,6 @@ export const operationsEn = {
   "runBulk.rerunNone": "Nothing that has ended matches.",
   "runBulk.cancelDone": "{n} run cancelled|{n} runs cancelled",
   "runBulk.rerunDone": "{n} new run made|{n} new runs made",
+  "runBulk.other": "With another payload, the same for all",
   "runBulk.passed": "{n} had moved on and was left alone|{n} had moved on and were left alone",
 } as const;

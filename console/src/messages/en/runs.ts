@@ -80,7 +80,7 @@ export const runsEn = {
   "run.stopping": "Run {run} is asked to stop",
   "run.rerun": "Run again",
   "run.rerunTitle": "Run {run} again?",
-  "run.rerunTold": "A new run with its payload, key and priority.",
+  "run.rerunTold": "A new run with its key, labels and priority, and its payload, which you may change.",
   "run.rerunDone": "Run {run} was made",
   "run.retry": "Run it again",
   "run.retryTitle": "Run {run} again?",

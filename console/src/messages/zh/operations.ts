@@ -86,5 +86,6 @@ export const operationsZh: Record<keyof typeof operationsEn, string> = {
   "runBulk.rerunNone": "没有已结束的匹配项。",
   "runBulk.cancelDone": "已取消 {n} 次运行",
   "runBulk.rerunDone": "已创建 {n} 次新运行",
+  "runBulk.other": "改用另一份载荷（对全部相同）",
   "runBulk.passed": "{n} 次状态已变，未处理",
 };

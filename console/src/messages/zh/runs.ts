@@ -82,7 +82,7 @@ export const runsZh: Record<keyof typeof runsEn, string> = {
   "run.stopping": "已通知运行 {run} 停止",
   "run.rerun": "重新运行",
   "run.rerunTitle": "重新运行 {run}？",
-  "run.rerunTold": "以相同载荷、键和优先级创建新的运行。",
+  "run.rerunTold": "新建一次运行，沿用其键、标签、优先级和载荷；载荷可以修改。",
   "run.rerunDone": "已创建运行 {run}",
   "run.retry": "再次运行",
   "run.retryTitle": "再次运行 {run}？",

@@ -26,6 +26,7 @@ export function Confirm({
   grave = false,
   asksReason = true,
   blocked = false,
+  size,
   children,
   onDo,
   onClose,
@@ -39,6 +40,8 @@ export function Confirm({
   asksReason?: boolean;
   /** True while required input is missing. */
   blocked?: boolean;
+  /** The dialog's width in pixels. */
+  size?: number;
   children?: ReactNode;
   onDo: (doing: Doing) => Promise<unknown>;
   onClose: () => void;
@@ -77,7 +80,7 @@ export function Confirm({
   // Such a request may be repeated even if its own effects block the form now.
   const isBlocked = blocked && unsure === undefined;
   return (
-    <Dialog onClose={leave} title={title}>
+    <Dialog onClose={leave} title={title} {...(size === undefined ? {} : { size })}>
       <form
         onSubmit={(event) => {
           event.preventDefault();
@@ -113,7 +116,7 @@ export function Confirm({
             {unsure && <p className="soft">{t("confirm.unsure")}</p>}
           </div>
         )}
-        <Group justify="flex-end" mt="lg" gap="sm">
+        <Group className={css.foot ?? ""} justify="flex-end" gap="sm">
           <Button variant="default" onClick={leave}>
             {t("act.leave")}
           </Button>

@@ -8,8 +8,21 @@ import { InWords } from "./told.tsx";
 const shownAtFirst = 40;
 const textShown = 4_000;
 
-/** The differences between two JSON values; each part is shown with its old and its new value. */
-export function Diff({ was, is, label }: { was: unknown; is: unknown; label: string }) {
+/**
+ * The differences between two JSON values; each part is shown with its old and its new value.
+ * @param nameOf the viewer's word for a part, which is shown above the part's own name
+ */
+export function Diff({
+  was,
+  is,
+  label,
+  nameOf,
+}: {
+  was: unknown;
+  is: unknown;
+  label: string;
+  nameOf?: (part: string) => string | undefined;
+}) {
   const { t } = useWords();
   const [shown, setShown] = useState(shownAtFirst);
   const found = differences(was, is);
@@ -17,7 +30,7 @@ export function Diff({ was, is, label }: { was: unknown; is: unknown; label: str
   return (
     <section className={css.diff} aria-label={label}>
       {found.slice(0, shown).map((one) => (
-        <One key={one.part} {...one} />
+        <One key={one.part} {...one} name={nameOf?.(one.part)} />
       ))}
       {found.length > shown && (
         <button type="button" className={css.more} onClick={() => setShown(found.length)}>
@@ -28,11 +41,16 @@ export function Diff({ was, is, label }: { was: unknown; is: unknown; label: str
   );
 }
 
-function One({ part, was, is }: Difference) {
+function One({ part, was, is, name }: Difference & { name: string | undefined }) {
   const { t } = useWords();
   return (
     <div className={css.part}>
-      {part !== "" && <span className={css.name}>{plain(part)}</span>}
+      {part !== "" && (
+        <span className={css.name}>
+          {name !== undefined && <b className={css.word}>{name}</b>}
+          {plain(part)}
+        </span>
+      )}
       <div className={css.values}>
         {was !== undefined && was !== null && (
           <del className={css.was}>

@@ -1,5 +1,5 @@
 /** Edits a task's parts. */
-import { Button, Group, TextInput } from "@mantine/core";
+import { Button, TextInput } from "@mantine/core";
 import { isOwnOption, type OptionName } from "carillon/task";
 import { useState } from "react";
 import { useWords } from "../../messages/words.ts";
@@ -36,38 +36,40 @@ export function Edit({ task, present, onClose }: { task: Task; present: number; 
         <Preview form={form} task={task} is={edit.is} />
         <PolicyFields form={form} set={set} wrongAt={wrongAt} isSaid={isSaid} />
         <RuleFields form={form} set={set} wrongAt={wrongAt} isSaid={isSaid} />
-        {edit.wrong && wrongAt("") !== undefined && (
-          <p className={css.windowWrong} role="alert">
-            {edit.wrong.message} {edit.wrong.hint}
-          </p>
-        )}
-        {edit.changes.length > 0 && (
-          <details>
-            <summary>{t("edit.changes", { n: edit.changes.length })}</summary>
-            <Changes changes={edit.changes} />
-          </details>
-        )}
-        <TextInput
-          label={t("confirm.reason")}
-          placeholder={t("confirm.reasonHint")}
-          maxLength={1_000}
-          value={reason}
-          onChange={(event) => setReason(event.currentTarget.value)}
-        />
-        {present !== task.version && !save.isPending && <Meanwhile version={present} />}
-        {save.error && <Trouble error={save.error} small />}
-        <Group justify="flex-end" gap="sm">
-          <Button variant="default" onClick={onClose}>
-            {t("act.leave")}
-          </Button>
-          <Button
-            type="submit"
-            loading={save.isPending}
-            disabled={edit.wrong !== undefined || edit.changes.length === 0}
-          >
-            {t("edit.save")}
-          </Button>
-        </Group>
+        <div className={css.foot}>
+          {edit.wrong && wrongAt("") !== undefined && (
+            <p className={css.windowWrong} role="alert">
+              {edit.wrong.message} {edit.wrong.hint}
+            </p>
+          )}
+          {edit.changes.length > 0 && (
+            <details>
+              <summary>{t("edit.changes", { n: edit.changes.length })}</summary>
+              <Changes changes={edit.changes} />
+            </details>
+          )}
+          {present !== task.version && !save.isPending && <Meanwhile version={present} />}
+          {save.error && <Trouble error={save.error} small />}
+          <div className={css.footRow}>
+            <TextInput
+              aria-label={t("confirm.reason")}
+              placeholder={`${t("confirm.reason")}: ${t("confirm.reasonHint")}`}
+              maxLength={1_000}
+              value={reason}
+              onChange={(event) => setReason(event.currentTarget.value)}
+            />
+            <Button variant="default" onClick={onClose}>
+              {t("act.leave")}
+            </Button>
+            <Button
+              type="submit"
+              loading={save.isPending}
+              disabled={edit.wrong !== undefined || edit.changes.length === 0}
+            >
+              {t("edit.save")}
+            </Button>
+          </div>
+        </div>
       </form>
     </Dialog>
   );

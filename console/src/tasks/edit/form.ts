@@ -65,7 +65,7 @@ const short = (ms: number) =>
         ? `${ms / 60_000}m`
         : seconds(ms);
 
-export function formOf(task: Task): Form {
+export function formOf(task: Pick<Task, "definition">): Form {
   const { schedule, ...is } = ownParts(task.definition);
   return {
     ...rulesOf(ownParts(task.definition)),

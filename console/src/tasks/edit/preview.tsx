@@ -8,28 +8,64 @@ import { useAnswer } from "../../api/answers.ts";
 import { useWords } from "../../messages/words.ts";
 import { useNow } from "../../now.ts";
 import type { Task } from "../answers.ts";
+import { ClockTurn, nextTurn, turnBetween } from "../clock-turn.tsx";
 import { scheduleWords } from "../schedule-words.ts";
 import css from "../task.module.css";
 import { type Form, ownParts, scheduleOf } from "./form.ts";
 
-const slotsShown = 5;
+const slotsShown = 20;
+const turnSlots = 3;
+const dayMs = 86_400_000;
+const yearMs = 366 * dayMs;
+
+interface Slot {
+  slot: number;
+  /** How many minutes the clocks went forward since the slot before. */
+  turn: number;
+  skipped?: string;
+  note?: string;
+}
 
 function slotsAfter(
   schedule: ScheduleSpec,
   compiled: ReturnType<typeof compileSchedule>,
-  seed: number,
-  fromMs: number,
-) {
-  const slots: { slot: number; skipped?: string; note?: string }[] = [];
+  { seed, zone, fromMs, most }: { seed: number; zone: string; fromMs: number; most: number },
+): Slot[] {
+  const slots: Slot[] = [];
   if (schedule.type === "every" && schedule.mode === "delay") return slots;
   const seen = { definition: { schedule }, schedule: compiled, seed };
-  for (let slot = compiled.next(fromMs); slot !== null && slots.length < slotsShown; slot = compiled.next(slot))
-    slots.push({ slot, ...judgedSlot(seen, slot) });
+  for (let slot = compiled.next(fromMs), before = fromMs; slot !== null && slots.length < most; ) {
+    slots.push({ slot, turn: turnBetween(zone, before, slot), ...judgedSlot(seen, slot) });
+    before = slot;
+    slot = compiled.next(slot);
+  }
   return slots;
 }
 
+/** The next slots, and those around the next change of the clocks, if that comes later. */
+function previewed(
+  schedule: ScheduleSpec,
+  compiled: ReturnType<typeof compileSchedule>,
+  given: { seed: number; zone: string; fromMs: number },
+): { next: Slot[]; around: Slot[] } {
+  const next = slotsAfter(schedule, compiled, { ...given, most: slotsShown });
+  const last = next.at(-1);
+  const hasZone = zoneNameOf(schedule) !== null;
+  const turnMs = last && hasZone ? nextTurn(given.zone, last.slot, given.fromMs + yearMs) : undefined;
+  if (turnMs === undefined) return { next, around: [] };
+  return { next, around: slotsAfter(schedule, compiled, { ...given, fromMs: turnMs - dayMs, most: turnSlots }) };
+}
+
 /** The schedule in words and its next slots, or its error. */
-export function Preview({ form, task, is }: { form: Form; task: Task; is: TaskDefinition | undefined }) {
+export function Preview({
+  form,
+  task,
+  is,
+}: {
+  form: Form;
+  task: Pick<Task, "id" | "accounted" | "definition">;
+  is: TaskDefinition | undefined;
+}) {
   const words = useWords();
   const { t } = words;
   const before = ownParts(task.definition).schedule;
@@ -52,10 +88,10 @@ export function Preview({ form, task, is }: { form: Form; task: Task; is: TaskDe
       return { wrong: message, hint };
     }
   }, [form, before, is, task.accounted, calendar.data, words]);
-  const slots = useMemo(
-    () => ("wrong" in read ? [] : slotsAfter(read.schedule, read.compiled, task.id, now)),
-    [read, task.id, now],
-  );
+  const { next, around } = useMemo(() => {
+    if ("wrong" in read) return { next: [], around: [] };
+    return previewed(read.schedule, read.compiled, { seed: task.id, zone: read.zone, fromMs: now });
+  }, [read, task.id, now]);
   if ("wrong" in read)
     return (
       <div className={css.preview} data-wrong role="status">
@@ -64,19 +100,33 @@ export function Preview({ form, task, is }: { form: Form; task: Task; is: TaskDe
       </div>
     );
   return (
-    <div className={css.preview} role="status">
-      <strong>{read.said}</strong>
-      {slots.length > 0 && (
-        <ol className="figures">
-          {slots.map(({ slot, skipped, note }) => (
-            <li key={slot}>
-              <span data-skipped={skipped !== undefined || undefined}>{words.moment(slot, read.zone)}</span>{" "}
-              <span className="soft">{words.told(skipped ?? note ?? words.away(slot, now), read.zone)}</span>
-            </li>
-          ))}
-        </ol>
+    <div className={css.preview}>
+      <strong role="status">{read.said}</strong>
+      {next.length > 0 && <Slots label={t("task.slots", { n: next.length })} slots={next} zone={read.zone} now={now} />}
+      {around.length > 0 && (
+        <>
+          <div className={css.turn} aria-hidden>
+            {t("edit.clocksTurn", { zone: read.zone })}
+          </div>
+          <Slots label={t("edit.clocksTurn", { zone: read.zone })} slots={around} zone={read.zone} now={now} />
+        </>
       )}
-      {slots.length === 0 && <div className="soft">{t("task.noSlotsTold")}</div>}
+      {next.length === 0 && <div className="soft">{t("task.noSlotsTold")}</div>}
     </div>
+  );
+}
+
+function Slots({ label, slots, zone, now }: { label: string; slots: Slot[]; zone: string; now: number }) {
+  const words = useWords();
+  return (
+    <ol className="figures" aria-label={label}>
+      {slots.map(({ slot, turn, skipped, note }) => (
+        <li key={slot}>
+          <span data-skipped={skipped !== undefined || undefined}>{words.when(slot, zone)}</span>{" "}
+          <span className="soft">{words.told(skipped ?? note ?? words.away(slot, now), zone)}</span>{" "}
+          <ClockTurn minutes={turn} />
+        </li>
+      ))}
+    </ol>
   );
 }

@@ -4,11 +4,11 @@ import { IconPlus } from "@tabler/icons-react";
 import type { OptionName } from "carillon/task";
 import { useAnswer } from "../../api/answers.ts";
 import { useWords } from "../../messages/words.ts";
+import { ZoneField } from "../../parts/form/zone-field.tsx";
 import css from "../task.module.css";
 import { restOptions } from "./plain-options.ts";
 import { type Rules, routeKinds, type Window } from "./rules.ts";
 
-const zones = Intl.supportedValuesOf("timeZone");
 const week = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
 
 export function RuleFields({
@@ -157,14 +157,7 @@ function Windows({
               value={window.to}
               onChange={(event) => put({ to: event.currentTarget.value })}
             />
-            <Select
-              label={t("task.zone")}
-              data={zones.includes(window.zone) ? zones : [window.zone, ...zones]}
-              searchable
-              limit={50}
-              value={window.zone}
-              onChange={(zone) => zone && put({ zone })}
-            />
+            <ZoneField label={t("task.zone")} value={window.zone} onChange={(zone) => put({ zone })} />
             <MultiSelect
               label={t("edit.days")}
               {...(window.days.length === 0 ? { placeholder: t("edit.everyDay") } : {})}

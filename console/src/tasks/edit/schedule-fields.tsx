@@ -1,12 +1,11 @@
 /** The fields of a task's schedule: its kind, and the fields of that kind. */
 import { SegmentedControl, Select, TextInput } from "@mantine/core";
 import { useWords } from "../../messages/words.ts";
+import { ZoneField } from "../../parts/form/zone-field.tsx";
 import type { Schedule } from "../schedule-words.ts";
 import css from "../task.module.css";
 import { choices } from "./choices.ts";
 import type { Form } from "./form.ts";
-
-const zones = Intl.supportedValuesOf("timeZone");
 
 export function ScheduleFields({
   form,
@@ -45,14 +44,11 @@ export function ScheduleFields({
             data-autofocus
             styles={{ input: { fontFamily: "var(--mono)" } }}
           />
-          <Select
+          <ZoneField
             label={t("task.zone")}
             description={t("edit.zoneTold")}
-            data={zones.includes(form.zone) ? zones : [form.zone, ...zones]}
-            searchable
-            limit={50}
             value={form.zone}
-            onChange={(zone) => zone && set({ zone })}
+            onChange={(zone) => set({ zone })}
           />
         </div>
       )}

@@ -1,18 +1,21 @@
-import { SegmentedControl } from "@mantine/core";
+import { Button, SegmentedControl } from "@mantine/core";
+import { IconPlus } from "@tabler/icons-react";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
-import { useCallback } from "react";
+import { lazy, Suspense, useCallback, useState } from "react";
 import { useMay } from "../../api/may.ts";
 import type { Filter } from "../../filter.ts";
 import { useWords } from "../../messages/words.ts";
 import { Filters, GroupField } from "../../parts/form/filters.tsx";
 import { Page } from "../../parts/layout/page.tsx";
-import { Nothing, Shown } from "../../parts/state/notice.tsx";
+import { Nothing, Shown, Waiting } from "../../parts/state/notice.tsx";
 import { useChoice } from "../../parts/table/choice.tsx";
 import { usePages } from "../../parts/table/pages.ts";
 import { globOf, NameField } from "../name-field.tsx";
 import { BulkBar } from "./bulk-bar.tsx";
 import { TaskGrid } from "./task-grid.tsx";
 import { Views } from "./views.tsx";
+
+const Create = lazy(() => import("../create/create.tsx").then(({ Create }) => ({ default: Create })));
 
 const pageSize = 200;
 /** The refetch interval: some figures change without an event, such as those of runs that ended at other servers. */
@@ -23,6 +26,8 @@ export function Tasks() {
   const search = useSearch({ from: "/tasks" });
   const navigate = useNavigate({ from: "/tasks" });
   const may = useMay("operator");
+  const mayCreate = useMay("editor");
+  const [creates, setCreates] = useState(false);
   const filter = useCallback(
     (change: Filter) => void navigate({ search: (before: Filter) => ({ ...before, ...change }), replace: true }),
     [navigate],
@@ -58,7 +63,16 @@ export function Tasks() {
             ),
           }
         : { below: t("tasks.lead") })}
-      acts={<Views present={search} onTake={(view) => void navigate({ search: view })} />}
+      acts={
+        <>
+          <Views present={search} onTake={(view) => void navigate({ search: view })} />
+          {mayCreate && !search.of && (
+            <Button leftSection={<IconPlus size={16} aria-hidden />} onClick={() => setCreates(true)}>
+              {t("create.open")}
+            </Button>
+          )}
+        </>
+      }
       fill
     >
       <Filters onClear={isFiltered ? () => void navigate({ search: {}, replace: true }) : undefined}>
@@ -117,6 +131,11 @@ export function Tasks() {
           )
         }
       </Shown>
+      {creates && (
+        <Suspense fallback={<Waiting rows={1} />}>
+          <Create onClose={() => setCreates(false)} />
+        </Suspense>
+      )}
     </Page>
   );
 }

@@ -1,0 +1,22 @@
+/** Marks a slot before which the clocks of its zone were changed. */
+import { zoneOf } from "carillon/schedule";
+import { useWords } from "../messages/words.ts";
+import { Tag } from "../parts/state/mark.tsx";
+
+const minuteMs = 60_000;
+
+/** How many minutes the clocks went forward between two moments; below 0: back; 0: not at all. */
+export const turnBetween = (zone: string, fromMs: number, toMs: number): number =>
+  (zoneOf(zone).at(toMs).offset - zoneOf(zone).at(fromMs).offset) / minuteMs;
+
+/** The first moment from `fromMs` at which the zone's clocks are changed; undefined if they are not before `toMs`. */
+export function nextTurn(zone: string, fromMs: number, toMs: number): number | undefined {
+  for (const { from } of zoneOf(zone).transitions(fromMs, toMs)) return from;
+  return undefined;
+}
+
+export function ClockTurn({ minutes }: { minutes: number }) {
+  const { t } = useWords();
+  if (minutes === 0) return null;
+  return <Tag tone="late">{t(minutes > 0 ? "task.clocksForward" : "task.clocksBack", { n: Math.abs(minutes) })}</Tag>;
+}

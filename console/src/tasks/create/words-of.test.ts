@@ -1,0 +1,21 @@
+import { expect, test } from "vitest";
+import { lineOf, wordsOf } from "./words-of.ts";
+
+test.each([
+  ["/usr/bin/backup --full", ["/usr/bin/backup", "--full"]],
+  [`sh -c 'du -s /var | sort -n'`, ["sh", "-c", "du -s /var | sort -n"]],
+  [`echo "a \\"b\\"" '' c\\ d`, ["echo", 'a "b"', "", "c d"]],
+  ["  ", []],
+])("%s has words", (line, words) => {
+  expect(wordsOf(line)).toEqual(words);
+  expect(wordsOf(lineOf(words))).toEqual(words);
+});
+
+test("a quote that is not closed has no words", () => {
+  expect(wordsOf("echo 'a b")).toBe(undefined);
+});
+
+test("a quote in a word is kept", () => {
+  const words = ["echo", "it's", "$HOME", "a\\b"];
+  expect(wordsOf(lineOf(words))).toEqual(words);
+});
