@@ -142,6 +142,7 @@ export function steadyLists(house: House): void {
       await go("/tasks");
       await heading(page, "Tasks");
       await page.getByRole("link", { name: "heartbeat" }).waitFor();
+      await page.getByRole("columnheader", { name: "Schedule" }).waitFor();
       const cut = () =>
         page.evaluate(() =>
           [...document.querySelectorAll("[role=cell] time, [role=columnheader] button span")]

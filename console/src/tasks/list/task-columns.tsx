@@ -53,7 +53,7 @@ export function useTaskColumns(strips: ReadonlyMap<string, Recent[]>): Column<Li
       {
         id: "words",
         title: t("tasks.when"),
-        width: "minmax(150px, 2.6fr)",
+        width: "minmax(120px, 2.6fr)",
         rank: 2,
         cell: (task) => {
           const said = scheduleWords(task.schedule as Schedule, task.words, words);
