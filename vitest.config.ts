@@ -9,8 +9,8 @@ const cheapPasswords = "scheduler/test/support/cheap-passwords.ts";
 const needZooKeeper = "zookeeper/test/support/servers.setup.ts";
 
 /**
- * Settings of projects whose tests mostly wait for processes, sessions and deadlines: twice as many files as cores run at a time. With
- * three files on two cores, the cores were idle for 10 to 30 % of the first minutes.
+ * Settings of projects whose tests mostly wait for processes, sessions and deadlines. Up to four files run at a time, which is two per
+ * core on a machine with two cores. With three files on two cores, the cores were idle for 10 to 30 % of the first minutes.
  */
 const waiting = { maxWorkers: 4, sequence: { groupOrder: 1 } } as const;
 /** Time limit that only ends tests that hang. Tests with a real time limit check it themselves. */

@@ -10,7 +10,10 @@ if (!store) throw new Error("run it as `node scripts/servers.mjs node console/pi
 
 Object.assign(process.env, obtain(chromium).env);
 
-/** @type {[file: string, scheme: "light" | "dark", path: string, shows: string][]} */
+/**
+ * The screenshots: `path` is opened in the colour scheme `scheme` and saved as `file` once the text `shows` is on the page.
+ * @type {[file: string, scheme: "light" | "dark", path: string, shows: string][]}
+ */
 const pictures = [
   ["console.png", "light", "/", "Fires next"],
   ["console-tasks.png", "light", "/tasks", "sync-inventory"],
@@ -20,7 +23,7 @@ const stage = await openStage({ store, hostile: false });
 const browser = await openBrowser();
 try {
   await stage.live();
-  // The heartbeat beats for a while, so that the chart has something to show.
+  // Tasks run for 45 s before the first screenshot, so that the charts contain data.
   await new Promise((resolve) => setTimeout(resolve, 45_000));
   for (const [file, scheme, path, shows] of pictures) {
     const page = await browser.newPage({ viewport: { width: 1_280, height: 800 }, colorScheme: scheme });

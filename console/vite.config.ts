@@ -10,8 +10,8 @@ import { thirdParty } from "../scripts/third-party.mjs";
 const outDir = fileURLToPath(new URL("dist/site", import.meta.url));
 
 /**
- * The contract without its schemas: where each route is, and what of a request goes where. The schemas check requests on the
- * server and types here; in the browser they would weigh more than the screens do.
+ * A plugin that provides the API routes as a module: method, path, and which parameters belong to the query or the body. The contract's
+ * schemas are omitted: the browser does not need them, and they would be larger than all screens.
  */
 function contractRoutes(): Plugin {
   const id = "virtual:carillon-routes";
@@ -43,7 +43,7 @@ function contractRoutes(): Plugin {
   };
 }
 
-/** In place of each file its brotli, where that saves something: the package holds each once, and the server makes the rest of it. */
+/** A plugin that replaces JavaScript, CSS and SVG files of at least 1 KiB by their Brotli form, so that the package holds each once. */
 function packed(): Plugin {
   return {
     name: "carillon-packed",
@@ -52,7 +52,7 @@ function packed(): Plugin {
       for (const name of readdirSync(folder)) {
         const body = readFileSync(join(folder, name));
         if (!/\.(?:js|css|svg)$/.test(name) || body.length < 1_024) continue;
-        // Above 9 it takes ten times as long for two hundredths less.
+        // Qualities above 9 take ten times as long and save only 2 % more.
         const params = { [constants.BROTLI_PARAM_QUALITY]: 9, [constants.BROTLI_PARAM_SIZE_HINT]: body.length };
         writeFileSync(join(folder, `${name}.br`), brotliCompressSync(body, { params }));
         rmSync(join(folder, name));

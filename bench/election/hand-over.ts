@@ -84,7 +84,7 @@ export class Election {
       const { more: _, atNs } = await old.says("belief", asked);
       if (atNs === 0n) this.faults.push(`candidate ${old.id} never believed that it led`);
       believed.push(Math.max(0, msBetween(goesOnNs, atNs)));
-      // There is no command that ends the watching, so a new candidate replaces this one.
+      // A candidate that was told to watch cannot be told to stop watching, so it is killed and a new candidate replaces it.
       this.#candidates.splice(this.#candidates.indexOf(old), 1);
       await old.kill();
       await this.#add();

@@ -1,4 +1,4 @@
-// In a CSS layer, so that the console's own rules win in whichever order the build's style sheets are loaded.
+// Mantine's styles are in a CSS layer, so that the console's own rules override them whatever the order of the style sheets.
 import "@mantine/core/styles.layer.css";
 import "./theme.css";
 import { MantineProvider } from "@mantine/core";
@@ -10,11 +10,11 @@ import { usePreferences } from "./preferences.ts";
 import { Gate } from "./sign-in/gate.tsx";
 import { theme } from "./theme.ts";
 
-/** Libraries that insert style elements use this page's nonce; one of them reads the nonce from a global variable. */
+/** The CSP nonce for style elements that libraries insert. One library reads the nonce from a global variable. */
 const nonce = document.querySelector<HTMLMetaElement>('meta[property="csp-nonce"]')?.nonce ?? "";
 Object.assign(globalThis, { __webpack_nonce__: nonce });
 
-/** The preferences hold the colour scheme; Mantine only follows it. */
+/** The page's root. The colour scheme is stored in the preferences and passed to Mantine. */
 function Console() {
   const { scheme, language } = usePreferences();
   document.documentElement.lang = language === "zh" ? "zh-CN" : "en";
@@ -34,9 +34,8 @@ function Console() {
 const reloadedKey = "carillon.reloaded";
 const reloadEveryMs = 30_000;
 
-// After an update of the server, an open page may request code that no longer exists; then the page reloads itself. While the
-// server is unreachable it does not reload, because the browser would show its own error page and the content on screen would be
-// lost.
+// After an update of the server, an open page may import a file that no longer exists; the page then reloads itself, at most once
+// per 30 s. The page does not reload while the server is unreachable, because the browser would replace it with an error page.
 window.addEventListener("vite:preloadError", () => {
   fetch("/v1/sign-in", { cache: "no-store" }).then(
     ({ ok }) => {

@@ -8,7 +8,7 @@ let second = Math.floor(Date.now() / 1_000);
 
 export const nowMs = (): number => Date.now() + offsetMs;
 
-/** @param toldMs epoch ms by the server's clock, requested at `askedMs` and received now */
+/** @param toldMs the server's time in epoch ms; the request was sent at `askedMs` (epoch ms) and the answer has just arrived */
 export function learnTime(toldMs: number, askedMs: number): void {
   offsetMs = toldMs - (askedMs + Date.now()) / 2;
 }
@@ -27,5 +27,5 @@ const subscribe = (listener: () => void) => {
   };
 };
 
-/** The current epoch ms, in whole seconds; it re-renders the component every second, by one timer for the whole page. */
+/** The cluster's time in epoch ms, in whole seconds. The component re-renders every second; all components share one timer. */
 export const useNow = (): number => useSyncExternalStore(subscribe, () => second) * 1_000;

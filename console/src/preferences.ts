@@ -16,7 +16,7 @@ const place = "carillon.preferences";
 
 export const ownZone = Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
 
-/** The preferences of a viewer who has set none: the browser's zone and language may change later. */
+/** The defaults. They are computed at each page load, because the browser's zone and language may change. */
 function preset(): Preferences {
   return {
     language: navigator.language.toLowerCase().startsWith("zh") ? "zh" : "en",

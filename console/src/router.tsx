@@ -130,7 +130,7 @@ export const router = createRouter({
     const text = new URLSearchParams(given).toString().replaceAll("%2C", ",");
     return text === "" ? "" : `?${text}`;
   },
-  // A dialog or a form belongs to the address: it does not stay open for another task or run.
+  // A screen is mounted again when the path's parameters change, so that an open dialog is not kept for another task or run.
   defaultRemountDeps: ({ params }) => params,
   defaultErrorComponent: Broken,
   defaultPreload: "intent",

@@ -1,6 +1,6 @@
 import { createTheme, defaultVariantColorsResolver, type MantineColorsTuple } from "@mantine/core";
 
-/** The colour of buttons, dark on light or light on dark; other colours are reserved for states. */
+/** The colour of buttons: nearly black or nearly white. Other colours are used for states only. */
 const ink: MantineColorsTuple = [
   "#f5f6f8",
   "#e6e9ee",

@@ -1,10 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { type House, heading, violations } from "./support/house.ts";
 
-/**
- * Part of console.test.ts: names that complete themselves, past slots that are run, actions that are undone, and numbers that lead to
- * pages.
- */
+/** Tests for console.test.ts: suggestions in fields, backfills, edits of tasks and of named schedules, and undo. */
 export function completionsAndUndo(house: House): void {
   describe("what one begins", () => {
     test("is completed: a filter of tasks, by keys alone", async () => {
@@ -157,7 +154,7 @@ export function completionsAndUndo(house: House): void {
       await dialog.getByRole("button", { name: "Remove" }).click();
       await heading(page, "Tasks");
       const told = page.getByRole("status").locator("div", { hasText: "tell-tenants is removed" });
-      // Objects removed with it could not be brought back.
+      // There is no undo, because removing the task also removed its named schedules, which cannot be recreated.
       expect(await told.getByRole("button", { name: "Undo" }).count()).toBe(0);
       await told.getByRole("button", { name: "Close" }).click();
       const left = await context.request.get(`${house.stage.url}/v1/tasks?of=tell-tenants`);
@@ -181,7 +178,7 @@ export function completionsAndUndo(house: House): void {
         page.getByRole("status").locator("div", { hasText: told }).getByRole("button", { name: "Undo" });
       await undo("is set back to its code's definition").click();
       await page.getByText("Closes old doors.").waitFor();
-      // It is brought back once more, since a task with edits cannot be made anew in its former state.
+      // Reverts the task again, because a removed task with edited parts could not be recreated exactly.
       await page.getByRole("tab", { name: "Versions" }).click();
       await page.getByRole("button", { name: "Go back to 3" }).click();
       await dialog.getByRole("button", { name: "Revert" }).click();

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { type House, violations } from "./support/house.ts";
 
-/** Part of console.test.ts: the alarm rules that the store keeps. */
+/** Tests for console.test.ts: stored alarm rules. */
 export function waysOfAlarmRules(house: House): void {
   describe("an admin", () => {
     test("makes an alarm rule, turns it off, edits and deletes it; an operator only reads it", async () => {

@@ -1,6 +1,6 @@
 /**
- * Some two and a half minutes: one server, one store and one browser for all screens and ways, a third of it in axe, which checks every
- * screen in two looks. In two files each would have to furnish a house of its own, and every visitor's page would be loaded twice.
+ * All browser tests of the console, in one file because they share one server, one store and one browser; two files would each need
+ * their own. They take about 150 s, a third of which axe needs to check every screen in two combinations of size, scheme and language.
  */
 import { describe, expect, test } from "vitest";
 import { postgres } from "../../scheduler/test/support/servers.ts";
@@ -25,7 +25,7 @@ const house = openHouse();
 servingAndSignIn(house);
 secondFactors(house);
 
-/** Each screen by its address, and something that shows that it has come. */
+/** The path of each screen, and a text (regular expression) that appears once the screen is loaded. */
 const screens = (): [path: string, shows: string][] => [
   ["/", "unacknowledged alarm|个未确认的告警"],
   ["/tasks", "nightly-report"],
@@ -135,7 +135,7 @@ describe("the line", () => {
     await first.tower.stop();
     await page.getByText(/^Disconnected\. What you see was last confirmed/).waitFor();
     await page.getByText("atlas").first().waitFor();
-    // A screen that was not fetched yet shows that in its place, and appears when the server answers.
+    // A screen whose code is not loaded yet shows an error in its place, and appears when the server answers again.
     await page.getByRole("link", { name: "Workers", exact: true }).first().click();
     await page.locator("#content").getByText("The server does not answer.").first().waitFor();
     const second = await openStage({

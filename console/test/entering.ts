@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { type House, heading, openContext, violations } from "./support/house.ts";
 import { password } from "./support/stage.mjs";
 
-/** Part of console.test.ts: how the page is served, and how users sign in. */
+/** Tests for console.test.ts: how the server serves the page, and how users sign in. */
 export function servingAndSignIn(house: House): void {
   describe("serving", () => {
     const get = (path: string, headers: Record<string, string> = {}) => fetch(`${house.stage.url}${path}`, { headers });
@@ -77,7 +77,7 @@ export function servingAndSignIn(house: House): void {
       await page.keyboard.press("Enter");
       await heading(page, "Runs");
       expect(new URL(page.url()).search).toBe("?state=failed");
-      // A user with a lesser role sees no button that would be refused.
+      // A viewer sees no buttons for acts that the server would refuse.
       await page.goto(`${house.stage.url}/tasks/nightly-report`);
       await page.getByRole("tab", { name: "Overview" }).waitFor();
       expect(await page.getByRole("button", { name: "Run now" }).count()).toBe(0);

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { type House, heading, settled, unrouted, type Visit, violations } from "./support/house.ts";
 import { password } from "./support/stage.mjs";
 
-/** Calls the API as the user of the visit. @returns the answer */
+/** Calls the API with the sign-in of the visit's user. @returns the parsed answer; undefined if it has no content */
 async function ask(house: House, { context }: Visit, method: string, path: string, data?: object): Promise<unknown> {
   const headers = { origin: house.stage.url, ...(method === "GET" ? {} : { "if-match": "*" }) };
   const response = await context.request.fetch(`${house.stage.url}/v1${path}`, {
@@ -15,10 +15,10 @@ async function ask(house: House, { context }: Visit, method: string, path: strin
   return response.status() === 204 ? undefined : response.json();
 }
 
-/** The next request of this kind is done by the server, and its answer is lost. */
+/** Lets the server carry out the next request with this method and URL, but drops its answer. */
 async function loseAnswer(page: Page, url: RegExp, method: string): Promise<void> {
   let lost = false;
-  // Not `times: 1`: the page may read the same URL before it writes to it, and that would count.
+  // `times: 1` is not used, because a read of the same URL before the write would count as the one time.
   await page.route(url, async (route) => {
     if (lost || route.request().method() !== method) return route.fallback();
     lost = true;
@@ -36,7 +36,7 @@ function hold(): { held: Promise<void>; release: () => void } {
   return { held, release };
 }
 
-/** Part of console.test.ts: the state of a form while other users act, while its user goes elsewhere, and while an answer is missing. */
+/** Tests for console.test.ts: forms while other users make changes, while the user leaves the page, and while an answer is missing. */
 export function formsAmongOthers(house: House): void {
   describe("a form, while others act", () => {
     test("undoes no edit that came meanwhile, and no way back does", async () => {
@@ -79,7 +79,7 @@ export function formsAmongOthers(house: House): void {
       await page.locator('button[title^="2031-03-04"]').click();
       await page.getByText("1 holiday more · 0 fewer").waitFor();
       await ask(house, visit, "PUT", "/calendars/fairs", { ...content, holidays: ["2031-05-01"] });
-      // There is no event for a calendar without tasks: it is requested again when the user comes back to the page.
+      // No event reports changes of a calendar without tasks; the page reads the calendar again when it becomes visible.
       await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
       await page.getByText("Version 2 came while this was open").waitFor();
       await page.getByText("1 holiday more · 0 fewer").waitFor();
@@ -88,7 +88,7 @@ export function formsAmongOthers(house: House): void {
       await page.getByRole("button", { name: "Cancel" }).click();
       await page.getByTitle("2031-05-01 · holiday").waitFor();
 
-      // It has one future holiday: without it none is left, which needs a confirmation.
+      // Removes the calendar's only future holiday, which the server accepts only after a confirmation.
       await page.getByRole("button", { name: "Edit", exact: true }).click();
       await page.locator('button[title^="2031-05-01"]').click();
       await page.getByRole("button", { name: "Save as a new version" }).click();
@@ -116,7 +116,7 @@ export function formsAmongOthers(house: House): void {
       await dialog.getByText("Another user changed this user meanwhile.").waitFor();
       await dialog.getByRole("button", { name: "Cancel" }).click();
       await page.getByRole("listitem").filter({ hasText: "gwen" }).getByText("payroll: editor").waitFor();
-      // Other tests use the page too, and the browser itself logs the refusal.
+      // Removes the browser's log entry of the refusal, because other tests check the same page's `complaints`.
       expect(visit.complaints.splice(0)).toEqual([expect.stringContaining("412")]);
     });
 
@@ -127,7 +127,7 @@ export function formsAmongOthers(house: House): void {
       const payload = dialog.getByLabel("Payload", { exact: true });
       const from = dialog.getByRole("combobox", { name: "Payload from" });
       const leave = dialog.getByRole("button", { name: "Cancel" });
-      // Its last run was for one ledger; its schedule is for all.
+      // The task's last run had a payload for one ledger; the schedule's payload is for all ledgers.
       await go("/tasks/settle-accounts");
       await page.getByRole("button", { name: "Run now" }).click();
       await payload.waitFor();
@@ -247,7 +247,7 @@ export function formsAmongOthers(house: House): void {
       const paused: [name: string, reason: string | undefined][] = [];
       let onSecond: () => Promise<{ status: number; body: string }>;
       const done = { status: 200, body: JSON.stringify({ changed: true, running: [] }) };
-      // Nothing is really paused: only the request counts.
+      // The requests are answered here, so no task is paused; only the sent requests matter.
       await page.route(pauses, async (route) => {
         const name = new URL(route.request().url()).pathname.split("/")[3] as string;
         paused.push([name, reasonOf(route.request().postData())]);

@@ -19,7 +19,7 @@ const ics = [
   "",
 ].join("\r\n");
 
-/** A Tuesday of next year's March, so that it is no weekend, and to come. */
+/** A Tuesday in March of `year`, as a date text: a working day in the future. */
 function someTuesday(): string {
   let ms = Date.UTC(year, 2, 1);
   while (new Date(ms).getUTCDay() !== 2) ms += dayMs;
@@ -27,7 +27,7 @@ function someTuesday(): string {
 }
 const dayAfter = (day: string, by = 1) => new Date(Date.parse(day) + by * dayMs).toISOString().slice(0, 10);
 
-/** Part of console.test.ts: objects that are kept beside tasks and runs. */
+/** Tests for console.test.ts: calendars, users, tokens, worker keys, secrets and quotas. */
 export function calendarsAndAccess(house: House): void {
   describe("calendars", () => {
     test("are made from a file, edited day by day, and told by what they take from whom", async () => {
@@ -45,7 +45,7 @@ export function calendarsAndAccess(house: House): void {
       await dialog.getByRole("button", { name: "Make it" }).click();
       await heading(page, "de");
       await page.getByText("line 9, RRULE: RSCALE=HEBREW is not supported").waitFor();
-      // Others may be open beside it; one that stays would cover later targets of clicks.
+      // Other toasts may be open too. This one is closed, because it stays until then and would cover buttons that are clicked later.
       const partly = page.getByRole("status").locator("div", { hasText: "Parts of the file are not carried out" });
       await partly.getByRole("button", { name: "Close" }).click();
       await page.getByRole("button", { name: "The year after" }).click();
@@ -65,7 +65,7 @@ export function calendarsAndAccess(house: House): void {
       const day = someTuesday();
       await page.getByRole("button", { name: "Edit", exact: true }).click();
       await page.locator(`button[title^="${day}"]`).click();
-      // With the keyboard: moves to the next day, which is selected too.
+      // By keyboard: the focus moves to the next day, which is then toggled too.
       await page.keyboard.press("ArrowRight");
       await page.keyboard.press("Enter");
       await page.getByText("2 holidays more · 0 fewer").waitFor();
@@ -73,7 +73,7 @@ export function calendarsAndAccess(house: House): void {
       const compared = page.getByRole("region", { name: "What saving changes" });
       await compared.getByText("holiday", { exact: true }).nth(1).waitFor();
       await compared.getByText(/slots? of a year ahead change/).waitFor();
-      // A day that a file brought is called as the file called it.
+      // A day from an iCalendar file is shown with its name from the file.
       await page.locator(`button[title^="${year}-12-25"]`).click();
       await compared.getByText("Christmas").waitFor();
       await compared.getByText("no holiday any more").waitFor();
@@ -106,7 +106,7 @@ export function calendarsAndAccess(house: House): void {
 
   describe("access", () => {
     test("makes, changes, locks out and removes users", async () => {
-      // A page of its own: the browser's console logs the refusals here.
+      // A separate page, because the browser logs the refusals of this test as errors.
       const { page, go } = await house.visit({ width: 1_300 });
       const dialog = page.getByRole("dialog");
       const row = page.getByRole("listitem").filter({ hasText: "cleo" });

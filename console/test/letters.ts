@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { type House, heading, unrouted, violations } from "./support/house.ts";
 
-/** Part of console.test.ts: dead letters, and their entries in the audit. */
+/** Tests for console.test.ts: dead letters, and the audit entries of acts on them. */
 export function deadLettersAndAudit(house: House): void {
   describe("dead letters", () => {
     test("are told by what they failed of; one or all of them are run again or dismissed", async () => {
@@ -33,7 +33,7 @@ export function deadLettersAndAudit(house: House): void {
         .click();
       await dialog.getByRole("button", { name: "Run again" }).click();
       await page.getByText(/^Run \d+ was made$/).waitFor();
-      // Its filter and the open row are in the address, and the back button undoes them.
+      // The address contains the filter and the open group, so the back button undoes a change of either.
       await page.getByPlaceholder("Task").fill("nothing-such");
       await page.keyboard.press("Enter");
       await page.getByText("None of these").waitFor();
@@ -44,7 +44,7 @@ export function deadLettersAndAudit(house: House): void {
       await page.getByRole("button", { name: /^Run (?:it|all \d+) again$/ }).click();
       await dialog.getByLabel("Reason").fill("the warehouse is back");
       await dialog.getByRole("button", { name: "Run again" }).click();
-      // A run that was run again just before may have failed again by now: then it is one of them, or not.
+      // The run that was rerun above may have failed again, so the number of affected runs is not fixed.
       await expect.poll(() => dialog.innerText()).toMatch(/^done · [1-9]\d* of \d+/m);
       await dialog.getByRole("button", { name: "Close" }).last().click();
     });

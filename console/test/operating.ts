@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { type House, heading, violations } from "./support/house.ts";
 import { hostileName, hostileText } from "./support/stage.mjs";
 
-/** Part of console.test.ts: an operator's ways, from the list of tasks to a run's log. */
+/** Tests for console.test.ts: the work of an operator, from the list of tasks to a run's log. */
 export function waysOfAnOperator(house: House): void {
   describe("an operator", () => {
     test("filters, goes back, and finds what was there", async () => {
@@ -22,7 +22,7 @@ export function waysOfAnOperator(house: House): void {
       expect(await page.getByRole("link", { name: "heartbeat" }).count()).toBe(0);
       await page.getByRole("button", { name: "Clear" }).click();
       await page.getByRole("link", { name: "heartbeat" }).waitFor();
-      // With the keyboard: from row to row, and into a row.
+      // By keyboard: arrow keys move between rows, and Enter opens a row.
       await page.getByRole("link", { name: "export-ledger" }).focus();
       await page.keyboard.press("ArrowDown");
       await page.keyboard.press("Enter");
@@ -51,7 +51,7 @@ export function waysOfAnOperator(house: House): void {
       await page.getByRole("dialog").getByRole("button", { name: "Resume" }).click();
       await page.getByText("atlas takes runs again").waitFor();
       await page.getByRole("button", { name: "Drain atlas" }).waitFor();
-      // Removes the notices that offer to undo either.
+      // The reload removes the toasts, whose undo buttons later steps would otherwise match.
       await page.reload();
     });
 
@@ -260,7 +260,7 @@ export function waysOfAnOperator(house: House): void {
       // The text looks as in a terminal: red, without visible escape sequences.
       expect(await mark.locator("xpath=..").getAttribute("data-colour")).toBe("1");
       expect(await page.getByRole("log").textContent()).not.toContain("[31");
-      // Only a window of a long log is read: the server finds text outside of it, and the window goes there.
+      // The page loads only a part of a long log. The server finds text outside that part, and the page loads the lines around the match.
       await go(`/runs/${house.runs.longRun}`);
       await page.getByText("part 2 of 1600").waitFor();
       await page.getByRole("button", { name: "To the end" }).click();

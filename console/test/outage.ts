@@ -4,7 +4,7 @@ import { postgres } from "../../scheduler/test/support/servers.ts";
 import { type House, violations } from "./support/house.ts";
 import { openStage } from "./support/stage.mjs";
 
-/** Part of console.test.ts: what the page says while the server stands and its store does not. */
+/** Tests for console.test.ts: what the page shows while the server runs but cannot reach its store. */
 export function storeAway(house: House): void {
   describe.each(["refuses", "hangs"] as const)("while the store %s", (how) => {
     test("nothing claims to be known, on any screen, and all recovers by itself", async () => {
@@ -27,7 +27,7 @@ export function storeAway(house: House): void {
       await verdict.getByText("Not known").waitFor();
       await verdict.getByText(/^What you see here was last confirmed at \w+ \d+ \w+ \d\d:\d\d:\d\d/).waitFor();
       expect(await page.getByText("Everything is on time").count()).toBe(0);
-      // A number that was read earlier stays, and one that was not is no zero.
+      // A figure that was read earlier stays visible; one that was never read is not shown as zero.
       await page.getByText("0 of 40 places taken").waitFor();
       expect(await violations(page)).toEqual([]);
       await page.getByRole("link", { name: "Alarms", exact: true }).first().click();
@@ -38,7 +38,7 @@ export function storeAway(house: House): void {
         .waitFor();
       expect(await page.getByText("Nothing is wrong").count()).toBe(0);
 
-      // Another page is loaded meanwhile: it shows no figures, and gets them when the store is back.
+      // A page that is loaded during the outage shows no figures until the store is reachable again.
       const late = await context.newPage();
       await late.goto(stage.url);
       await late

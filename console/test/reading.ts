@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { type House, heading, settled, unrouted, violations } from "./support/house.ts";
 
-/** Part of console.test.ts: times, ranges and the palette, as a reader meets them. */
+/** Tests for console.test.ts: times, lists of runs, logs, the audit, printing, the timeline on a phone, and the command palette. */
 export function whatIsRead(house: House): void {
   describe("a time", () => {
     test("is written with its year, in the zone that the page names, and far ahead as a date", async () => {
@@ -30,7 +30,7 @@ export function whatIsRead(house: House): void {
       ]) {
         await go(path);
         await settled(page);
-        // No day in digits with slashes, no distance of more than 30 days, and no instant of UTC beside those of Tokyo.
+        // The page shows no date with slashes, no relative time above 99 days, and no instant in UTC while the zone is Asia/Tokyo.
         const wrong = /\d{1,2}\/\d{1,2}\/\d{4}|(?:in|ago) \d[\d,]{2,} d\b|\d T?\d\d:\d\d:\d\d(?:\.\d+)?Z/g;
         expect([path, (await content.innerText()).match(wrong)]).toEqual([path, null]);
       }
@@ -67,7 +67,7 @@ export function whatIsRead(house: House): void {
       await page.waitForURL(/matching=inventory/);
       await rows.getByRole("link", { name: "heartbeat" }).first().waitFor({ state: "detached" });
       await rows.getByRole("link", { name: "sync-inventory" }).first().waitFor();
-      // What acts on all that match, acts on those.
+      // The act on all matching runs has the same name filter as the list.
       await page.getByRole("button", { name: "Run all again…" }).click();
       await page.getByRole("dialog").getByText("*inventory*").waitFor();
       await page.keyboard.press("Escape");
@@ -122,7 +122,7 @@ export function whatIsRead(house: House): void {
       const errors = await take();
       expect(errors.lines.length).toBeGreaterThan(3);
       expect(errors.lines.filter((line) => !line.includes(" ERROR #1 rejected row "))).toEqual([]);
-      // One attempt leaves nothing to choose among; of two, each has its lines.
+      // A run with one attempt has no select for attempts; with two, the log can be filtered by attempt.
       expect(await page.getByRole("combobox", { name: "Attempt" }).count()).toBe(0);
       const asked: URL[] = [];
       page.on(
@@ -158,7 +158,7 @@ export function whatIsRead(house: House): void {
       const { runId } = await house.stage.tower.enqueue("import-feed", { lines: 2 });
       await expect.poll(async () => (await read(`${runId}/logs`)).items.length).toBe(3);
       await expect.poll(async () => (await read(`${runId}`)).state).toBe("succeeded");
-      // This is the answer between the run's end and the arrival of its lines: a worker sends them up to 200 ms later.
+      // Simulates the log between the run's end and the arrival of its last lines, which a worker sends up to 200 ms later.
       await page.route(
         (url) => url.pathname === `/v1/runs/${runId}/logs`,
         (route) => route.fulfill({ json: { items: [], next: null, tail } }),
@@ -303,7 +303,7 @@ export function whatIsRead(house: House): void {
         await cell.boundingBox(),
       ];
       const names = await page.locator("tbody th").first().boundingBox();
-      // Late in the day the map ends before the present hour could be its first.
+      // Late in the day the map cannot scroll far enough to show the present hour first; it is then scrolled to its end.
       const latest = await page
         .getByRole("region", { name: "Days and hours" })
         .evaluate((one) => one.scrollWidth - one.clientWidth - one.scrollLeft);
@@ -339,7 +339,7 @@ export function whatIsRead(house: House): void {
       await heading(page, "send-invoices");
       expect(loads).toBeGreaterThan(0);
       await unrouted(page);
-      // Without a word Enter goes nowhere.
+      // While the field is empty, Enter opens no entry.
       await page.keyboard.press("Control+k");
       await page.keyboard.press("Enter");
       await page.getByRole("combobox", { name: "Go to" }).waitFor();

@@ -9,9 +9,9 @@ import { openStage, password } from "./support/stage.mjs";
 
 const recoveryCode = /^[a-z2-9]{6}(?:-[a-z2-9]{6}){3}$/;
 
-/** Part of console.test.ts: a code of an authenticator app beside the password. */
+/** Tests for console.test.ts: second factors, which are codes of an authenticator app in addition to the password. */
 export function secondFactors(house: House): void {
-  /** Makes a user, whose page is not signed in yet. */
+  /** Creates a user, and a page in which the user is not signed in yet. */
   const visitor = async (name: string, width = 1_280) => {
     const { url, adminPassword } = house.stage;
     const context = await openContext(house.browser, { viewport: { width, height: 800 } });
@@ -36,8 +36,8 @@ export function secondFactors(house: House): void {
     expect(await overhang(page)).toBe(0);
   };
   /**
-   * Adds a factor, from its key to its recovery codes, which stay until the user confirms that they are stored. @returns the key and the
-   * codes
+   * Adds a second factor, from the key to the recovery codes, which are shown until the user confirms that they are saved.
+   * @returns the key and the recovery codes
    */
   const enrol = async (page: Page) => {
     await page.getByRole("img", { name: "QR code of the key" }).waitFor();
@@ -132,7 +132,7 @@ export function secondFactors(house: House): void {
       );
       await sql.end();
       const own = (await context.cookies()).map(({ name, value }) => `${name}=${value}`).join("; ");
-      // The server has cached the sign-in for a moment.
+      // The server caches sign-ins briefly, so it may take a moment until it refuses the sign-in as too old.
       await until("the sign-in is known to be old", async () =>
         /SIGN_IN_OLD/.test(await (await post("/v1/me/sign-ins/1", own, "DELETE")).text()),
       );

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { type House, heading, hide, openContext, unrouted, violations } from "./support/house.ts";
 import { password } from "./support/stage.mjs";
 
-/** The server's real answer, with one part changed. Shown data older than a second is requested again at once. */
+/** Passes the server's answers for a path through `change`, and makes the page fetch again those that are older than 1 s. */
 async function changed(page: Page, path: string, change: (answer: Record<string, unknown>) => object): Promise<void> {
   await page.route(
     (url) => url.pathname === path,
@@ -15,7 +15,7 @@ async function changed(page: Page, path: string, change: (answer: Record<string,
   await hide(page, false);
 }
 
-/** Part of console.test.ts: parts of a page that stay unchanged while the server, the sign-in and the data come and go. */
+/** Tests for console.test.ts: content that stays while connections break, sign-ins end and data changes. */
 export function whatStays(house: House): void {
   describe("what stays", () => {
     test("is the log of a run: its end without a word is no end, and a tab that nobody sees holds none", async () => {
@@ -82,7 +82,7 @@ export function whatStays(house: House): void {
       };
       const end = async () => {
         await context.clearCookies();
-        // Answers of the last second are not requested again.
+        // Retried, because becoming visible does not refetch answers that are less than a second old.
         const asksToSignIn = page.getByRole("heading", { name: "Sign in to Carillon" });
         await expect.poll(() => hide(page, false).then(() => asksToSignIn.count())).toBe(1);
       };
@@ -128,7 +128,7 @@ export function whatStays(house: House): void {
       await unrouted(page);
       await page.keyboard.press("Escape");
 
-      // The group that is open stays so, whichever is the largest now, and the question about it when it goes.
+      // The open group stays open when another group is the largest, and an open dialog stays when its group disappears.
       await go("/dead-letters");
       const open = page.locator("ul [data-row][aria-current]");
       const words = await open.innerText();
@@ -179,7 +179,7 @@ export function whatStays(house: House): void {
       await go("/runs?state=ready");
       expect((await asks("Cancel all…"))?.filter).toEqual({ states: ["ready"] });
 
-      // In a list of paused tasks the only possible action is to resume them, and invisible tasks are not selected.
+      // Tasks that a changed filter hides are no longer selected. A list of paused tasks offers only the act "resume".
       await go("/tasks");
       await page
         .getByRole("row", { name: /heartbeat/ })
@@ -240,7 +240,7 @@ export function whatStays(house: House): void {
       page.on("request", (request) => {
         if (/\/v1\/operations\/\d+$/.test(request.url())) asked++;
       });
-      // An event may still make the answer old: one more request, and no more within two seconds.
+      // A late event may invalidate the answer once, which causes one more request; polling would cause more within 2 s.
       const askedMeanwhile = async () => {
         asked = 0;
         await page.waitForTimeout(2_000);

@@ -11,7 +11,7 @@ const runAt = (page: Page, x: number, y: number): Promise<string | undefined> =>
     [x, y] as const,
   );
 
-/** Part of console.test.ts: lists that change while somebody reads them, their order and their columns. */
+/** Tests for console.test.ts: live lists that change while the user reads them, their sorting and their columns. */
 export function steadyLists(house: House): void {
   describe("a live list", () => {
     test("moves no row under the pointer, counts what is new, and shows it when asked", async () => {
@@ -34,7 +34,7 @@ export function steadyLists(house: House): void {
       await page.getByRole("button", { name: /^\d+ new$/ }).click();
       await grid.getByRole("link", { name: String(first.runId), exact: true }).waitFor();
 
-      // The keyboard holds it as well, and a list that is left moves on.
+      // Keyboard focus holds the rows in place too. After the focus has left, the list shows its new rows.
       await page.mouse.move(5, 400);
       await grid.getByRole("row").nth(2).getByRole("link").first().focus();
       await page.keyboard.press("ArrowDown");
@@ -76,7 +76,7 @@ export function steadyLists(house: House): void {
       await link.hover();
       const box = await link.boundingBox();
       const text = await card.getByRole("list").innerText();
-      // Two of its slots pass.
+      // The link's box must not move although slots of its task pass.
       await card.getByText(/ago/).first().waitFor();
       expect(await link.boundingBox()).toEqual(box);
       const names = (lines: string) => lines.split("\n").filter((line) => /^[a-z]+-?[a-z]*$/.test(line));

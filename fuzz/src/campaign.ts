@@ -1,4 +1,7 @@
-/** Feeds one target a number of inputs, and reports the first bug with an input shrunk as far as possible. */
+/**
+ * Feeds inputs to one target until a bug is found or the requested number is reached. The input of a bug that `search` finds is shrunk
+ * within a time limit. An unhandled error in the same part of the inputs is reported too, with the input that was current.
+ */
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import fc from "fast-check";

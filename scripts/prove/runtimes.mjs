@@ -14,7 +14,10 @@ import { fail, npm, root, say, Trouble } from "../ready.mjs";
 import { startServers } from "../servers.mjs";
 import { showsUsage } from "../usage.mjs";
 
-/** Exact versions, so that a later run has the same result. Bun's own package would only download these binaries. */
+/**
+ * Exact versions, so that a later run has the same result. For Bun, the package with the platform's binary is listed, because the package
+ * `bun` would only download that binary.
+ */
 const tools = [
   "esbuild@0.28.2",
   "tsx@4.23.15",

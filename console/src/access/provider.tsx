@@ -7,7 +7,7 @@ import { Nothing, Shown } from "../parts/state/notice.tsx";
 import { plain } from "../parts/value/plain.ts";
 import css from "./access.module.css";
 
-/** The ways to sign in. The provider is configured in the server's settings, so this screen only shows it. */
+/** Shows the identity provider, which only the server's settings can change, and the user's own sign-in. */
 export function Provider() {
   const { t, when } = useWords();
   const how = useAnswer("howToSignIn", {});

@@ -28,7 +28,7 @@ export function Rows<Item>({
   of: Listed<Item>;
   told: string;
   act?: ReactNode;
-  /** For items that can end (expire or be revoked): ended items are hidden until the user shows them. */
+  /** Returns true for items that have expired or were revoked. The list hides these items until the user turns on a switch. */
   isEnded?: (item: Item) => boolean;
   none: ReactNode;
   keyOf: (item: Item) => string;

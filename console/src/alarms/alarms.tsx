@@ -31,7 +31,10 @@ import { Rules } from "./rules.tsx";
 import { SilenceDialog, Silences } from "./silences.tsx";
 import { StoredRules } from "./stored.tsx";
 
-/** The open dialog and its alarm, which may end before the user answers. A silence need not belong to an alarm. */
+/**
+ * The open dialog and the alarm that it is about. The alarm may end while the dialog is open. A silence can also be created without
+ * an alarm.
+ */
 type Asked = { act: "acknowledge"; alarm: Alarm } | { act: "silence"; alarm?: Alarm };
 
 /** The refetch interval, since no event reports alarms: the leader checks for them every few seconds. */

@@ -1,4 +1,4 @@
-/** An alarm rule in the form of the dialog's fields: all texts, and lists of texts. */
+/** The state of the alarm rule dialog: an alarm rule with each field as the text, list of texts or boolean that the form edits. */
 import type { Answer, Given } from "carillon/contract";
 
 export type Stored = Answer<"listAlarmRules">["stored"][number];
@@ -6,7 +6,7 @@ export type Kind = Stored["kind"];
 type Content = Omit<Given<"createAlarmRule">, "name" | "reason">;
 export type Part = "failures" | "of" | "longer" | "times" | "least" | "by" | "zone" | "after" | "more";
 
-/** The thresholds of each kind, in the order of the fields. */
+/** The parameters of each kind of alarm rule, in the order of the form's fields. */
 export const partsOf: Record<Kind, readonly Part[]> = {
   failed: ["failures", "of"],
   slow: ["times", "least", "longer"],
@@ -30,7 +30,7 @@ export interface Draft {
   forecast: boolean;
   tasks: string[];
   groups: string[];
-  /** Each as "team=pay". */
+  /** Labels in the form "team=pay". */
   labels: string[];
   everywhere: boolean;
   channels: string[];
@@ -64,14 +64,14 @@ export function draftOf(rule: Stored | null, zone: string): Draft {
   };
 }
 
-/** True while required input is missing. */
+/** True if a required field is empty, or if a pair of fields (quiet hours, escalation) is only half filled in. */
 export const isIncomplete = (draft: Draft): boolean =>
   draft.name.trim() === "" ||
   partsOf[draft.kind].some((part) => needed.includes(part) && !draft.parts[part]) ||
   (draft.quietFrom === "") !== (draft.quietTo === "") ||
   (draft.escalateAfter === "") !== (draft.escalateChannels.length === 0);
 
-/** The rule's content without what the API adds, which is what a change sends. */
+/** The part of a stored rule that a change request contains: the rule without its name, version, author and other metadata. */
 export const contentOf = ({
   name: _,
   version: __,
@@ -82,7 +82,7 @@ export const contentOf = ({
   ...content
 }: Stored): Content => content;
 
-/** @param before what the dialog has no field for stays as it was */
+/** @param before the stored rule; properties without a field in the dialog are copied from this rule */
 export function contentOfDraft(draft: Draft, before: Stored | null): Content {
   const { kind, tasks, groups, labels, everywhere, channels } = draft;
   const parts = partsOf[kind].flatMap((part) => {

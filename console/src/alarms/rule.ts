@@ -19,7 +19,7 @@ export const rules = [
   "ended",
   "recovery",
 ] as const;
-/** A rule of the nodes' settings; any other rule is stored, and has a name that its author chose. */
+/** A rule of the servers' settings. Every other rule is stored in the database, with a name that its author chose. */
 export type Rule = (typeof rules)[number];
 
 export const isGiven = (rule: string): rule is Rule => (rules as readonly string[]).includes(rule);

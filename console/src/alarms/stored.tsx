@@ -28,7 +28,7 @@ import {
 
 type Asked = Parameters<typeof Shown<Answer<"listAlarmRules">>>[0]["of"];
 
-/** The rules that the store keeps, which admins of their namespaces change here. */
+/** Alarm rules that are stored in the database. The admins of a rule's namespaces can change them here. */
 export function StoredRules({ rules }: { rules: Asked }) {
   const { t } = useWords();
   const may = useMay("admin");

@@ -1,6 +1,6 @@
 /**
- * The cache of the server's answers. An answer's key consists of the route's id and the parameters, so that an event can mark all
- * answers of a route as stale.
+ * The cache of the server's answers. The cache key is the route's id, then the parameters, so that all answers of one route can be
+ * invalidated together.
  */
 import { keepPreviousData, QueryClient, useQuery } from "@tanstack/react-query";
 import { type Answer, call, type Given, isAway, isRefusal, type PlainId } from "./call.ts";
@@ -16,7 +16,7 @@ export const answers = new QueryClient({
     queries: {
       staleTime: freshMs,
       gcTime: 5 * 60_000,
-      // Only an unreachable server is retried: a server that refused would refuse again.
+      // Only an unreachable server is retried (twice), because a request that the server refused would be refused again.
       retry: (failures, error) => failures < 2 && isRefusal(error, "SERVER_UNREACHABLE"),
       retryDelay: (attempt) => 500 * 2 ** attempt,
       refetchOnWindowFocus: true,
@@ -36,8 +36,8 @@ export interface Asking {
 }
 
 /**
- * The refetch interval of an answer. If the server or its store was away, the answer is requested again by itself, so that a page
- * recovers that was loaded meanwhile.
+ * The refetch interval in ms; false for none. If the last fetch failed because the server or its store was away, the answer is
+ * fetched again every 3 s, so that the page recovers without user action.
  */
 export const refetchEvery =
   (everyMs: number | undefined) =>

@@ -15,7 +15,7 @@ export class Refusal extends Error {
   readonly status: number;
   readonly hint: string;
   readonly retryAfterMs: number | null;
-  /** The invalid part of the request, such as "retry.attempts"; "" if no part in particular is invalid. */
+  /** The path of the invalid field in the request, such as "retry.attempts"; "" if the error is not about one field. */
   readonly path: string;
 
   constructor(
@@ -41,12 +41,12 @@ export interface CallOptions {
   key?: string;
 }
 
-/** Routes that the server may answer without its store. */
+/** Routes that do not show whether the server can read its store: the server may answer them without its store. */
 const withoutStore: readonly string[] = ["getMe", "howToSignIn"];
 
 /** @throws Refusal */
 export async function call<Id extends PlainId>(id: Id, given: Given<Id>, options?: CallOptions): Promise<Answer<Id>>;
-// The fields of all routes together are a type that the compiler refuses to write out.
+// The implementation has loose types: TypeScript cannot represent the union of all routes' parameters.
 export async function call(id: PlainId, given: object, options: CallOptions = {}): Promise<unknown> {
   const end = routes[id]?.method === "GET" && !withoutStore.includes(id) ? beginRead() : undefined;
   try {
@@ -61,8 +61,11 @@ export async function call(id: PlainId, given: object, options: CallOptions = {}
 }
 
 /**
- * Follows a stream until it ends or `signal` aborts. @param opened called once the server has accepted the request @param heard
- * called for all received bytes, including comments @throws Refusal
+ * Reads an event stream until the server ends the stream or `signal` aborts.
+ * @param tell called for each event
+ * @param opened called once the server has accepted the request
+ * @param heard called whenever bytes arrive, including keep-alive comments
+ * @throws Refusal if the server refuses the request or the connection breaks
  */
 export async function follow<Id extends StreamId>(
   id: Id,
@@ -136,7 +139,7 @@ async function refusalOf(response: Response): Promise<Refusal> {
   try {
     problem = JSON.parse(text) as typeof problem;
   } catch {
-    // The answer is not from the server but a proxy's own page: only its status is usable.
+    // The body is not JSON, for example a proxy's error page: only the HTTP status is used.
   }
   const { code = "SERVER_UNREACHABLE", detail = `${response.status} ${response.statusText}`, hint = "" } = problem;
   const after = Number(response.headers.get("retry-after"));

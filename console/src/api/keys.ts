@@ -6,9 +6,9 @@ export function newKey(): string {
 }
 
 /**
- * The keys of one form: the same request, repeated for example after a lost answer, gets the same key. A changed request gets
- * another key, because the server refuses a different request under a used key. Use it only for requests with a version, which
- * prevents that both are carried out.
+ * Returns a function that gives the idempotency key of a request. An identical request gets the same key, for example when it is
+ * sent again after a lost answer. A changed request gets a new key, because the server refuses a different request under a used key.
+ * Use this only for requests with `ifVersion`, which prevents the server from carrying out both requests.
  */
 export function keys(): (asked: unknown) => string {
   const drawn = new Map<string, string>();

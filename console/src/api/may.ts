@@ -6,8 +6,8 @@ import type { Answer } from "./call.ts";
 const ranks: Role[] = ["viewer", "operator", "editor", "admin"];
 
 /**
- * True if the user has at least this role in some namespace; with `everywhere`, in all namespaces, which screens of the whole
- * cluster require.
+ * True if the user has at least the role `least` in some namespace; with `everywhere`, in all namespaces. False until the user has
+ * been read from the server.
  */
 export function useSees(least: Role, everywhere = false): boolean {
   const { data } = useAnswer("getMe", {});
@@ -16,7 +16,7 @@ export function useSees(least: Role, everywhere = false): boolean {
   return has(data.role) || (!everywhere && data.grants.some(({ role }) => has(role)));
 }
 
-/** The user's highest role, for display only; it must not decide what the user may do. */
+/** The user's highest role in any namespace. Only for display: it does not decide what the user may do. */
 export const highestOf = ({ role, grants }: Pick<Answer<"getMe">, "role" | "grants">): Role =>
   [role, ...grants.map((grant) => grant.role)]
     .flatMap((one) => one ?? [])
@@ -28,7 +28,7 @@ export function useMay(least: Role): boolean {
   return useSees(least) && !readOnly;
 }
 
-/** Where the user may make changes: `everywhere`, which changes to the whole cluster require, or `on` a given task name. */
+/** Where the user may make changes: `everywhere` is true for the whole cluster; `on(name)` is true for the task with that name. */
 export function useReach(least: Role): { everywhere: boolean; on: (name: string) => boolean } {
   const { readOnly } = usePreferences();
   const { data } = useAnswer("getMe", {});

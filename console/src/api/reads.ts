@@ -1,17 +1,17 @@
 /**
- * Watches whether reads are answered. The event stream alone does not show it: the server sends its comments from memory, so the
- * stream stays open while the server waits for its store.
+ * Tracks whether the server answers reads. An open event stream does not show it, because the server sends the stream's keep-alive
+ * comments even while its store is unavailable.
  */
 import { useSyncExternalStore } from "react";
 
 export interface Reads {
-  /** `slow`: a read waits and none was answered since it began; `failed`: the server, or its store, could not be reached. */
+  /** `slow`: a read is pending and no read was answered since it began; `failed`: the server or its store was unavailable. */
   state: "answered" | "slow" | "failed";
-  /** Epoch ms of the last answer before the trouble; null if there was none, or while there is no trouble. */
+  /** Epoch ms of the last answered read; null in the state `answered`, or if no read was ever answered. */
   sinceMs: number | null;
 }
 
-/** A read that waits longer than this is reported. */
+/** A pending read sets the state to `slow` after this time in ms, unless another read was answered since it began. */
 const patienceMs = 2_500;
 
 let reads: Reads = { state: "answered", sinceMs: null };
@@ -24,7 +24,10 @@ function become(state: Reads["state"]): void {
   for (const listener of listeners) listener();
 }
 
-/** @returns a function that must be called when the read has ended; `neither` says nothing about the store, such as a refusal */
+/**
+ * Starts the timer of a read.
+ * @returns a function that must be called when the read ends. `neither` leaves the state as it is, for example after a refusal.
+ */
 export function beginRead(): (how: "answered" | "failed" | "neither") => void {
   const beganMs = Date.now();
   const timer = setTimeout(() => {

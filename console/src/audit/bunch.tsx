@@ -8,7 +8,7 @@ import { type AuditEntry, keyOf } from "./words.ts";
 
 const namesShown = 3;
 
-/** What one act did to many things, as one line; it opens into its entries. */
+/** A group of similar audit entries as one line, which expands into the single entries. */
 export function Bunch({ entries }: { entries: AuditEntry[] }) {
   const { t, clock, count, moment } = useWords();
   const [open, setOpen] = useState(false);

@@ -1,13 +1,14 @@
 import type { AuditEntry } from "./words.ts";
 
-/** Fewer alike entries than this stay lines of their own. */
+/** A group with fewer entries than this is split into single lines. */
 const least = 4;
-/** Entries of one act on many things follow each other by no more than this. */
+/** The longest time in ms between two consecutive entries of a group. */
 const gapMs = 60_000;
 
 /**
- * Groups entries that one act on many things made: by the same author, of the same kind, with the same reason, one after the other.
+ * Groups consecutive entries that have the same author, act, kind of object and reason, such as the entries of one bulk change.
  * @param entries newest first
+ * @returns groups in the same order; an entry without similar neighbours is a group of its own
  */
 export function bunchesOf(entries: readonly AuditEntry[]): AuditEntry[][] {
   const bunches: AuditEntry[][] = [];

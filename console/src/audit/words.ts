@@ -36,5 +36,5 @@ export const acts = [
   "remove second factor",
   "use recovery code",
 ];
-/** The word in the form of the catalogue's keys. */
+/** Converts an audit word into the form that message keys use: spaces and hyphens become underscores. */
 export const keyOf = (word: string): string => word.replaceAll(/[ -]/g, "_");

@@ -1,6 +1,6 @@
 /**
- * The server's preview of a draft before it is saved: the changed days with their names, including days from a file, and the
- * changed slots of tasks.
+ * A preview of a calendar draft, computed by the server: holidays that are added or removed (including those of an iCalendar file),
+ * and the slots of tasks that would change.
  */
 import { useAnswer } from "../api/answers.ts";
 import type { Answer } from "../api/call.ts";
@@ -89,7 +89,7 @@ function Days({ days, tone, word }: { days: Comparison["added"]; tone: "ok" | "s
   );
 }
 
-/** A slot's time before and after; the tooltip has the server's reason if the slot does not run. */
+/** A slot's due time before and after the change. If the slot would not run, a tooltip shows the server's reason. */
 function Move({ slot, was, is }: Slot) {
   const { t, told, when } = useWords();
   const time = (text: string) => when(Date.parse(text));

@@ -8,10 +8,7 @@ import type { Content } from "./days.ts";
 export type Calendar = Answer<"getCalendar">;
 /** A draft of a calendar, with the iCalendar file that the server adds to it. */
 export interface Drafted extends Content {
-  /**
-   * The calendar as of the start of the draft. The draft's differences from it are the change, which is saved on condition of its
-   * version.
-   */
+  /** The stored calendar that the draft was started from. The draft is saved only if the stored version is still this version. */
   from: Calendar;
   ics?: string | undefined;
 }

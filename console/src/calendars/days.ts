@@ -14,7 +14,7 @@ export const dayMs = 86_400_000;
 export type DayKind = "work" | "weekend" | "holiday";
 export type Content = Pick<Calendar, "zone" | "weekend" | "holidays">;
 
-/** Days are represented as numbers, counted from 1970-01-01. */
+/** A day is represented as the number of days since 1970-01-01. */
 export const dayOf = (year: number, month: number, date: number): number => Date.UTC(year, month, date) / dayMs;
 export const dayText = (day: number): string => new Date(day * dayMs).toISOString().slice(0, 10);
 export const weekdayOf = (day: number): number => (((day + 4) % 7) + 7) % 7;
@@ -32,7 +32,7 @@ export function daysOfYear(year: number): number[] {
   return Array.from({ length: dayOf(year + 1, 0, 1) - first }, (_, at) => first + at);
 }
 
-/** A day on which a task would have run but for its calendar: the first slot of that day, and the day to which the slot is moved. */
+/** A day on which the calendar blocks a task's slots. `firstMs` is the first blocked slot of the day, in epoch ms. */
 export interface Blocked {
   day: number;
   firstMs: number;
@@ -42,10 +42,13 @@ export interface Blocked {
   to: number | null;
 }
 
-/** A slot is moved no further than this; see `movedDaysMax`. */
+/** The largest number of days by which a slot is moved; equal to `movedDaysMax` of the scheduler. */
 const furthest = 400;
 
-/** The days in a range, both ends included, whose slots a task loses because of its calendar. */
+/**
+ * The days from `from` to `to` (both included) on which the calendar blocks slots of a task. Empty for a task without a calendar, and
+ * for a schedule that counts its interval from the end of the last run.
+ */
 export function blockedDays(
   { schedule, calendar: rule }: { schedule: ScheduleSpec; calendar?: CalendarRule | null | undefined },
   content: Content,
@@ -62,7 +65,7 @@ export function blockedDays(
     const firstMs = base.next(instantAt(zone, day * dayMs) - 1);
     if (firstMs === null) break;
     if (firstMs >= end) {
-      // There is no slot before `firstMs`, so the loop continues with the day of that slot.
+      // The next slot is on a later day; the loop continues with that day.
       day = Math.max(day, localDayOf(zone, firstMs) - 1);
       continue;
     }

@@ -25,14 +25,14 @@ function dayChanges(was: Content, is: Content): { added: string[]; removed: stri
   };
 }
 
-/** The editor above the year, in which days can be clicked. It saves the draft as the next version of the calendar that was read. */
+/** The form for editing a calendar. Saving stores the draft as a new version, unless another user has stored one meanwhile. */
 export function Draft({
   present,
   draft,
   onChange,
   onClose,
 }: {
-  /** The version that is stored now. */
+  /** The newest stored version, which may be newer than the version that the draft was started from. */
   present: number;
   draft: Drafted;
   onChange: (draft: Drafted) => void;

@@ -1,4 +1,4 @@
-/** The slots that tasks lose because of a calendar, or would lose because of its draft. */
+/** The days on which a calendar blocks slots of tasks; for a draft, the days that the draft would add or remove. */
 import { Button } from "@mantine/core";
 import type { CalendarRule, ScheduleSpec } from "carillon/schedule";
 import { useMemo, useState } from "react";

@@ -16,7 +16,7 @@ import { type Calendar, contentOf, outdateCalendars } from "./content.ts";
 
 const shownAtFirst = 6;
 
-/** The versions with author, time and reason; the differences from now, and the revert. */
+/** The versions of a calendar, each with its author, time, reason and differences from the present version. The user can revert to one. */
 export function CalendarVersions({ calendar, chosen, may }: { calendar: Calendar; chosen: number; may: boolean }) {
   const { t } = useWords();
   const [shown, setShown] = useState(shownAtFirst);

@@ -34,7 +34,7 @@ export function DeadLetters() {
   const narrowing = useMemo<Narrowing>(() => ({ ...namedOf({ task, matching }), ...bounds }), [task, matching, bounds]);
   const dead = useAnswer("listDeadGroups", { ...narrowing }, { everyMs, keep: true });
   const groups = dead.data?.groups ?? [];
-  // Only the largest reasons are listed; the address may name another one.
+  // The server returns only the largest groups. A group that the address names but that is not among them is read separately.
   const isUnlisted =
     dead.data !== undefined && fingerprint !== undefined && !groups.some((group) => group.fingerprint === fingerprint);
   const unlisted = useAnswer(
@@ -45,7 +45,7 @@ export function DeadLetters() {
   const filters = [task, matching, within, since, until];
   const isFiltered = filters.some((one) => one !== undefined);
   const chosen = filters.join(" ");
-  // While another list is being fetched, the groups are those of the list before.
+  // While the list for a changed filter is being fetched, `groups` are still those of the previous filter.
   const listed = useRef("");
   if (!dead.isPlaceholderData) listed.current = chosen;
   const pinned = usePinned(chosen, dead.isPlaceholderData ? undefined : groups);
@@ -128,8 +128,9 @@ export function DeadLetters() {
 }
 
 /**
- * The group that is open by default: the first one when the list arrives, for as long as it exists. Groups are sorted by size, and
- * a group that grows larger must not replace it under the user's pointer. @param groups undefined: not yet loaded for this list
+ * The fingerprint of the group that is open by default. This is the first group when the list arrives, and it stays open while it
+ * exists: groups are sorted by size, and another group that becomes larger must not replace it while the user works.
+ * @param groups undefined while the list is being fetched
  */
 function usePinned(list: string, groups: Group[] | undefined): string | undefined {
   const pinned = useRef({ list, fingerprint: undefined as string | undefined });

@@ -23,7 +23,7 @@ import { type Group, type Narrowing, wordsOf } from "./words.ts";
 
 type Letter = Answer<"listDeadLetters">["items"][number];
 type Kind = "redrive" | "dismiss";
-/** The open dialog: an act on all letters of the group that match the filter, or on one letter. */
+/** The open dialog: an act (`kind`) on one dead letter, or, if `letter` is undefined, on all letters of the group that match the filter. */
 export type Asked = { kind: Kind; group: Group; letter?: Letter };
 
 const lettersShown = 25;
@@ -31,7 +31,7 @@ const tasksShown = 6;
 
 export const outdateLetters = () => outdate("listDeadGroups", "listDeadLetters", "listRuns", "getRun");
 
-/** @param onAsk opens the dialog, which must outlive the group because the group disappears with its letters */
+/** @param onAsk opens a dialog outside this component, because the component unmounts when the group has no letters left */
 export function DeadGroup({
   group,
   narrowing,
@@ -110,7 +110,7 @@ export function DeadGroup({
   );
 }
 
-/** The newest run as an example: it shows the numbers and names that the group's text leaves out. */
+/** The group's newest run as an example, with the numbers and names that the group's generalised error text omits. */
 function Sample({ run }: { run: number }) {
   const { t } = useWords();
   const asked = useAnswer("getRun", { run }, { keep: true });
@@ -215,7 +215,7 @@ function Letters({
   );
 }
 
-/** @param onBegun called with the operation; a redrive of one letter begins none */
+/** @param onBegun called with the operation's number; not called for the redrive of one letter, which needs no operation */
 export function Ask({
   kind,
   letter,

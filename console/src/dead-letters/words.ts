@@ -1,7 +1,7 @@
 import type { Answer } from "../api/call.ts";
 
 export type Group = Answer<"listDeadGroups">["groups"][number];
-/** The filter of the list: an act on a group concerns only those of its letters that match. */
+/** The list's filter. An act on a group affects only the group's dead letters that match this filter. */
 export interface Narrowing {
   task?: string;
   matching?: string;

@@ -1,6 +1,6 @@
 /**
- * Follows the server's events while the page is visible, and marks the answers that they concern as stale. The first event on
- * each connection, `resync`, means that events may have been missed: then everything on screen is fetched again.
+ * Follows the server's event stream while the page is visible, and invalidates the cached answers that an event may have changed.
+ * Each connection begins with the event `resync`, which invalidates all answers, because events may have been missed before it.
  */
 import { useSyncExternalStore } from "react";
 import { answers, outdate } from "../api/answers.ts";
@@ -12,13 +12,13 @@ export type LineState = "live" | "connecting" | "broken" | "paused";
 
 export interface Line {
   state: LineState;
-  /** Epoch ms at which the connection was last known to be alive; null if never. */
+  /** Epoch ms at which bytes last arrived on the event stream; null if none ever arrived. */
   heardMs: number | null;
   /** Epoch ms at which the next attempt begins; null while none is planned. */
   againMs: number | null;
 }
 
-/** Runs end in bursts; the answers that become stale are fetched once per this interval. */
+/** Events within this time in ms are collected, and each affected answer is invalidated once, because runs often end in bursts. */
 const gatherMs = 1_000;
 
 let line: Line = { state: "connecting", heardMs: null, againMs: null };
@@ -94,7 +94,7 @@ async function open({ signal, heard }: Attempt): Promise<boolean> {
 }
 
 function onBroken(error: unknown, waitMs: number): void {
-  // The line's state shows the error. If the user is no longer signed in, the refetch of `getMe` shows it.
+  // The state `broken` shows the error. If the sign-in has ended, fetching `getMe` again makes the page ask for a sign-in.
   if (isRefusal(error, "SIGN_IN_NEEDED")) outdate("getMe");
   become({ state: "broken", againMs: Date.now() + waitMs });
 }
@@ -120,10 +120,13 @@ const subscribe = (listener: () => void) => {
 };
 export const useLine = (): Line => useSyncExternalStore(subscribe, () => line);
 
-/** The connection's state, or, while it stands, that reads are not answered. */
+/** The state of the connection; `slow` or `failed` if the stream is open but the server does not answer reads. */
 export type Standing = LineState | "slow" | "failed";
 
-/** @returns with the state the epoch ms at which what is on screen was last confirmed; null: never, or it is confirmed now */
+/**
+ * @returns the state, and in `sinceMs` the epoch ms up to which the data on the page was known to be current. `sinceMs` is null if
+ * the data is current now, or if that time is unknown.
+ */
 export function useStanding(): { state: Standing; sinceMs: number | null } {
   const { state, heardMs } = useLine();
   const reads = useReads();

@@ -1,7 +1,6 @@
 /**
- * Keeps a stream from the server open. A stream that breaks off or ends is opened again, after waits that grow. A stream without a
- * byte for longer than two heartbeats of the server counts as broken. The server also ends streams regularly, for example when it
- * stops.
+ * Keeps a stream from the server open: after the stream breaks or ends, it is opened again after a wait that grows from 0.5 s to
+ * 15 s. A stream on which no byte arrives for 40 s is closed as broken.
  */
 const silentMs = 40_000;
 const waitsMs = [500, 1_000, 2_000, 4_000, 8_000, 15_000];
@@ -28,13 +27,13 @@ const pause = (ms: number, signal: AbortSignal) =>
 
 export interface Attempt {
   signal: AbortSignal;
-  /** Must be called whenever bytes arrive. */
+  /** The caller of the stream must call this whenever bytes arrive. */
   heard: () => void;
 }
 
 /**
- * @param open returns true if the stream is complete: then it is not opened again
- * @param onBroken called with the error (undefined for a regular end) and the wait before the next attempt
+ * @param open reads the stream; resolves with true if the stream is complete and must not be opened again
+ * @param onBroken called with the error (undefined if the server ended the stream) and the wait in ms before the next attempt
  */
 export async function stand(
   open: (attempt: Attempt) => Promise<boolean>,

@@ -30,7 +30,7 @@ describe("messages", () => {
   });
 
   test("use one Chinese word for each thing", () => {
-    // A run is 运行 and is counted with 次; a slot is 时刻, a payload 载荷, a schedule 调度, the reader 您.
+    // The fixed terms are 运行 (run, counted with 次), 时刻 (slot), 载荷 (payload), 调度 (schedule) and 您 (you); these are other words for them.
     const others = /执行记录|运行记录|个运行|条运行|时间点|触发时间|触发时刻|负载字节|时间安排|你|……/;
     expect(keys.filter((key) => others.test(zh[key])).map((key) => zh[key])).toEqual([]);
     const docs = join(source, "../../docs/zh");
@@ -64,7 +64,7 @@ describe("messages", () => {
   });
 
   test("are plain English: they name the actor, and what a thing is", () => {
-    // Each has a plain word: no worker, another user, its holder; is sent, is asked, is unknown; fix.
+    // Words that the English texts avoid, because a text should name the actor, such as "no worker" instead of "nobody".
     const private_ =
       /\b(?:nobody|somebody|whoever|anybody|told|tells?|hears?|heard|mend|so many|so often)\b|knows? of/i;
     expect(keys.filter((key) => private_.test(en[key])).map((key) => en[key])).toEqual([]);

@@ -12,7 +12,7 @@ export type Vars = Record<string, string | number>;
 
 export const catalogues: Record<Language, Record<Message, string>> = { en, zh };
 
-/** `{name}` stands for a value; "one|many" is chosen by `n`. */
+/** Fills in a text: `{name}` is replaced by `vars.name`; in "one|many" the first form is used if `vars.n` is 1. */
 export function filled(text: string, language: Language, vars: Vars = {}): string {
   const [one = "", many = one] = text.split("|");
   const chosen = vars.n === 1 ? one : many;
@@ -69,7 +69,7 @@ const offsetOf = (ms: number, language: Language, zone: string): string =>
 /** A time further away than this is written as a date: nobody reads a date out of "in 7,043 d". */
 const farMs = 30 * 86_400_000;
 
-/** An instant as a server writes it, in UTC. */
+/** Matches an instant in UTC in a text of the server, such as 2026-11-28T10:00:00Z. */
 const instants = /\b\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?Z/g;
 
 const units = [
@@ -141,7 +141,7 @@ export function wordsIn(language: Language, zone: string) {
         ? t("time.in", { span: rounded(gap, language) })
         : t("time.ago", { span: rounded(-gap, language) });
     },
-    /** A text of the server, with its instants in UTC written as all other times of the page are, and known sentences translated. */
+    /** A text of the server: instants in UTC are shown in the zone, and known sentences are translated if the language is Chinese. */
     told: (text: string, inZone = zone) => {
       const said = text.replace(instants, (iso) => when(Date.parse(iso.replace(" ", "T")), inZone));
       return language === "zh" ? serverZh(said) : said;

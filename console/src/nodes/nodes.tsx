@@ -143,7 +143,7 @@ function TermRow({ term: { term, node, elected, ended, endedWhy } }: { term: Ter
 
 const hues = ["run", "late", "ok", "skip", "wait"] as const;
 
-/** The terms of leadership in order, each node in its own colour. */
+/** The latest 20 terms of leadership on a time axis, coloured by node. */
 function Reigns({ terms }: { terms: Term[] }) {
   const { t, span } = useWords();
   const now = useNow();

@@ -142,7 +142,7 @@ function List({ rows, list, more, onMore }: { rows: Operation[]; list: string; m
   );
 }
 
-/** The number of an operation's items that are settled: done, or no longer in need of anything. */
+/** The number of an operation's items that need no further work: done, passed over, or late. Failed items are not included. */
 export const settledOf = ({ done, passed, late }: Operation): number => done + passed + late;
 
 /** Done and failed items as parts of one bar, so that failures stand out. */

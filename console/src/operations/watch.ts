@@ -3,7 +3,7 @@ import type { Operation } from "./operations.tsx";
 
 export const isUnderWay = ({ state }: Operation): boolean => state === "running" || state === "stopping";
 
-/** Fetches the operation repeatedly until it is over: no event reports its steps. @param operation 0: none */
+/** Reads an operation every `everyMs` until it has ended. @param operation its number; 0 disables the read */
 export function useOperation(operation: number, everyMs: number) {
   const enabled = operation > 0;
   const { data } = useAnswer("getOperation", { operation }, { enabled });

@@ -9,7 +9,7 @@ import css from "./overview.module.css";
 
 const listed = 8;
 
-/** The latest changes by people: from the audit if the user may read it, else the latest operations. */
+/** The latest changes: from the audit log if the user may read it (`audit`), otherwise the latest operations. */
 export function Changed({ audit }: { audit: boolean }) {
   return audit ? <Audit /> : <Operations />;
 }

@@ -9,7 +9,7 @@ import css from "./overview.module.css";
 
 const listed = 8;
 
-/** The runs that are already planned, and the later slots, as one list. */
+/** One list of the next starts: runs that are already planned (`ready`), and later slots (`coming`). */
 export function Coming({
   coming,
   ready,

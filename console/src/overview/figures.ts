@@ -36,7 +36,7 @@ export function useFigures() {
   const ready = useAnswer("listRuns", { state: ["ready"], limit: 100 }, { everyMs });
   const ended = useAnswer("listRuns", { state: ["succeeded", "failed", "cancelled"], limit: endedShown }, { everyMs });
   const asked = useAnswer("listRuns", { state: ["failed"], since, limit: 100 }, { keep: true });
-  // Each minute sends a new request; until it is answered, the last answer stays.
+  // The request changes every minute; until the new request is answered, the previous answer is shown.
   const answered = useRef(asked.data);
   if (asked.data) answered.current = asked.data;
   const failed = { data: asked.data ?? answered.current, error: asked.error, refetch: asked.refetch };
@@ -47,7 +47,7 @@ export function useFigures() {
   const alarms = useAnswer("listAlarms", { limit: alarmsShown }, { everyMs: 5_000 });
   const cluster = useAnswer("getCluster", {}, { everyMs: 15_000 });
 
-  // Judged by the time of the last answer, because otherwise all its runs would look overdue while no server answers.
+  // Runs are compared with the time of the last answer: while no server answers, `now` advances and every run would look overdue.
   const saidMs = now - (ready.dataUpdatedAt > 0 ? Math.max(0, Date.now() - ready.dataUpdatedAt) : 0);
   const overdue = (ready.data?.items ?? []).filter(({ due }) => Date.parse(due) < saidMs - overdueMs);
   const lateness = rowsOf(ended.data)

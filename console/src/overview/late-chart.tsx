@@ -1,7 +1,4 @@
-/**
- * Shows each run that ended recently as a dot: when it ended, and how late it started. The vertical scale is logarithmic, with
- * punctual runs at the bottom.
- */
+/** A chart of recently ended runs: each dot shows when a run ended and how late it started. The vertical scale is logarithmic. */
 import { useNavigate } from "@tanstack/react-router";
 import { scaleLinear, scaleLog } from "d3-scale";
 import { useState } from "react";

@@ -1,4 +1,7 @@
-/** How long a run waited for a worker or the scheduler, ms: a wait for its own limit is not lateness, since nothing is missing. */
+/**
+ * How late a run started, in ms, without the time that it waited for its own limits (`ownWaitMs`), because such a wait is intended;
+ * null if `lateMs` is null.
+ */
 export const latenessOf = ({
   lateMs,
   ownWaitMs,

@@ -1,6 +1,6 @@
 /**
- * The verdict above the overview: all is well, or a list of problems, each with a link to its cause, or that it is not known. What
- * was true before the server lost its store is no verdict.
+ * The verdict at the top of the overview: all is well, a list of problems with links, or "unknown". It is unknown while the server
+ * or its store is unavailable, because the cached data may be out of date.
  */
 import {
   IconAlertTriangleFilled,

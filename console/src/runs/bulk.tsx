@@ -30,8 +30,9 @@ const ended: RunState[] = ["succeeded", "failed", "cancelled", "skipped"];
 const isOf = (kind: Kind, state: RunState) => ended.includes(state) === (kind === "rerun");
 
 /**
- * The list's filter as an operation's filter: it matches what the list shows, and no more. Without states the list does not show
- * runs that are not due yet, so the operation leaves them out too. undefined: none of the listed runs allows the act.
+ * Converts the list's filter into the filter of an operation that matches the same runs. Without selected states the list shows no
+ * runs that are not due yet, so a cancel operation excludes these too.
+ * @returns undefined if none of the selected states allows the act
  */
 function matched(kind: Kind, search: Filter, bounds: Bounds, states: RunState[]): OperationFilter | undefined {
   const given = states.filter((state) => isOf(kind, state));

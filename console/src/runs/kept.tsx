@@ -3,8 +3,8 @@ import { useWords } from "../messages/words.ts";
 import { Tree } from "../parts/value/tree.tsx";
 
 /**
- * Shows a payload or a result. If a codec has encoded it, or it is stored outside the store, only processes with the key can read
- * it.
+ * Shows a payload or a result as a tree. A value that a codec has encoded, or that is stored outside the database, cannot be shown
+ * here: a text gives its size or its key instead.
  */
 export function Kept({ value, label }: { value: unknown; label: string }) {
   const { t } = useWords();

@@ -1,11 +1,11 @@
-/** The labels of runs in the form of the list's field and its address: "customer=42, region=eu". */
+/** Labels of runs as text, as in the list's field and in the page's address: "customer=42, region=eu". */
 
 const partsOf = (text: string): string[] => text.split(",").filter((part) => part.trim() !== "");
 
 /** False if a part of the text is not a name=value pair. */
 export const isLabels = (text: string): boolean => partsOf(text).every((part) => part.indexOf("=") > 0);
 
-/** A part that is not a pair is treated as a name without a value, which matches no run, so that it does not widen the filter. */
+/** Parses labels. A part without "=" becomes a name with an empty value, so that the filter matches no runs rather than more. */
 export const labelsOf = (text: string | undefined): Record<string, string> =>
   Object.fromEntries(
     partsOf(text ?? "").map((part) => {

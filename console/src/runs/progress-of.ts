@@ -1,4 +1,4 @@
-/** The names under which handlers report how much there is to do. */
+/** Field names that handlers use for the total amount of work. */
 const totals = ["of", "total", "max", "count"];
 
 export interface Measured {

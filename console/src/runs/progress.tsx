@@ -4,7 +4,7 @@ import { Tree } from "../parts/value/tree.tsx";
 import { measured } from "./progress-of.ts";
 import css from "./run.module.css";
 
-/** What a run has reported of its progress: as a bar if it says how far it is, otherwise as it is. */
+/** Shows the progress that a run has reported: as a bar if `measured` can parse it, otherwise as a JSON tree. */
 export function RunProgress({ value }: { value: unknown }) {
   const { t, count, percent } = useWords();
   const label = t("run.progress");

@@ -7,7 +7,7 @@ import { plain } from "../parts/value/plain.ts";
 import type { ListedRun } from "./answers.ts";
 import { Lateness, RunMark } from "./marks.tsx";
 
-/** @param ofTask true if all runs are of one task, which then has no column */
+/** @param ofTask true if all runs belong to one task; the column of the task is then omitted */
 export function useRunColumns(ofTask: boolean): Column<ListedRun>[] {
   const words = useWords();
   const { t } = words;

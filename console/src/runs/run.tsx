@@ -97,7 +97,7 @@ function Whole({ run }: { run: Run }) {
         {given(run.progress) && <RunProgress value={run.progress} />}
         <Waterfall run={run} />
       </Card>
-      {/* Before the details, because it is what one came for; they may leave half of their row empty. */}
+      {/* The log is above the details, because most users come for the log. */}
       <Card title={t("log.title")} tight>
         <Log key={run.run} run={run.run} live={!isOver(run)} ended={run.ended} attempts={run.attempt} />
       </Card>

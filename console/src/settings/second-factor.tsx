@@ -24,7 +24,7 @@ export function SecondFactor() {
     setAct(undefined);
     outdate("getSecondFactor", "listSignIns", "getMe");
   };
-  // The recovery codes stay on screen until the user has saved them, whatever the server answers meanwhile.
+  // While `act` is set, answers of the server do not replace this form, so that the recovery codes stay visible until they are saved.
   if (act === "add") return <AddFactor onDone={leave} onLeave={leave} />;
   if (act === "remove") return <RemoveFactor onDone={leave} />;
   return (
@@ -54,9 +54,10 @@ export function SecondFactor() {
 }
 
 /**
- * The steps to add a second factor: password → key and a code made with it → recovery codes, which are shown once.
- * @param onAdded called when the second factor is active; its recovery codes are still shown @param onDone called when the user has
- * saved the codes
+ * The form for adding a second factor, in three steps: the password; the key with a code made from it; the recovery codes, which are
+ * shown once.
+ * @param onAdded called when the second factor is active and the recovery codes are shown
+ * @param onDone called when the user confirms that the recovery codes are saved
  */
 export function AddFactor({
   onAdded,

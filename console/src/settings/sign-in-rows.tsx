@@ -20,7 +20,7 @@ interface Ends {
   list: "listSignIns" | "listSignInsOf";
   /** Ends a sign-in, by its number. */
   end: (signIn: number) => Promise<unknown>;
-  /** Marks this browser's sign-in, which cannot be ended here. */
+  /** If true, this browser's own sign-in is marked and has no button to end it. */
   keepsOwn?: true;
 }
 

@@ -11,8 +11,8 @@ import { Again } from "./again.tsx";
 import { SignInRows } from "./sign-in-rows.tsx";
 
 /**
- * The browsers in which the user is signed in; each sign-in can be ended here. A page that authenticates by a token has no sign-in
- * of its own.
+ * The browsers in which the user is signed in. Every sign-in except this browser's own can be ended. A page that authenticates with a
+ * token has no sign-in of its own.
  */
 export function SignIns() {
   const signIns = usePages("listSignIns", { limit: 50 });

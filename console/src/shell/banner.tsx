@@ -11,8 +11,8 @@ import css from "./shell.module.css";
 const patienceMs = 1_500;
 
 /**
- * Reports that the page may be out of date, and since when. While it is there, the screen below it has no colours: they would say
- * that things are well.
+ * Reports that the page may be out of date, and since when. While the banner is shown, the screen is rendered without colours, because
+ * a green state might no longer be true.
  */
 export function Banner() {
   const { t, when } = useWords();

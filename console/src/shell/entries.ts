@@ -25,7 +25,7 @@ export interface Entry {
   go: () => void;
 }
 
-/** Finds the entries that match a text. @param asked the text after a pause in typing: the server searches for it */
+/** Finds the entries that match `text`. @param asked `text` after a pause in typing, for which the server is searched */
 export function useEntries(text: string, asked: string, onKeys: () => void): { entries: Entry[]; isLooking: boolean } {
   const words = useWords();
   const { t } = words;

@@ -11,7 +11,7 @@ import { type Entry, useEntries } from "./entries.ts";
 import css from "./palette.module.css";
 import type { TypedAhead } from "./typed-ahead.ts";
 
-/** Focuses the field as soon as it exists: the dialog does so only after a while. */
+/** Focuses the input as soon as it is in the DOM, because the dialog would focus it only after its transition. */
 const field = (input: HTMLInputElement | null) => input?.focus();
 
 export function Palette({
@@ -28,12 +28,12 @@ export function Palette({
   const list = useId();
   const [text, setText] = useState("");
   const [at, setAt] = useState<number>();
-  /** True after Enter, until the answers to the whole text are there. */
+  /** True from the press of Enter until the search results for the whole text have arrived; then the selected entry opens. */
   const [isEntered, setEntered] = useState(false);
   const [asked] = useDebouncedValue(text.trim(), 120);
   const { entries, isLooking } = useEntries(text, asked, onKeys);
   const isAsked = asked === text.trim();
-  // Without a text nothing is chosen: Enter would go to whichever screen comes first.
+  // While the field is empty, no entry is selected, because Enter would otherwise open the first entry.
   const chosen = Math.min(at ?? (text.trim() === "" ? -1 : 0), entries.length - 1);
   const take = (entry: Entry | undefined) => {
     if (!entry) return;

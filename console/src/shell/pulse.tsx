@@ -7,7 +7,7 @@ import { useWords } from "../messages/words.ts";
 import { learnTime, useNow } from "../now.ts";
 import css from "./shell.module.css";
 
-/** A screen may show what seldom changes: this read shows on each screen whether the server reads its store. */
+/** Every screen repeats this read at this interval (ms), to detect that the server cannot read its store. */
 const readEveryMs = 4_000;
 
 export function Pulse() {
@@ -24,7 +24,7 @@ export function Pulse() {
         learnTime(Date.parse(cluster.now), askedMs);
         answers.setQueryData(["getCluster", {}], cluster);
       },
-      // The banner reports an unreachable server; until the server answers, the browser's clock is used.
+      // The banner reports the unreachable server. The clock offset stays as it is until the server answers.
       () => undefined,
     );
   }, [state]);

@@ -2,9 +2,8 @@ import { lazyRouteComponent } from "@tanstack/react-router";
 import { Refusal } from "../api/call.ts";
 
 /**
- * A screen whose code is loaded when the user navigates to it. If the server is unreachable, an error is shown in the screen's
- * place. The router's default would reload the page, the browser would show its own error page, and the content on screen would be
- * lost.
+ * Returns a route component whose code is loaded on navigation. If loading fails, an error is shown in place of the screen. The
+ * router's default would reload the page, which would lose the page if the server is unreachable.
  */
 // biome-ignore lint/suspicious/noExplicitAny: a module's exports, of which one is named.
 export function screen<Module extends Record<string, any>, Name extends keyof Module>(

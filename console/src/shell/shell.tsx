@@ -41,7 +41,7 @@ export function Shell() {
   const content = useRef<HTMLElement>(null);
   const path = useRouterState({ select: ({ location }) => location.pathname });
   useEffect(startLine, []);
-  // Loads the palette once the screen is shown, so that it opens at once.
+  // The palette's code is loaded in advance, so that the palette opens without delay.
   useEffect(() => {
     const timer = setTimeout(() => {
       loadPalette().catch(() => undefined); // Opening the palette tries again.

@@ -5,8 +5,8 @@ const isTyping = (target: EventTarget | null) =>
   target instanceof HTMLElement && (target.isContentEditable || /^(?:INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
 
 /**
- * Keyboard shortcuts such as `mod+k`, `?`, or a sequence of two, `g t`. While the user types in a field, only shortcuts with mod
- * work.
+ * Registers keyboard shortcuts such as `mod+k` and `?`, or sequences of two keys such as `g t`. While the user types in a field or a
+ * dialog is open, only shortcuts with mod work.
  */
 export function useShortcuts(shortcuts: Record<string, () => void>): void {
   const present = useRef(shortcuts);

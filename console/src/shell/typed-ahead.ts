@@ -1,6 +1,6 @@
 /**
- * Keys typed after the palette's shortcut, while its code loads and until its field has the focus. Without this, they went to the
- * page behind it, and Enter to the palette's first entry.
+ * Records the keys that the user types after opening the palette until its field has the focus. Otherwise these keys would trigger
+ * shortcuts of the page, and Enter would open the palette's first entry.
  */
 export class TypedAhead {
   #text = "";
@@ -11,7 +11,7 @@ export class TypedAhead {
     window.addEventListener("keydown", this.#onKey, { capture: true, signal: this.#stopped.signal });
   }
 
-  /** Returns the keys typed so far, and leaves all further ones to the field. */
+  /** Stops recording. @returns the text typed so far, and whether Enter was pressed */
   take(): { text: string; entered: boolean } {
     this.#stopped.abort();
     const typed = { text: this.#text, entered: this.#entered };

@@ -18,7 +18,7 @@ function isKnownHere(): boolean {
   try {
     return localStorage.getItem(knownKey) !== null;
   } catch {
-    // If the browser stores nothing, the sign-in is checked each time.
+    // The browser stores nothing: the page behaves as if no user had signed in here before.
     return false;
   }
 }
@@ -28,7 +28,7 @@ function rememberHere(isIn: boolean): void {
     if (isIn) localStorage.setItem(knownKey, "yes");
     else localStorage.removeItem(knownKey);
   } catch {
-    // The browser stores nothing: see above.
+    // The browser stores nothing: the next page load behaves as if no user had signed in here before.
   }
 }
 
@@ -38,8 +38,8 @@ function rememberHere(isIn: boolean): void {
  */
 export function Gate() {
   const { t } = useWords();
-  // In a browser without an earlier sign-in, the first call is one that the server never refuses, because the browser would log a
-  // refusal as an error.
+  // If no user has signed in with this browser before, the page first calls a route that the server never refuses, because browsers log
+  // refused requests as errors.
   const [wasIn, setWasIn] = useState(isKnownHere);
   const ways = useAnswer("howToSignIn", {}, { enabled: !wasIn });
   const asks = wasIn || ways.data?.cookie === true;
@@ -62,7 +62,7 @@ export function Gate() {
   useEffect(() => {
     if (isAnother) window.location.reload();
   }, [isAnother]);
-  // Recovery codes are shown once: whatever answers arrive meanwhile, the codes stay until their user has saved them.
+  // Recovery codes are shown only once, so this screen stays until the user has saved them, whatever `getMe` returns meanwhile.
   const [showsCodes, setShowsCodes] = useState(false);
   useKeysKept(isOut && isIn);
   if ((isOut && !isIn) || (!asks && !isIn && ways.data)) return <SignIn />;
@@ -105,7 +105,7 @@ function useKeysKept(isKept: boolean): void {
   const present = useRef(isKept);
   present.current = isKept;
   useEffect(() => {
-    // Registered once, before the page exists: listeners at the window run in their order of registration.
+    // This listener is registered before the page's listeners: at the window, listeners run in the order of registration.
     const keep = (event: KeyboardEvent) => {
       if (!present.current) return;
       event.stopImmediatePropagation();

@@ -1,7 +1,6 @@
 /**
- * Signing in by a provider leads away from the page and back to its root. The tab remembers the former address meanwhile. The
- * reason for a refusal comes back in the address as a word of this list. Free text is not accepted, because any link could contain
- * it.
+ * A sign-in with an identity provider leaves the page and returns to its root; `sessionStorage` keeps the former address. If the
+ * sign-in is refused, the address contains a code of these lists. Other text is ignored, because any link could contain it.
  */
 const codes = ["SIGN_IN_REFUSED", "PROVIDER_UNREACHABLE", "TOO_MANY_ATTEMPTS", "USER_NAME_TAKEN", "other"] as const;
 const whys = ["attempt", "answer", "nobody", "invalid", "rule", "name", "locked"] as const;
@@ -32,10 +31,7 @@ export function keepPlace(): void {
   sessionStorage.setItem(key, location.pathname + location.search);
 }
 
-/**
- * Returns the remembered address, but only if it belongs to this page and the browser is at the root, where a provider's sign-in
- * ends.
- */
+/** Returns the stored address once, if it is a path of this site and the browser is at the root, where a sign-in returns to. */
 export function takePlace(): string | undefined {
   const place = sessionStorage.getItem(key);
   sessionStorage.removeItem(key);

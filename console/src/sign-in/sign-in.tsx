@@ -56,8 +56,7 @@ export function SignIn() {
     mutationFn: () => call("signIn", { name, password, code: code?.trim() }),
     onSuccess: (me) => {
       answers.setQueryData(["getMe", {}], me);
-      // Refetches the data of the page behind the dialog, whose calls were refused meanwhile; if another user signs in, the gate
-      // reloads the page.
+      // Refetches the data of the page behind the dialog, because its requests were refused while the user was not signed in.
       void answers.invalidateQueries({ predicate: ({ queryKey }) => queryKey[0] !== "getMe" });
       tryNow();
     },

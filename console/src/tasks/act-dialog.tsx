@@ -18,7 +18,11 @@ const Create = lazy(() => import("./create/create.tsx").then(({ Create }) => ({ 
 
 export type Act = "run" | "pause" | "edit" | "copy" | "backfill" | "revert" | "remove";
 
-/** The dialog of one act. @param read the task as it was when the dialog opened @param task the task now */
+/**
+ * The dialog of the selected act.
+ * @param read the task as it was when the dialog was opened
+ * @param task the task as it is now
+ */
 export function ActDialog({ act, read, task, onClose }: { act: Act; read: Task; task: Task; onClose: () => void }) {
   const { t } = useWords();
   const navigate = useNavigate();

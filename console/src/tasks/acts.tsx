@@ -17,7 +17,7 @@ import { type Act, ActDialog } from "./act-dialog.tsx";
 import type { Task } from "./answers.ts";
 import { useUndo } from "./undo.ts";
 
-/** True if the schedule's slots can be computed beforehand: a backfill runs past slots of such a schedule. */
+/** True if the slots follow from the schedule alone, which a backfill requires; false for manual tasks and delays between runs. */
 const hasSlots = ({ type, mode }: { type: string; mode?: string }) =>
   type !== "manual" && !(type === "every" && mode === "delay");
 

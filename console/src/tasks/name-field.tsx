@@ -38,7 +38,7 @@ export function NameField({
       maxLength={200}
       data={names.filter((name) => name !== text)}
       filter={({ options }) => options}
-      // Inside the search's own landmark, where a screen reader looks for it.
+      // Rendered inside the search landmark rather than in a portal, so that screen readers find the suggestions there.
       comboboxProps={{ withinPortal: false }}
       onChange={setText}
       onOptionSubmit={onPick}
@@ -51,7 +51,7 @@ interface Named {
   matching?: string | undefined;
 }
 
-/** Filters runs by their task: by the whole name, as links do, or by a part of it, as people type it. */
+/** A filter of runs by task: by the exact name when the user selects a suggestion, otherwise by a part of the name. */
 export function TaskNameField({ task, matching, onChange }: Named & { onChange: (named: Named) => void }) {
   const { t } = useWords();
   return (
@@ -65,6 +65,6 @@ export function TaskNameField({ task, matching, onChange }: Named & { onChange: 
   );
 }
 
-/** The filter in the form of a request. */
+/** Converts the filter into query parameters. */
 export const namedOf = ({ task, matching }: Named): { task?: string; matching?: string } =>
   task ? { task } : matching ? { matching: globOf(matching) } : {};

@@ -11,7 +11,7 @@ const mostTimes = 6;
 const every = (count: number, unit: keyof typeof units) =>
   count > 1 ? `每 ${count} ${units[unit]}` : unit === "month" ? "每月" : `每${units[unit]}`;
 
-/** "第 2 个周二", "最后一个周五" */
+/** The n-th weekday of a period: "第 2 个周二", or counted from the end: "最后一个周五". */
 const nthWeekday = (nth: number, weekday: string) =>
   nth === 0
     ? weekday
@@ -21,7 +21,7 @@ const nthWeekday = (nth: number, weekday: string) =>
         ? `最后一个${weekday}`
         : `倒数第 ${-nth} 个${weekday}`;
 
-/** "15 日", "最后一天" */
+/** A day of the month: "15 日", or counted from the end: "最后一天". */
 const monthDay = (day: number) => (day > 0 ? `${day} 日` : day === -1 ? "最后一天" : `倒数第 ${-day} 天`);
 
 export function intervalInChinese({ count, unit, on = [], at, zone, anchor }: Spec<"interval">): string {
@@ -40,7 +40,7 @@ function dayInChinese(unit: Spec<"interval">["unit"], day: number | string): str
 
 const periods = { DAILY: "day", WEEKLY: "week", MONTHLY: "month", YEARLY: "year" } as const;
 
-/** The end of a rule that is a local time, as in its start. */
+/** Formats a local time that is stored as if it were UTC. */
 const localTime = (ms: number) => new Date(ms).toISOString().slice(0, 16).replace("T", " ");
 
 /** A rule without a short sentence is shown as its source text. */

@@ -7,11 +7,11 @@ import { Table } from "../parts/table/table.tsx";
 import { Away } from "../parts/value/moment.tsx";
 import css from "./task.module.css";
 
-/** The release whose code defines the task, and the releases that would take over. */
+/** The releases of the program that define the task: the one in force, and the others. */
 export function Releases({ task }: { task: string }) {
   const { t } = useWords();
   const releases = useAnswer("listTaskReleases", { task });
-  // A task defined by files or people has no releases, so the card is hidden.
+  // Tasks that are defined by files or through the API have no releases; the card is hidden.
   if (releases.data?.releases.length === 0) return null;
   return (
     <Card title={t("releases.title")} more={<span className="soft">{t("releases.told")}</span>} tight>

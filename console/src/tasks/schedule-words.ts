@@ -8,10 +8,10 @@ import { intervalInChinese, ruleInChinese } from "./recurring-words.ts";
 
 export type Schedule = ScheduleSpec;
 
-/** A time of the schedule, in the schedule's own zone if it has one; otherwise in the viewer's, which is named. */
+/** Formats a time of the schedule in the schedule's own zone; without one, in the viewer's zone, followed by the zone's name. */
 type Time = (ms: number) => string;
 
-/** @param text the server's English text */
+/** @param text the server's English description of the schedule */
 export function scheduleWords(schedule: Schedule, text: string, { language, zone, told, when }: Words): string {
   const own = zoneNameOf(schedule) ?? undefined;
   if (language === "en") {

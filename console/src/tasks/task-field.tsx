@@ -5,7 +5,7 @@ import { useEffect, useState } from "react";
 import { useAnswer } from "../api/answers.ts";
 import { useWords } from "../messages/words.ts";
 
-/** The task names that the server finds for the typed text. @param present a name that needs no completion */
+/** Task names that the server finds for the typed text. @param present the field's present value, which is not searched for */
 export function useTaskNames(typed: string, present: string): string[] {
   const [asked] = useDebouncedValue(typed.trim(), 150);
   const found = useAnswer(

@@ -7,7 +7,7 @@ import { TimeField } from "../parts/form/time-field.tsx";
 const hours = [1, 4];
 const clocks = ["18:00", "09:00"];
 
-/** When a pause ends: chosen with one press, or typed. */
+/** A field for the end of a pause: buttons for common times, and a text field for any time. */
 export function UntilField({ value, onChange }: { value: string | undefined; onChange: (until?: string) => void }) {
   const { t, zone } = useWords();
   const set = (ms: number | undefined) => onChange(ms === undefined ? undefined : new Date(ms).toISOString());

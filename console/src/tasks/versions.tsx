@@ -15,13 +15,13 @@ import { Diff } from "../parts/value/diff.tsx";
 import { VersionButton, VersionList } from "../parts/value/versions.tsx";
 import type { Task } from "./answers.ts";
 
-/** The versions with author, time and reason; the differences from now, and the revert. */
+/** The task's versions with author, time and reason, and the differences from the present version. The user can revert to one. */
 export function Versions({ task }: { task: Task }) {
   const { t } = useWords();
   const may = useReach("editor").on(task.name);
   const { from: asked } = useSearch({ from: "/tasks/$task" });
   const navigate = useNavigate({ from: "/tasks/$task" });
-  /** The version shown when the user chose the revert, so that a later edit is not undone silently. */
+  /** The version to restore (`to`) and the version that was current when the user chose it (`from`), so that later edits are not lost. */
   const [reverting, setReverting] = useState<{ to: number; from: number }>();
   const versions = usePages("listTaskVersions", { task: task.name, limit: 50 });
   const present = task.version;

@@ -19,7 +19,7 @@ export function Detail({
   line: Line;
   given: { days: number; matching?: string; group?: string };
   hour: Hour | undefined;
-  /** The selected minute, counted from the line's start; undefined for the whole hour. */
+  /** The index of the selected minute from the start of the timeline; undefined for the whole hour. */
   minute: number | undefined;
   onMinute: (minute: number | undefined) => void;
 }) {

@@ -13,7 +13,7 @@ const steps: Record<string, [day: number, hour: number]> = {
   ArrowRight: [0, 1],
 };
 
-/** Scrolls a map that is wider than the screen to the present hour: what is past today is empty. */
+/** Scrolls a map that is wider than the screen to the present hour, because the earlier hours of today have no data. */
 function useStartAtNow(table: RefObject<HTMLTableElement | null>): void {
   useLayoutEffect(() => {
     const [box, first] = [table.current?.parentElement, table.current?.querySelector<HTMLElement>("[data-cell]")];
@@ -24,8 +24,8 @@ function useStartAtNow(table: RefObject<HTMLTableElement | null>): void {
 }
 
 /**
- * A table, so that a screen reader reads each cell with its day and hour; the grid is a single tab stop, and arrow keys move
- * inside it.
+ * The timeline as a table with a row for each day and a column for each hour, so that screen readers announce both for each cell. The
+ * table is a single tab stop; arrow keys move inside it.
  */
 export const HeatMap = memo(function HeatMap({
   line,
@@ -39,7 +39,7 @@ export const HeatMap = memo(function HeatMap({
   line: Line;
   days: Day[];
   most: number;
-  /** The number of runs due in every minute, which is stated once and subtracted from the colours. */
+  /** The smallest number of runs due in any minute. The page states it once, and the colours show only what exceeds it. */
   least: number;
   /** True to show numbers in the cells in addition to colours. */
   numbers: boolean;

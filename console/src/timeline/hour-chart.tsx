@@ -6,7 +6,7 @@ import css from "./timeline.module.css";
 
 const minuteMs = 60_000;
 
-/** Shows one hour with a bar for each minute: a toolbar of buttons, navigated by arrow keys. */
+/** Shows one hour as bars, one for each minute. The bars are the buttons of a toolbar, in which arrow keys move the focus. */
 export function HourChart({
   line,
   hour,

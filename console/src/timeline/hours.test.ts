@@ -11,7 +11,7 @@ describe("a timeline's hours", () => {
     const days = daysOf(line("2026-11-21T22:30:00Z", 3, { 0: 2, 31: 5, 32: 1, 95: 4 }), "Asia/Kolkata");
     expect(days).toHaveLength(1);
     expect(new Date(days[0]?.noonMs ?? 0).toISOString()).toBe("2026-11-22T06:30:00.000Z");
-    // 22:30 UTC is 04:00 there.
+    // 22:30 UTC is 04:00 in Kolkata.
     expect(days[0]?.hours.map(({ first, end }) => end - first).slice(3, 8)).toEqual([0, 60, 60, 60, 0]);
     const [four, five] = days[0]?.hours.slice(4, 6) ?? [];
     expect([four?.fires, four?.peak, four?.peakAt]).toEqual([8, 5, 31]);
@@ -35,7 +35,7 @@ describe("a timeline's hours", () => {
       95: 7,
     });
     const tasks = fires.map((count, place) => (count > 4 ? 3 : place === 90 ? 2 : 1));
-    // One fires in every minute; a task that coincides with it alone coincides with none.
+    // One task fires in every minute. A minute in which only one further task fires does not count as a coincidence.
     expect(meetings({ from, fires, tasks }, "Europe/Berlin")).toEqual([
       { fires: 12, tasks: 3, place: 60 + day, days: 2 },
       { fires: 7, tasks: 3, place: 95, days: 1 },
@@ -45,7 +45,7 @@ describe("a timeline's hours", () => {
   test("are shaded by ratio, and the scale says so", () => {
     expect([0, 1, 2, 5, 30, 100].map((count) => shadeOf(count, 100))).toEqual([0, 1, 1, 2, 3, 5]);
     expect([0, 1].map((count) => shadeOf(count, 1))).toEqual([0, 1]);
-    // Two at one minute are not much.
+    // Small counts get no dark shade, even if no minute has a higher count.
     expect([shadeOf(2, 2), shadeOf(9, 9), shadeOf(10, 10)]).toEqual([3, 4, 5]);
     for (const most of [1, 2, 3, 7, 100, 20_000]) {
       const scale = scaleOf(most);

@@ -9,19 +9,19 @@ const dayMs = 86_400_000;
 export const stripes = 12;
 
 export interface Hour {
-  /** The indices of the hour's minutes, `end` excluded; equal if the hour has no minutes. */
+  /** The range of the hour's minutes, as indices from the start of the timeline; `end` is excluded. Equal if the hour has no minutes. */
   first: number;
   end: number;
   fires: number;
-  /** The most runs in one minute, and that minute. */
+  /** The largest number of runs in one minute of the hour. `peakAt` is the index of the first such minute; 0 if the hour has no runs. */
   peak: number;
   peakAt: number;
-  /** For each 5 minutes, the largest number of runs in one minute. */
+  /** The largest number of runs in one minute, for each 5 minutes of the hour. */
   stripes: number[];
 }
 
 export interface Day {
-  /** Epoch ms of the day's noon, which is on this day in the zone even if the clocks change. */
+  /** Epoch ms of noon on this day in the zone. Noon is on this day even if the clocks change. */
   noonMs: number;
   hours: Hour[];
 }
@@ -58,8 +58,8 @@ export function daysOf({ from, fires }: { from: string; fires: number[] }, zoneN
 const noHour = (): Hour => ({ first: 0, end: 0, fires: 0, peak: 0, peakAt: 0, stripes: Array(stripes).fill(0) });
 
 /**
- * A shade from 0 (nothing) to 5 (as full as the fullest). It follows the ratio, because ten more runs are many compared to ten and
- * few compared to a thousand. Small counts get no alarming shade, even if no other count is higher.
+ * The shade for a count: 0 for none, up to 5 for the largest count (`most`). The scale is logarithmic, because ten more runs matter
+ * beside ten but not beside a thousand. Counts below 10 never get the darkest shade.
  */
 export function shadeOf(count: number, most: number): number {
   if (count === 0) return 0;
@@ -84,14 +84,17 @@ export function scaleOf(most: number): { shade: number; from: number; to: number
 export interface Meeting {
   fires: number;
   tasks: number;
-  /** The first minute with this count at this time of day. */
+  /** The index of the first minute with this count at this time of day. */
   place: number;
   days: number;
 }
 
 const meetingsShown = 8;
 
-/** The times of day at which two or more tasks coincide, not counting tasks that fire in every minute; the fullest first. */
+/**
+ * The times of day at which at least two tasks fire in the same minute, largest number of runs first. Tasks that fire in every minute
+ * do not count.
+ */
 export function meetings(line: { from: string; fires: number[]; tasks: number[] }, zoneName: string): Meeting[] {
   const fromMs = Date.parse(line.from);
   const zone = zoneOf(zoneName);
@@ -109,6 +112,6 @@ export function meetings(line: { from: string; fires: number[]; tasks: number[] 
   return [...times.values()].sort((a, b) => b.fires - a.fires || a.place - b.place).slice(0, meetingsShown);
 }
 
-/** The instant of a minute. @param place counted from the line's start */
+/** Converts the index of a minute into ISO form. @param place minutes since the start of the timeline */
 export const isoIn = (line: { from: string }, place: number): string =>
   new Date(Date.parse(line.from) + place * minuteMs).toISOString();

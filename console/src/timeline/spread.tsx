@@ -130,7 +130,7 @@ function Gain({ name, before, after }: { name: string; before: number; after: nu
   );
 }
 
-/** Edits each task from the version that the suggestion was based on, so that edits made meanwhile are not overwritten. */
+/** Applies the suggested moves. Each edit is conditional on the task's version in the suggestion, so it overwrites no later edit. */
 function SetLater({ moves, onClose }: { moves: Move[]; onClose: () => void }) {
   const { t } = useWords();
   const { done: at, each } = useEach(moves);

@@ -84,7 +84,7 @@ function Whole({
     return place >= 0 && place < line.fires.length ? place : undefined;
   };
   const isoOf = (place: number) => isoIn(line, place);
-  // Without a choice the fullest hour is shown.
+  // If the address selects no minute, the hour with the fullest minute is shown.
   const at = placeOf(search.at) ?? fullest;
   const minute = placeOf(search.minute);
   const hour =
@@ -189,7 +189,7 @@ function Clocks({ line: { clockChanges } }: { line: Line }) {
   );
 }
 
-/** Shows where tasks coincide: the fullest times of day, each with the number of days on which it is as full. */
+/** Lists the times of day at which the most runs coincide, each with the number of days on which this count is reached. */
 function Fullest({ line, onChoose }: { line: Line; onChoose: (place: number) => void }) {
   const words = useWords();
   const { t, count } = words;

@@ -8,7 +8,7 @@ import css from "./workers.module.css";
 
 const everyMs = 5_000;
 
-/** Workers that fell silent in the last 24 hours and did not come back: they are not in the list of those that are there. */
+/** Lists workers that stopped responding in the last 24 hours and have not started again. The list of workers omits them. */
 export function Lost() {
   const { t, told } = useWords();
   const lost = useAnswer("listLostWorkers", {}, { everyMs }).data?.lost ?? [];

@@ -29,7 +29,7 @@ export function Workers() {
   const navigate = useNavigate({ from: "/workers" });
   const workers = usePages("listWorkers", { limit: 100, ...(group ? { group } : {}) }, { everyMs });
   const groups = useAnswer("listGroups", { limit: 200 }, { everyMs });
-  // Refused to users with access to only one namespace: a draining worker is then shown as such, without the user who drained it.
+  // The server refuses this list to users without access to all namespaces. The page then omits who drained a worker, and why.
   const drained = useAnswer("listDrained", { limit: 200 }, { everyMs }).data?.items;
   return (
     <Page title={t("screen.workers")} below={t("workers.lead")}>
@@ -78,7 +78,7 @@ export function Workers() {
   );
 }
 
-/** Above this share a worker is coloured as nearly full. */
+/** A worker with a larger share of its capacity in use than this is coloured as nearly full. */
 const nearlyFull = 0.9;
 
 function One({ worker, drained }: { worker: Worker; drained: Drained | undefined }) {
@@ -140,7 +140,7 @@ function By({ drained: { by, since, why } }: { drained: Drained }) {
   );
 }
 
-/** Drained names that have no process now: a process that takes such a name is drained too, and its operator would not see why. */
+/** Lists drained worker names without a process. Without this list, an operator could not see why a new process gets no runs. */
 function Absent({ drained = [] }: { drained: Drained[] | undefined }) {
   const { t } = useWords();
   const { everywhere } = useReach("operator");

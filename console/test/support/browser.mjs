@@ -1,4 +1,4 @@
-/** A Chromium of its own: a fresh profile, without requests to any server but the one under test. */
+/** Launches Chromium with a fresh profile, and with flags that suppress the browser's own network requests. */
 import { chromium } from "playwright-core";
 
 const flags = [

@@ -1,6 +1,6 @@
 /**
- * One stage, one browser and a page per visitor, for all tests of a file. A page is loaded once; from screen to screen it uses the page's
- * own router, as a person does, which costs a tenth of a load. If a load itself is tested, use `page.goto`.
+ * The server, the browser and one page per user and settings, which all tests of a file share. `go` navigates with the page's own router,
+ * which takes a tenth of the time of a page load. Tests of loading itself use `page.goto`.
  */
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -18,18 +18,18 @@ export interface Look {
   width?: number;
   height?: number;
   preferences?: object;
-  /** The test that needs a user with a namespace makes `clerk`. */
+  /** The user; "clerk", who has access to one namespace, exists only if a test has created this user. */
   as?: "admin" | "viewer" | "operator" | "editor" | "clerk";
-  /** A server other than the file's own. */
+  /** The server to visit; default: the server that all tests of the file share. */
   at?: Stage;
 }
 
 export interface Visit {
   context: BrowserContext;
   page: Page;
-  /** The warnings of its console, and the refusals of its policy. */
+  /** Errors and warnings in the browser's console (including CSP violations), and uncaught errors of the page. */
   complaints: string[];
-  /** To an address of the server's, such as `/runs?state=failed`: returns when its screen stands. */
+  /** Navigates to a path such as `/runs?state=failed`; resolves when the screen is shown. */
   go: (path: string) => Promise<void>;
 }
 
@@ -37,20 +37,20 @@ export interface House {
   readonly stage: Stage;
   readonly browser: Browser;
   readonly runs: { logRun: number; longRun: number; hostileRun: number };
-  /** The id of an operation that was begun. */
+  /** The number of an operation that the setup has started. */
   readonly operation: number;
-  /** The provider that signs people in, beside passwords. */
+  /** The identity provider with which users can sign in instead of a password. */
   readonly provider: SignInProvider;
   /**
-   * The page of a signed-in user with these settings: the same one each time, where the last test left it. Until then it was hidden behind
-   * the page that was visited last, so that it sent its server no requests: of ten pages at once one is at work.
+   * Returns the page of a signed-in user with these settings. Calls with the same settings return the same page, as the last test left it.
+   * All pages but the last visited one are hidden, so that they send no requests.
    */
   visit: (look?: Look) => Promise<Visit>;
 }
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-/** Call it at the head of a file: it is furnished before the first test, and torn down after the last. */
+/** Must be called at the top of a test file: starts the server and the browser before the first test, and stops them after the last. */
 export function openHouse(): House {
   let stage: Stage | undefined;
   let browser: Browser | undefined;
@@ -118,7 +118,7 @@ export function openHouse(): House {
   };
 }
 
-/** A wait's limit only ends a hang; it does not measure how fast a page is: playwright's own is 30 s. */
+/** Creates a context with a timeout of 60 s instead of Playwright's 30 s. The timeout only ends hung waits. */
 export async function openContext(browser: Browser, options: BrowserContextOptions): Promise<BrowserContext> {
   const context = await browser.newContext(options);
   context.setDefaultTimeout(60_000);
@@ -139,7 +139,7 @@ async function enter(
   const page = await context.newPage();
   const complaints: string[] = [];
   page.on("console", (message) => {
-    // Before the sign-in the first request is refused: that is how the page learns that it must show the form.
+    // Status 401 is expected: the page's first request is refused before the sign-in.
     if (["error", "warning"].includes(message.type()) && !/status of 401/.test(message.text()))
       complaints.push(message.text());
   });
@@ -149,7 +149,7 @@ async function enter(
   const signedIn = await context.request.post(`${stage.url}/v1/sign-in`, { headers, data });
   expect(signedIn.status()).toBe(200);
   const go = async (path: string) => {
-    // A dialog that a failed test left open would lie over the next one's screen.
+    // If a failed test left a dialog open, the page is loaded again, because the dialog would cover the next screen.
     const stands = page.url().startsWith(stage.url) && (await page.getByRole("dialog").count()) === 0;
     if (!stands) await page.goto(`${stage.url}${path}`);
     else await page.evaluate(walk, path);
@@ -157,10 +157,10 @@ async function enter(
   return { context, page, complaints, go };
 }
 
-/** Removes all routes. It waits for handlers at work: the request of one that answered later would have been sent on. */
+/** Removes all routes after running handlers have finished; otherwise Playwright would send their requests to the server. */
 export const unrouted = (page: Page): Promise<void> => page.unrouteAll({ behavior: "wait" });
 
-/** This simulates another tab of the browser that covers the page, or goes: the page cannot distinguish the two. */
+/** Makes the page hidden or visible, as if the user switched to another browser tab and back. */
 export const hide = (page: Page, isHidden: boolean): Promise<void> =>
   page.evaluate((hidden) => {
     Object.defineProperty(document, "hidden", { configurable: true, get: () => hidden });
@@ -169,7 +169,7 @@ export const hide = (page: Page, isHidden: boolean): Promise<void> =>
     document.dispatchEvent(new Event("visibilitychange"));
   }, isHidden);
 
-/** Runs in the page: the router reports when its target is shown. */
+/** Navigates with the page's router; resolves when the target is shown. Playwright runs this function inside the page. */
 function walk(path: string): Promise<void> {
   const { __TSR_ROUTER__: router } = globalThis as unknown as {
     __TSR_ROUTER__: { navigate: (to: { href: string }) => Promise<void> };
@@ -177,7 +177,7 @@ function walk(path: string): Promise<void> {
   return router.navigate({ href: path });
 }
 
-/** Resolves once the router is idle and its screen is painted. */
+/** Resolves once the router is idle and two frames have been painted. */
 export const settled = (page: Page): Promise<void> =>
   page.evaluate(async () => {
     const { __TSR_ROUTER__: router } = globalThis as unknown as { __TSR_ROUTER__: { state: { status: string } } };
@@ -190,11 +190,11 @@ export const settled = (page: Page): Promise<void> =>
 
 export const heading = (page: Page, name: string | RegExp) => page.getByRole("heading", { level: 1, name }).waitFor();
 
-/** Problems for a screen reader or a keyboard. */
+/** Accessibility problems that axe finds in the page, one text for each violated rule. */
 export async function violations(page: Page): Promise<string[]> {
   if (!(await page.evaluate(() => "axe" in globalThis))) await page.evaluate(axe);
   return page.evaluate(async () => {
-    // Its preload requests every style sheet again, for rules that are off.
+    // Without `preload: false`, axe would request every style sheet again, for rules that are not used.
     const options = { resultTypes: ["violations"], preload: false };
     // biome-ignore lint/suspicious/noExplicitAny: it comes as a text.
     const { violations: found } = await (globalThis as any).axe.run(document, options);

@@ -1,12 +1,12 @@
 /**
- * A real server on a real store, tasks of every kind with runs that really ran, and a user of every role. Tests use it, and the pictures of
- * the README are taken from it.
+ * The fixture for browser tests and for the screenshots of the README: a server on a PostgreSQL store, tasks of every kind, and functions
+ * that create runs and users.
  */
 import { randomBytes } from "node:crypto";
 import { carillon, cron, every, manual } from "carillon";
 import { z } from "zod";
 
-/** The most hostile name that a task may have, and a text of markup, which a page must show as the text that it is. */
+/** Hostile inputs: a task name like a script URL, and a text with markup and a direction override, which a page must show as text. */
 export const hostileName = "javascript:alert/@evil/../..";
 export const hostileText = '<script>window.hacked=1</script><a href="javascript:window.hacked=1">here</a>\u202egnp.exe';
 export const password = "seven lamps by the quay 9";
@@ -15,7 +15,7 @@ export const password = "seven lamps by the quay 9";
  * @param {{ store: string, name?: string, schema?: string, listen?: string, bare?: boolean, hostile?: boolean,
  *   provider?: import("carillon").CarillonOptions["provider"],
  *   requireSecondFactor?: import("carillon").CarillonOptions["requireSecondFactor"] }} options
- *   bare: no tasks, no runs
+ *   bare: if true, no tasks are defined; hostile: if false, the hostile inputs are omitted
  */
 export async function openStage({
   store,
@@ -31,7 +31,7 @@ export async function openStage({
   const first = `nine herons at ${place}`;
   const log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
   const options = { store, schema: place, listen, log, handleSignals: false, labels: { zone: "eu-1", rack: "b4" } };
-  // No receiver listens there: the page shows that an undelivered message is tried again.
+  // Nothing listens on this port, so alarm messages fail and the page shows that they will be retried.
   const alarms = { channels: { ops: { webhook: "http://127.0.0.1:9/carillon", secret: "between the two of them" } } };
   const tower = carillon({
     ...options,
@@ -51,13 +51,13 @@ export async function openStage({
     tower,
     url,
     schema: place,
-    /** The password of admin, which the first start makes. */
+    /** The password of the user "admin", whom the server's first start creates. */
     adminPassword: first,
-    /** Users of every role, all with the same password. @param {string} adminPassword */
+    /** Creates the users viewer, operator and editor, all with the same password. @param {string} adminPassword */
     people: (adminPassword) => people(url, adminPassword),
-    /** An operation on many: failed runs are run again. @param {string} adminPassword @returns its number */
+    /** Starts an operation that reruns ended runs of send-invoices. @param {string} adminPassword @returns the operation's number */
     operate: (adminPassword) => operate(url, adminPassword),
-    /** Runs of many outcomes. */
+    /** Creates runs with various outcomes. */
     live: () => live(tower, hostile),
   };
 }

@@ -222,7 +222,8 @@ export const claimStandingTable: Record<ClaimState, Record<ClaimEvent, ClaimStep
     "same again": ["released", "accepted"],
     "inexact verdict": ["released", "PAYLOAD_NOT_JSON"],
     ...nothing("released"),
-    // For some seconds after the new claim, the server still answers FENCE_STALE.
+    // For some seconds after a worker has claimed the run again, the server that accepted the release still answers FENCE_STALE to parts
+    // that refer to the old claim.
     "claim again": ["unknown", null],
   },
   lost: {

@@ -7,7 +7,7 @@ import { readWritten } from "./written.ts";
 
 const code = (options: TaskOptions = {}) => defineTask("settle", { schedule: every("1m"), priority: 5, ...options });
 
-/** @param written the option's value in the form of a file */
+/** @param written the option's value as it is written in a task file */
 const optionOf = (option: string, written: unknown): TaskOptions =>
   option === "schedule" ? { schedule: readWritten("t", { schedule: written }).schedule } : { [option]: written };
 

@@ -21,7 +21,9 @@ export interface Session extends Operations {
   readonly state: SessionState;
   /** The timeout in ms that the server has accepted; before that, the requested one. */
   readonly timeoutMs: number;
-  /** Aborts when the session ends; the reason is a ZooKeeperError (SESSION_EXPIRED, CLOSED, AUTH_FAILED). */
+  /**
+   * Aborts when the session ends. The reason is a ZooKeeperError: SESSION_EXPIRED, CLOSED, AUTH_FAILED, or UNREACHABLE (no trusted server).
+   */
   readonly signal: AbortSignal;
   /** True if the session has an id and no server can have expired it yet, by the clock at the time of the call; even while suspended. */
   readonly live: boolean;

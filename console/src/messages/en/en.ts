@@ -13,7 +13,10 @@ import { signInEn } from "./sign-in.ts";
 import { tasksEn } from "./tasks.ts";
 import { timelineEn } from "./timeline.ts";
 
-/** Every text of the console. `{name}` stands for a value; "one|many" is chosen by `n`. The keys are the type of `t`. */
+/**
+ * All English texts of the console. `{name}` is replaced by a value; in "one|many" the first form is used if `n` is 1. The keys are the
+ * messages that `t` accepts.
+ */
 export const en = {
   ...tasksEn,
   ...runsEn,

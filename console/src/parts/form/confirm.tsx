@@ -1,4 +1,4 @@
-/** A confirmation before an act with effects on others: states the consequence, and asks for a reason for the audit. */
+/** A dialog to confirm an act: states the consequence and, unless `asksReason` is false, asks for a reason for the audit log. */
 import { Button, Group, Textarea } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { type ReactNode, useEffect, useRef, useState } from "react";
@@ -38,7 +38,7 @@ export function Confirm({
   act: string;
   grave?: boolean;
   asksReason?: boolean;
-  /** True while required input is missing. */
+  /** True disables the button, for example while required input is missing. */
   blocked?: boolean;
   /** The dialog's width in pixels. */
   size?: number;
@@ -51,7 +51,10 @@ export function Confirm({
   const { t } = useWords();
   const [reason, setReason] = useState("");
   const [key] = useState(newKey);
-  /** Set after a request that may have been carried out: it can be repeated with its key, and no other request may use that key. */
+  /**
+   * Set if the server may have carried out the request despite an error: sends the same request again with the same key. The fields
+   * are disabled then, because a different request must not use that key.
+   */
   const [unsure, setUnsure] = useState<(signal: AbortSignal) => Promise<unknown>>();
   const under = useRef<AbortController>(undefined);
   const doing = useMutation({
@@ -77,7 +80,7 @@ export function Confirm({
     onClose();
   };
   useEffect(() => () => under.current?.abort(), []);
-  // Such a request may be repeated even if its own effects block the form now.
+  // A request that the server may have carried out can be sent again even if its own effects set `blocked`.
   const isBlocked = blocked && unsure === undefined;
   return (
     <Dialog onClose={leave} title={title} {...(size === undefined ? {} : { size })}>

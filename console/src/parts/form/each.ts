@@ -1,12 +1,12 @@
-/** Acts on several items from one dialog: one after the other, each with its own idempotency key, so that repetitions are done once. */
+/** Acts on several items from one dialog, one after the other. Each item has its own idempotency key, so that a retry is harmless. */
 import { useRef, useState } from "react";
 import { useWords } from "../../messages/words.ts";
 import { toast } from "../state/toasts.tsx";
 import type { Doing } from "./confirm.tsx";
 
 /**
- * A second attempt continues where the last one ended. After the dialog is closed, the loop stops before the next item, and a
- * toast reports how many are done.
+ * Returns `each`, which calls an act for every item, and the number of items done. A retry continues with the item that failed. If
+ * the dialog is closed, the loop stops before the next item, and a toast reports how many items are done.
  */
 export function useEach<Item>(items: readonly Item[]) {
   const { t } = useWords();

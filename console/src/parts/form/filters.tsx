@@ -40,16 +40,16 @@ export function GroupField({ value, onChange }: { value: string | undefined; onC
 }
 
 /**
- * A text field whose value is kept in the address: changes of the address (back button, link, saved view) update the field, and
- * typed text updates the address after a pause in typing.
+ * The state of a text field whose value is stored in the page's address. When the address changes (back button, link, saved view),
+ * the field changes too; typed text is passed to the address `waitMs` after the last key press.
  * @param onTyped called with the trimmed text; "" if the field is empty
  */
 export function useTyped(value: string, waitMs: number, onTyped: (text: string) => void) {
   const [text, setText] = useState(value);
   const [settled] = useDebouncedValue(text.trim(), waitMs);
   /**
-   * Texts that were sent to the address and have not come back yet: the field must not be reset to one of them, because the user
-   * may have typed more.
+   * Texts that were passed to `onTyped` and are not in the address yet. When one of them arrives as `value`, the field is not
+   * overwritten, because the user may have typed more.
    */
   const told = useRef<string[]>([]);
   useEffect(() => {

@@ -3,7 +3,7 @@ import { endOfTime, instantAt, zoneOf } from "carillon/schedule";
 
 const dayMs = 86_400_000;
 
-/** False for the impossible years of a half-typed value. */
+/** False for times before 1970 or after the last supported year, which occur while the user is still typing the year. */
 const isMeant = (ms: number) => ms >= 0 && ms < endOfTime;
 
 export function localText(ms: number, zone: string): string {
@@ -25,9 +25,8 @@ const absolute = /^\d{4}-\d{2}-\d{2}T[\d:.]+(?:Z|[+-]\d{2}:\d{2})$/;
 export type Side = "next" | "last";
 
 /**
- * Reads what a person typed: `2026-10-25 02:30`, a day alone, a time of day alone, or an instant with its offset, as copied from a
- * log.
- * @returns epoch ms; undefined if the text is no time
+ * Parses typed text: `2026-10-25 02:30`, a day alone, a time of day alone, or an instant with its offset, as copied from a log.
+ * @returns epoch ms; undefined if the text is not a time
  */
 export function readTime(typed: string, zone: string, nowMs: number, side: Side): number | undefined {
   const text = typed.trim();

@@ -6,7 +6,7 @@ import { useNow } from "../../now.ts";
 import { type Bounds, boundsOf, isRange, ranges } from "./range.ts";
 import { TimeField } from "./time-field.tsx";
 
-/** The bounds of a screen's filter; they move with the time. */
+/** The time range of a screen's filter. A range such as the last hour is computed again every minute. */
 export function useBounds(search: Filter): Bounds {
   const { zone } = useWords();
   const { within, since, until } = search;
@@ -15,7 +15,7 @@ export function useBounds(search: Filter): Bounds {
     () => boundsOf({ within, since, until }, minuteMs, zone),
     [within, since, until, minuteMs, zone],
   );
-  // Bounds that stay the same are the same object, so that nothing is requested anew for them.
+  // An unchanged range is returned as the same object, because a new object would start a new request.
   const kept = useRef(bounds);
   if (kept.current.since !== bounds.since || kept.current.until !== bounds.until) kept.current = bounds;
   return kept.current;

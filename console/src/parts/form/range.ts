@@ -11,8 +11,8 @@ export const isRange = (text: string | undefined): text is Range =>
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
 /**
- * The length of a range, and the step in which its beginning moves: each step is a new request, after which a list that was read
- * far down begins at its first page again.
+ * The length of each sliding range, and the step to which its start is rounded down. Larger steps cause fewer requests: each new
+ * start is a new request, and the list returns to its first page.
  */
 const spans: Partial<Record<Range, { spanMs: number; stepMs: number }>> = {
   "1h": { spanMs: hourMs, stepMs: 300_000 },
@@ -29,8 +29,8 @@ const isTime = (text: string | undefined): text is string => text !== undefined 
 const iso = (ms: number) => new Date(ms).toISOString();
 
 /**
- * The bounds that a filter of the address means. A value that is no time bounds nothing, as if it were not there.
- * @param zone in which days begin
+ * The time range of the filters in the page's address. Invalid times are ignored.
+ * @param zone the time zone that determines when a day begins
  */
 export function boundsOf({ within, since, until }: Filter, nowMs: number, zone: string): Bounds {
   if (!isRange(within))

@@ -8,8 +8,8 @@ import { localText, readTime, type Side } from "./local-time.ts";
 import css from "./time-field.module.css";
 
 /**
- * A field for a time in the zone in which all times are shown, which may differ from the browser's zone; the field names the zone.
- * @param side the day that a time of day alone stands for: "next" for what is to come
+ * A field for a time in the viewer's chosen zone, which may differ from the browser's zone; the field shows the zone's name.
+ * @param side the day meant by a time of day without a date; see `Side`
  */
 export function TimeField({
   label,
@@ -23,7 +23,7 @@ export function TimeField({
   value: string | undefined;
   onChange: (iso: string | undefined) => void;
   inForm?: boolean;
-  /** Advice that is shown under the label of a form's field, after the zone. */
+  /** Advice shown after the zone, below the label; used only if `inForm` is true. */
   hint?: string;
   side?: Side;
 }) {
@@ -68,11 +68,11 @@ interface TypedProps {
   /** An example of the form. */
   hint: string;
   label: string;
-  /** The zone's name: present if the label stands inside the field, as in a bar of filters. */
+  /** The zone's name; if present, the label and the zone are inside the field, as in a bar of filters. */
   zone?: string;
   description?: string;
   error?: ReactNode;
-  /** The value in the form that is typed; "" for none. */
+  /** The value as the field shows it; "" for none. */
   value: string;
   /** @returns false if the text is not a value */
   onTyped: (text: string) => boolean;
@@ -84,7 +84,7 @@ function Typed({ type, hint, label, zone, description, error, value, onTyped }: 
   const [isWrong, setWrong] = useState(false);
   const picker = useRef<HTMLInputElement>(null);
   const isTyping = useRef(false);
-  // A link, the back button or another zone sets the field; its own typing does not rewrite it.
+  // A new value from outside (link, back button, another zone) replaces the text, except while the field has the focus.
   useEffect(() => {
     if (!isTyping.current) setText(value);
   }, [value]);

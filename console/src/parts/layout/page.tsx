@@ -1,7 +1,7 @@
 import { type CSSProperties, type ReactNode, useEffect } from "react";
 import css from "./page.module.css";
 
-/** A screen: its heading, its actions and its content. The heading is also the title of the browser's tab. */
+/** A screen: its heading, its actions and its content. `tab`, by default the heading, is the title of the browser tab. */
 export function Page({
   title,
   tab = title,

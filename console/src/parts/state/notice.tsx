@@ -31,7 +31,7 @@ export function Trouble({ error, again, small = false }: { error: unknown; again
   );
 }
 
-/** An empty list: the reason, and how to add something. */
+/** Shown in place of an empty list: a title, and optionally an explanation and a button. */
 export function Nothing({ title, children, act }: { title: string; children?: ReactNode; act?: ReactNode }) {
   return (
     <div className={css.nothing}>

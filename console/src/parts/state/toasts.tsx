@@ -1,4 +1,4 @@
-/** Short reports of completed acts at the page's edge, with an undo where one is possible. */
+/** Short messages about completed or failed acts, at the edge of the page; some have an undo button. */
 import { Button, CloseButton } from "@mantine/core";
 import { IconCheck, IconX } from "@tabler/icons-react";
 import { useSyncExternalStore } from "react";

@@ -14,10 +14,10 @@ export function AnchoredList<Row>({
 }: {
   rows: Row[];
   keyOf: (row: Row) => string;
-  /** Identifies what is listed: see `useAnchored`. */
+  /** Identifies the list, for example by its filter: rows of another list are not held. */
   list?: string;
   more?: boolean;
-  /** See `useHold`. */
+  /** True if the rows are also held on touch screens; see `useHold`. */
   byTouch?: boolean;
   children: (rows: Row[], isGone: (row: Row) => boolean) => ReactNode;
 }) {
@@ -25,7 +25,7 @@ export function AnchoredList<Row>({
   const { rows, news, gone, take } = useAnchored(fresh, keyOf, { list, isHeld, more });
   return (
     <div className={css.list} {...handlers}>
-      {/* It lies above the first row, and moves none. */}
+      {/* The notice is positioned above the first row without moving the rows. */}
       <div className={css.above}>
         <News n={news} onTake={take} />
       </div>

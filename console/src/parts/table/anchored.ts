@@ -1,6 +1,6 @@
 /**
- * Keeps the rows of a live list in place while somebody may be about to press one: what a press hits must not change. New rows are
- * counted, and shown when the user asks for them or has left the list.
+ * Keeps the rows of a live list in place while the user may be about to press one, so that the press hits the intended row. New
+ * rows are counted, and shown when the user asks for them or has left the list.
  */
 import { useMediaQuery } from "@mantine/hooks";
 import { type FocusEvent, type PointerEvent, useCallback, useMemo, useRef, useState } from "react";
@@ -14,20 +14,20 @@ interface Shown<Row> {
 }
 
 /**
- * @param byTouch true if the list is held for as long as it is shown on a screen that is touched, where no pointer announces a press
- * @returns whether the pointer, or the focus of the keyboard, is in the element with these handlers
+ * @param byTouch if true, a touch screen holds the rows all the time, because no pointer movement announces a press there
+ * @returns `isHeld`: true while the mouse or the keyboard focus is in the element that has these `handlers`
  */
 export function useHold(byTouch = true) {
   const isTouch = useMediaQuery("(hover: none)", false, { getInitialValueInEffect: false }) ?? false;
   const [isPointed, setPointed] = useState(false);
   const [isFocused, setFocused] = useState(false);
   const handlers = {
-    // The list may appear under a pointer that rests: then only its first move is an event.
+    // `onPointerMove` instead of `onPointerEnter`: a list that appears under a resting mouse gets no other event until the mouse moves.
     onPointerMove: ({ pointerType }: PointerEvent) => {
       if (pointerType === "mouse") setPointed(true);
     },
     onPointerLeave: () => setPointed(false),
-    // A press leaves the focus as well, which says nothing about the next press.
+    // Only keyboard focus holds the rows. A mouse click also sets the focus, which remains after the mouse has left.
     onFocus: ({ target }: FocusEvent) => setFocused(target.matches(":focus-visible")),
     onBlur: ({ currentTarget, relatedTarget }: FocusEvent) => {
       if (!currentTarget.contains(relatedTarget as Node | null)) setFocused(false);
@@ -37,8 +37,9 @@ export function useHold(byTouch = true) {
 }
 
 /**
- * @param fresh the rows as the server has them now
- * @param list identifies what is listed: another filter is another list, whose rows are not held
+ * Returns the rows to show, and how they differ from `fresh`.
+ * @param fresh the rows as the server lists them now
+ * @param list identifies the list, for example by its filter; the rows of another list are not held
  * @param more true if the server has more rows than `fresh`
  */
 export function useAnchored<Row>(
@@ -59,7 +60,7 @@ export function useAnchored<Row>(
   return { ...anchored, take: useCallback(() => setTaken((times) => times + 1), []) };
 }
 
-/** The held rows with their present content, followed by those that come after all of them. */
+/** Merges held rows and fresh rows: the held rows with their fresh content, then the new rows that the server lists after them. */
 export function heldRows<Row>(held: Row[], fresh: Row[], keyOf: (row: Row) => string, more: boolean) {
   const present = new Map(fresh.map((row) => [keyOf(row), row]));
   const shown = new Set(held.map(keyOf));
@@ -67,7 +68,7 @@ export function heldRows<Row>(held: Row[], fresh: Row[], keyOf: (row: Row) => st
   const lastHeld = held.findLastIndex((row) => present.has(keyOf(row)));
   const isOther = (row: Row) => !shown.has(keyOf(row));
   const next = lastFresh < 0 ? [] : fresh.slice(lastFresh + 1).filter(isOther);
-  // New rows may have pushed the last rows out of the pages that were read: those are not gone.
+  // A held row that is missing at the end of `fresh` is not gone if there are more pages: new rows may have moved it to a later page.
   const gone = held.filter((row, at) => !present.has(keyOf(row)) && !(more && at > lastHeld));
   return {
     rows: [...held.map((row) => present.get(keyOf(row)) ?? row), ...next],

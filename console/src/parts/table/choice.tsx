@@ -57,7 +57,7 @@ export function ChoiceBar({
         </>
       )}
       {narrow ? (
-        // Not one press away: on a phone the bar is where a thumb falls.
+        // On a phone these acts are inside a collapsed element, because a thumb at the bar could press them by mistake.
         <details className={css.more}>
           <summary>{t("choice.all")}</summary>
           <span className={css.all}>{all}</span>

@@ -9,7 +9,7 @@ export interface Column<Row> {
   end?: boolean;
   /** The value by which the column sorts; without it, the column does not. */
   sortBy?: (row: Row) => SortValue;
-  /** Without room, the columns of the highest rank are left out first; a column without a rank stays. */
+  /** If the grid is too narrow, columns with the highest rank are hidden first; a column without a rank is not hidden. */
   rank?: number;
   cell: (row: Row) => ReactNode;
 }
@@ -20,7 +20,7 @@ interface Sized {
   rank?: number;
 }
 
-/** true: always shown; false: never; undefined: if there is room. */
+/** The viewer's choice for each column: true: always shown; false: never; undefined: shown if it fits. */
 type Choices = Record<string, boolean | undefined>;
 
 const gap = 16;
@@ -30,7 +30,10 @@ const tickWidth = 34;
 /** The width that a column needs at least: the first number of its width. */
 const leastOf = ({ width }: Sized): number => Number(/\d+/.exec(width)?.[0] ?? 0);
 
-/** The columns that fit: those of the highest rank are left out first, and a chosen one, or one without a rank, never is. */
+/**
+ * The columns to show in this width (in pixels). Columns that the viewer hid are omitted. If the rest does not fit, columns with the
+ * highest rank are omitted first, except those that the viewer chose or that have no rank.
+ */
 export function fitting<One extends Sized>(columns: One[], choices: Choices, width: number): One[] {
   let shown = columns.filter(({ id }) => choices[id] !== false);
   const needs = () => shown.reduce((sum, column) => sum + leastOf(column) + gap, padding - gap);
@@ -47,12 +50,12 @@ function kept(place: string): Choices {
     const found: unknown = JSON.parse(localStorage.getItem(place) ?? "{}");
     return typeof found === "object" && found !== null ? (found as Choices) : {};
   } catch {
-    // If the browser stores nothing, the choice lasts as long as the page.
+    // The browser stores nothing, or the stored text is invalid: the grid starts without choices.
     return {};
   }
 }
 
-/** The columns that the viewer chose, or that have room. @param width of the grid in pixels; 0: not known yet */
+/** The columns to show, and functions to change the viewer's choice. @param width of the grid in pixels; 0 if not measured yet */
 export function useColumns<One extends Sized>(
   { name, columns, ticks }: { name: string; columns: One[]; ticks: boolean },
   width: number,
@@ -66,7 +69,7 @@ export function useColumns<One extends Sized>(
     try {
       localStorage.setItem(place, JSON.stringify(next));
     } catch {
-      // See above.
+      // The browser stores nothing: the choice is lost when the page is closed.
     }
   };
   return {

@@ -1,4 +1,4 @@
-/** What stands around a grid's rows: the number of rows, new rows, the choice of columns, and the headings that sort. */
+/** The tools above a grid's rows: the number of rows, a notice of new rows, the choice of columns, and sortable headings. */
 import { Button, Checkbox, Popover } from "@mantine/core";
 import { IconArrowDown, IconArrowUp, IconColumns3 } from "@tabler/icons-react";
 import { useWords } from "../../messages/words.ts";
@@ -48,7 +48,7 @@ export function Tools<Row>({
 function Columns<Row>({ every, shown, isChosen, choose, chooseNone }: ColumnChoice<Row>) {
   const { t } = useWords();
   return (
-    // Within the page's landmark, where a screen reader looks for it.
+    // Rendered inside the page's landmark rather than in a portal, so that screen readers find the choice within the page's content.
     <Popover position="bottom-end" width={220} trapFocus withinPortal={false}>
       <Popover.Target>
         <Button

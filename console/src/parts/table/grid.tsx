@@ -1,6 +1,6 @@
 /**
- * A long list: only visible rows are in the DOM, and more rows are fetched when the user scrolls near the end. On a narrow screen
- * each row is a card. Arrow keys (or j and k) go from row to row; Enter follows the row's link.
+ * A long list: only the rows near the visible area are in the DOM, and more rows are fetched when the user scrolls near the end. On
+ * a narrow screen each row is a card. Arrow keys (or j and k) move the focus by one row; Enter opens the row's link.
  */
 import { useElementSize, useMediaQuery } from "@mantine/hooks";
 import { createColumnHelper, type Row as TableRow, tableFeatures, useTable } from "@tanstack/react-table";
@@ -25,7 +25,7 @@ export interface GridProps<Row> {
   /** The name under which the viewer's choice of columns is kept. */
   name: string;
   label: string;
-  /** Identifies what is listed: see `useAnchored`. */
+  /** Identifies the list, for example by its filter; see `useAnchored`. */
   list: string;
   rows: Row[];
   keyOf: (row: Row) => string;
@@ -39,16 +39,16 @@ export interface GridProps<Row> {
   onMore?: () => void;
   selection?: Selection;
   /**
-   * Reports the visible rows when scrolling pauses, for data that is fetched only for them, and the range of the server's rows that
-   * they are from.
+   * Called when scrolling pauses, with the keys of the rows in the DOM and their index range in the server's list (`from` included, `to`
+   * excluded). Callers fetch additional data for these rows only.
    */
   onSeen?: (keys: string[], from: number, to: number) => void;
 }
 
-// The rows of a table element cannot be positioned freely, so the grid uses other elements with explicit roles.
+// Rows are positioned absolutely, which a table element does not allow; the grid uses divs with table roles instead.
 const features = tableFeatures({});
 const nearEnd = 100;
-/** So many rows are fetched to be sorted. */
+/** While the list is sorted by a column, rows are fetched until at least this many are loaded. */
 const sortedMost = 1_000;
 const restMs = 100;
 
@@ -78,7 +78,7 @@ export function Grid<Row extends object>(props: GridProps<Row>) {
     estimateSize: () => size,
     overscan,
     getItemKey: (index) => (rows[index] ? keyOf(rows[index]) : index),
-    // Rows render in the frame after the scrolling, so that scrolling is never delayed.
+    // The rows are rendered after the scroll event, not synchronously in it, so that rendering does not delay scrolling.
     useFlushSync: false,
   });
   // biome-ignore lint/correctness/useExhaustiveDependencies: the rows have another height now.
@@ -182,7 +182,7 @@ function useLines<Row extends object>(
   return useTable({ features, columns: defs, data, getRowId: keyOf }).getRowModel().rows;
 }
 
-/** @param first the index of the first visible row; undefined if the rows are sorted here, since they may then be from any page */
+/** @param first index of the first row in the DOM; undefined if the browser sorts the rows, which can then be from any page */
 function useSeenReport(lines: { id: string }[], first: number | undefined, onSeen: GridProps<unknown>["onSeen"]): void {
   const names = lines.map(({ id }) => id).join("\n");
   useEffect(() => {
@@ -194,7 +194,10 @@ function useSeenReport(lines: { id: string }[], first: number | undefined, onSee
   }, [names, first, onSeen]);
 }
 
-/** The row that a key goes to, from the row that has the focus. @param first the row to begin with */
+/**
+ * The index of the row to focus after an arrow key, j or k; undefined for other keys.
+ * @param first the index to return if no row has the focus
+ */
 function rowAfter(event: KeyboardEvent, first: number): number | undefined {
   const step =
     event.key === "ArrowDown" || event.key === "j" ? 1 : event.key === "ArrowUp" || event.key === "k" ? -1 : 0;
@@ -203,7 +206,7 @@ function rowAfter(event: KeyboardEvent, first: number): number | undefined {
   return row ? Number(row.dataset.index) + step : first;
 }
 
-/** The row may not be in the DOM before some frames have passed. */
+/** Focuses the row's link or button. Tries again in the next frames, because the row may not be in the DOM yet. */
 function focusRow(place: HTMLElement | null, index: number, tries = 5): void {
   const link = place?.querySelector<HTMLElement>(`[data-index="${index}"] a, [data-index="${index}"] button`);
   if (link) link.focus({ preventScroll: true });

@@ -6,12 +6,12 @@ import { type Answer, call, type Given, type PlainId } from "../../api/call.ts";
 type PagedId = { [Id in PlainId]: Answer<Id> extends { items: unknown[]; next: string | null } ? Id : never }[PlainId];
 type Item<Id extends PagedId> = Answer<Id> extends { items: (infer One)[] } ? One : never;
 
-/** A list of at most this many pages is refetched as a whole, so that no new row in between is missing. */
+/** A list of at most this many pages is refetched as a whole; of a longer list, only the visible pages are refetched. */
 const fewPages = 3;
 
 /**
- * A list from the server, fetched page by page as needed. When it is stale, only the visible pages are fetched again; the other
- * pages of a long list follow when the user scrolls back to them. Otherwise a long list would send, for example, fifty requests
+ * A list that is fetched from the server page by page. When the list is stale and has more than `fewPages` pages, only the visible
+ * pages are fetched again; the other pages follow when the user scrolls to them. Otherwise a long list would send dozens of requests
  * each time a run ends.
  */
 export function usePages<Id extends PagedId>(
@@ -48,7 +48,7 @@ export function usePages<Id extends PagedId>(
   const onMore = useCallback(() => {
     if (hasNextPage && !isFetchingNextPage) void fetchNextPage();
   }, [hasNextPage, isFetchingNextPage, fetchNextPage]);
-  // While another list is being fetched, the rows are those of the list before.
+  // While the list for changed parameters is being fetched, the rows are still those of the previous parameters.
   const list = useRef("");
   if (!asked.isPlaceholderData) list.current = JSON.stringify(given);
   const latest = useRef(asked.data);
@@ -71,9 +71,9 @@ export function usePages<Id extends PagedId>(
     refetch,
     more: hasNextPage,
     onMore,
-    /** Must be called with the range of visible rows. */
+    /** The caller must call this with the index range of the visible rows. */
     onShown,
-    /** Identifies what the rows are a list of. */
+    /** The parameters to which the present rows belong, as JSON. */
     list: list.current,
     stale: asked.isPlaceholderData,
   };

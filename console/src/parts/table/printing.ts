@@ -6,10 +6,10 @@ const subscribe = (listener: () => void) => {
   return () => media.removeEventListener("change", listener);
 };
 
-/** The most rows of a list that are printed. */
+/** The number of rows before and after the visible ones that are rendered for printing. */
 const printedMost = 2_000;
 
-/** The number of rows around the visible ones that are in the DOM: on paper all of them are, because paper does not scroll. */
+/** The number of rows to render before and after the visible ones. It is larger while printing, because paper does not scroll. */
 export function useOverscan(onScreen: number): number {
   const isPrinting = useSyncExternalStore(subscribe, () => media.matches);
   return isPrinting ? printedMost : onScreen;

@@ -16,7 +16,7 @@ function compared(a: SortValue, b: SortValue, descends: boolean): number {
   return descends ? -order : order;
 }
 
-/** Equal rows keep the server's order. */
+/** Returns the rows in sorted order. Rows with equal values keep the server's order. */
 export function sortedRows<Row>(rows: Row[], by: (row: Row) => SortValue, descends: boolean): Row[] {
   return rows
     .map((row): [Row, SortValue] => [row, by(row)])
@@ -30,7 +30,7 @@ export function useSort<Row>(rows: Row[], columns: { id: string; end?: boolean; 
   const column = columns.find(({ id }) => id === sort?.id);
   const by = column?.sortBy;
   const sorted = useMemo(() => (by && sort ? sortedRows(rows, by, sort.descends) : rows), [rows, by, sort]);
-  /** Numbers begin with the largest, texts with the first. */
+  /** Changes the sorting when a heading is pressed. The first press sorts numbers in descending order, and texts in ascending order. */
   const turn = (id: string, numeric: boolean) =>
     setSort((before) =>
       before?.id !== id

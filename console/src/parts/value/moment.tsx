@@ -2,8 +2,8 @@ import { useWords } from "../../messages/words.ts";
 import { useNow } from "../../now.ts";
 
 /**
- * A relative time, "in 5 min"; the tooltip and screen readers get the full time. @param past true for what has happened: it is never
- * "in 1 s", although the browser's idea of the cluster's time may be a second behind
+ * A relative time such as "in 5 min"; a tooltip shows the full time.
+ * @param past true for past events: these are never shown as "in 1 s", even if the page's clock is slightly behind the server's
  */
 export function Away({ at, past = false }: { at: string; past?: boolean }) {
   const words = useWords();

@@ -1,5 +1,8 @@
-// Characters that change the direction of text, with which a text could be disguised as another.
+// Control characters that change the direction of text, and could make a text look like another one.
 const turning = /[\u202a-\u202e\u2066-\u2069]/g;
 
-/** Text from other users, safe to show: markup has no effect, and characters that reorder text are made visible. */
+/**
+ * Replaces characters that change the text direction by U+FFFD, so that text from other users is safe to show. React escapes
+ * markup.
+ */
 export const plain = (text: string): string => text.replace(turning, "\ufffd");

@@ -2,7 +2,7 @@ import { useWords } from "../../messages/words.ts";
 
 const instant = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?Z$/;
 
-/** For a value that is an instant in UTC: the same time as the page writes times, beside the value as it is stored. */
+/** Shows an instant in UTC a second time in the viewer's zone, beside the stored value. Renders nothing for any other value. */
 export function InWords({ value }: { value: unknown }) {
   const { moment } = useWords();
   if (typeof value !== "string" || !instant.test(value) || Number.isNaN(Date.parse(value))) return null;

@@ -1,9 +1,6 @@
 import { plain } from "../../parts/value/plain.ts";
 
-/**
- * Splits text with terminal colours into styled pieces; all other escape sequences are dropped. Pieces are plain text, never
- * markup.
- */
+/** A part of a log message in one style. `pieces` interprets terminal colours and drops all other escape sequences. */
 export interface Piece {
   text: string;
   /** 0 to 15; null for the default colour. */
@@ -51,7 +48,7 @@ function styled(before: Style, codes: string): Style {
     else if (code >= 30 && code <= 37) style = { ...style, colour: code - 30 };
     else if (code >= 90 && code <= 97) style = { ...style, colour: code - 82 };
     else if (code === 38 || code === 48) {
-      // Only the first sixteen of the 256 colours are supported; the others and true colours are skipped by their length.
+      // 256-colour codes above 15 and true colours are not supported; their parameters are skipped.
       const colour = numbers[at + 2] ?? 16;
       if (code === 38 && numbers[at + 1] === 5 && colour < 16) style = { ...style, colour };
       at += numbers[at + 1] === 5 ? 2 : numbers[at + 1] === 2 ? 4 : 0;

@@ -36,9 +36,9 @@ export function Bar({
   download: ReactNode;
   live: boolean;
   view: View;
-  /** The number of lines that the page holds. */
+  /** The number of lines that are loaded. */
   count: number;
-  /** True if these lines are the whole log. */
+  /** True if the loaded lines are the whole log. */
   isWhole: boolean;
 }) {
   const words = useWords();

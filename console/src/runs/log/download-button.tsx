@@ -6,7 +6,7 @@ import { toastFailure } from "../../parts/state/toasts.tsx";
 import { downloadLog } from "./download.ts";
 import type { Only } from "./levels.ts";
 
-/** Downloads the lines that are shown, however many there are; a second press ends it. */
+/** A button that downloads all lines of the selected level and attempt; pressing it again cancels the download. */
 export function DownloadButton({ run, only }: { run: number; only: Only }) {
   const { t, count } = useWords();
   const [read, setRead] = useState<number>();

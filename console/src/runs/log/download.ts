@@ -5,7 +5,7 @@ import { lineText } from "./text.ts";
 
 const pageSize = 1_000;
 
-/** Reads all lines and hands them to the browser as a file. @param onRead called with the number of lines read so far */
+/** Reads all matching lines page by page, then starts the browser's download. @param onRead called with the number of lines read */
 export async function downloadLog(
   run: number,
   only: Only,
@@ -25,6 +25,6 @@ export async function downloadLog(
   link.href = url;
   link.download = `run-${run}${only.attempt === undefined ? "" : `-attempt-${only.attempt}`}.log`;
   link.click();
-  // The browser has taken the file's content by then.
+  // The URL is revoked after 10 s, when the browser has started the download.
   setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }

@@ -1,4 +1,4 @@
-/** The lines of a log that contain a text, and the one among them that is selected. */
+/** Searches a log: the lines that contain a text, and which of these lines is selected. */
 import { useDebouncedValue } from "@mantine/hooks";
 import { useEffect, useMemo, useRef, useState } from "react";
 import { usePages } from "../../parts/table/pages.ts";
@@ -12,9 +12,9 @@ interface Search {
   live: boolean;
   only: Only;
   find: string;
-  /** The lines that the page holds. */
+  /** The lines that are loaded. */
   lines: LogLine[];
-  /** True if these lines are the whole log. */
+  /** True if the loaded lines are the whole log. */
   isWhole: boolean;
 }
 
@@ -23,7 +23,7 @@ export interface Hits {
   /** The number of the selected hit, from 1; 0 if there is none. */
   place: number;
   count: number;
-  /** The server has more hits. */
+  /** True if the server has more matching lines than `count`. */
   more: boolean;
   isLooking: boolean;
   /** Selects the next hit (1) or the previous one (-1). */
@@ -31,7 +31,7 @@ export interface Hits {
   restart: () => void;
 }
 
-/** @param to scrolls to a line; called when another hit is selected */
+/** @param to scrolls to a line; called when another matching line is selected */
 export function useHits(search: Search, to: (line: LogLine) => void): Hits {
   const [at, setAt] = useState(0);
   const found = useFound(search);
@@ -62,7 +62,7 @@ export function useHits(search: Search, to: (line: LogLine) => void): Hits {
   };
 }
 
-/** Searches the lines of the page if they are the whole log; otherwise the server searches. */
+/** Searches the loaded lines if they are the whole log; otherwise the server searches. */
 function useFound({ run, live, only, find, lines, isWhole }: Search) {
   const [settled] = useDebouncedValue(find.trim(), 200);
   const asks = settled !== "" && lines.length > 0 && !isWhole;

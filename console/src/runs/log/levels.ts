@@ -6,13 +6,13 @@ export type LogLine = Answer<"listLogs">["items"][number];
 export const levels = ["debug", "info", "warn", "error"] as const;
 export type Level = (typeof levels)[number];
 
-/** The lines that are shown: those of a least level, and of one attempt or (undefined) of all. */
+/** The filter of a log: lines of at least the level `least`, and of one attempt (undefined: of all attempts). */
 export interface Only {
   least: Level;
   attempt: number | undefined;
 }
 
-/** The choice in the form of a request. */
+/** Converts the filter into query parameters; "debug" is the lowest level and needs none. */
 export const askedOf = ({ least, attempt }: Only): { level?: Level; attempt?: number } => ({
   ...(least === "debug" ? {} : { level: least }),
   ...(attempt === undefined ? {} : { attempt }),

@@ -1,6 +1,6 @@
 /**
- * A window of a run's log, however long the log is: from its start, from its end, or around a line. It grows in both directions as
- * the user scrolls. While the run is running, new lines are appended to the window if the window's end is also the log's end.
+ * Loads a contiguous part of a run's log: from its start, from its end, or around a line. More lines are loaded in both directions as
+ * the user scrolls. If the loaded part reaches the end of the log, new lines of a live run are appended.
  */
 import { useCallback, useEffect, useRef, useState } from "react";
 import { call, type Given } from "../../api/call.ts";
@@ -11,7 +11,7 @@ import { tailLog } from "./tail.ts";
 export interface LogLines {
   lines: LogLine[];
   error: unknown;
-  /** True if there are lines before, or after, the window. */
+  /** True if the log has lines before (`before`) or after (`after`) the loaded lines. */
   before: boolean;
   after: boolean;
   reading: boolean;
@@ -36,7 +36,7 @@ interface Window {
 }
 
 const pageSize = 500;
-/** The most lines that a page holds; dropped lines are read again when the user scrolls back to them. */
+/** Appending lines drops the earliest lines above this number; they are loaded again when the user scrolls back. */
 const keptMost = 100_000;
 
 /** A worker sends lines in batches, so a run's last lines may arrive for this long after its end. */
@@ -49,17 +49,20 @@ export function useLogLines(run: number, state: { live: boolean; ended: string |
   const { least, attempt } = only;
   const [window, setWindow] = useState<Window>(nothing);
   const [error, setError] = useState<unknown>();
-  /** The error that interrupts the stream of new lines, which reopens automatically. */
+  /** The error that interrupted the stream of new lines. The stream is opened again automatically. */
   const [broken, setBroken] = useState<unknown>();
   const [reading, setReading] = useState(true);
-  /** New lines are followed from after this line; null: the window's end is not the log's end, or no more lines will come. */
+  /**
+   * The cursor after which new lines are streamed; null if the loaded lines do not reach the log's end, or if the run ended too long
+   * ago for new lines.
+   */
   const [tail, setTail] = useState<Tail | null>(null);
-  // Both are fixed at the opening of the log: if the run ends meanwhile, its stream ends by itself.
+  // `opensAt` and `follows` do not change when the run ends while the log is open: the stream of new lines ends by itself.
   const [opensAt] = useState<"start" | "end">(state.live ? "end" : "start");
   const [follows] = useState(
     () => state.live || (state.ended !== null && nowMs() - Date.parse(state.ended) < lastLinesMs),
   );
-  /** Counts jumps: an answer requested before the last jump is dropped. */
+  /** The number of loads so far: the answer of a load is discarded if another load has begun since. */
   const turn = useRef(0);
 
   const ask = useCallback(
@@ -142,7 +145,7 @@ export function useLogLines(run: number, state: { live: boolean; ended: string |
   return { lines, error: error ?? broken, before, after, reading, grow, jump, again };
 }
 
-/** Sorts lines by time, as in the server's pages. The lines from index `from` on are new and may have arrived out of order. */
+/** Sorts lines into the server's order if needed. Lines from index `from` on are new and may have arrived out of order. */
 function byPlace(lines: LogLine[], from: number): LogLine[] {
   const isLate = lines.some((line, at) => at >= from && at > 0 && inOrder(lines[at - 1] as LogLine, line) > 0);
   return isLate ? lines.sort(inOrder) : lines;

@@ -1,4 +1,4 @@
-/** The lines that a run writes while its log is open. */
+/** Streams the lines that a run writes while its log is open. */
 import { outdate } from "../../api/answers.ts";
 import { type Event, follow, isRefusal } from "../../api/call.ts";
 import { type Attempt, stand, whileSeen } from "../../live/standing.ts";
@@ -9,19 +9,19 @@ const gatherMs = 120;
 export interface Tailing {
   run: number;
   only: Only;
-  /** The `tail` cursor of a page: lines after it are new. */
+  /** The `tail` cursor of a page of the log: the stream begins with the lines after this cursor. */
   after: string;
-  /** A batch of new lines, in the order of their arrival. */
+  /** Called with new lines that match `only`, in the order in which they arrived. */
   onLines: (lines: LogLine[]) => void;
-  /** Called when the server refuses permanently; then the tail ends. */
+  /** Called if the server refuses the stream permanently; the stream is then not opened again. */
   onRefused: (error: unknown) => void;
-  /** Called with the error that interrupts the stream, which reopens automatically; with undefined once it is open again. */
+  /** Called with a `Refusal` when the stream is interrupted (it is opened again automatically); with undefined once it is open or ended. */
   onBroken: (error: unknown) => void;
 }
 
-/** @returns a function that ends the tail */
+/** @returns a function that closes the stream */
 export function tailLog({ run, only, onLines, onRefused, onBroken, ...from }: Tailing): () => void {
-  /** The cursor of the last line that arrived, of any level. */
+  /** The cursor of the last line received, even if the line does not match `only`. */
   let { after } = from;
   let waiting: LogLine[] = [];
   const flush = setInterval(() => {

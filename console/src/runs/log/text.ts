@@ -11,7 +11,7 @@ export const fieldsText = (fields: unknown): string =>
 /** The text of a line that is searched. */
 export const textOf = (line: LogLine) => `${bare(line.message)} ${fieldsText(line.fields)}`;
 
-/** One line of a downloaded log: its time in UTC, its level, its attempt, and what it says. */
+/** Formats one line of a downloaded log: time in UTC, level, attempt, message, fields. */
 export function lineText({ at, level, attempt, message, fields }: LogLine): string {
   const more = fieldsText(fields);
   return `${at} ${level.toUpperCase().padEnd(5)} #${attempt} ${bare(message)}${more === "" ? "" : ` ${more}`}\n`;

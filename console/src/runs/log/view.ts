@@ -5,12 +5,12 @@ import type { LogLine } from "./levels.ts";
 import type { LogLines } from "./lines.ts";
 
 const lineHeight = 22;
-/** Within this many lines of an edge, the next page beyond that edge is read. */
+/** The next page is loaded when the lines in the DOM come within this many lines of the first or last loaded line. */
 const nearEdge = 150;
 
 export type View = ReturnType<typeof useView>;
 
-/** Scrolls the window of a log: reads more near an edge, goes to a line, follows the end of a live log. */
+/** Controls the scrolling of a log: loads lines near an edge, scrolls to a line, and follows the end of a live log. */
 export function useView({ lines, before, after, reading, error, grow, jump }: LogLines, live: boolean) {
   const [follows, setFollows] = useState(live);
   const place = useRef<HTMLDivElement>(null);
@@ -29,7 +29,7 @@ export function useView({ lines, before, after, reading, error, grow, jump }: Lo
     if (after && last >= lines.length - nearEdge) grow("after");
     else if (before && first < nearEdge) grow("before");
   }, [reading, error, after, before, first, last, lines.length, grow]);
-  // Adding or dropping lines above the visible ones must not move the visible ones.
+  // When lines are added or dropped above the visible lines, the scroll position is corrected so that the visible lines do not move.
   const shown = useRef<LogLine[]>([]);
   useLayoutEffect(() => {
     const known = shown.current;

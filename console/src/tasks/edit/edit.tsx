@@ -1,4 +1,4 @@
-/** Edits a task's parts. */
+/** The form for editing a task. */
 import { Button, TextInput } from "@mantine/core";
 import { isOwnOption, type OptionName } from "carillon/task";
 import { useState } from "react";
@@ -15,12 +15,15 @@ import { RuleFields } from "./rule-fields.tsx";
 import { ScheduleFields } from "./schedule-fields.tsx";
 import { useEdit } from "./use-edit.ts";
 
-/** @param task the task when the form was opened: the edit is the difference from it @param present the version that is stored now */
+/**
+ * @param task the task as it was when the form was opened; the edit consists of the differences from it
+ * @param present the version that is stored now
+ */
 export function Edit({ task, present, onClose }: { task: Task; present: number; onClose: () => void }) {
   const { t } = useWords();
   const [reason, setReason] = useState("");
   const { form, set, edit, lastRead, save, wrongAt } = useEdit(task, reason, onClose);
-  // A schedule of another task inherits all other options from that task.
+  // A named schedule of another task (`of`) inherits all other options from that task.
   const isSaid = (option: OptionName) => task.of === null || isOwnOption(option);
   return (
     <Dialog onClose={onClose} title={t("edit.title", { task: task.name })} size={720}>

@@ -31,23 +31,23 @@ export interface Form extends Rules {
   cron: string;
   zone: string;
   every: string;
-  /** "": none. */
+  /** A duration such as "30s"; "" for none. */
   jitter: string;
   /** "slot": each slot has its own random delay; "task": all slots of the task have the same delay. */
   jitterBy: "slot" | "task";
-  /** null: unchanged, or the expression's own default. */
+  /** The DST policy for a skipped (`gap`) or repeated (`fold`) hour; null leaves it unchanged, or at the expression's default. */
   gap: string | null;
   fold: string | null;
-  /** Options that are one value, by name. */
+  /** The values of the options in `plainOptions`, by option name. */
   plain: Record<string, PlainValue>;
   attempts: number;
   backoff: string;
   delay: string;
   maxDelay: string;
   overlap: string;
-  /** The number of concurrent runs, for an overlap policy under which further runs wait. */
+  /** The number of concurrent runs; used if `overlap` is "queue". */
   atOnce: number;
-  /** The number of runs that may wait under this policy; null for any number. */
+  /** The largest number of waiting runs; null for no limit. Used if `overlap` is "queue". */
   waiting: number | null;
   misfire: string;
 }
@@ -89,7 +89,7 @@ export function formOf(task: Pick<Task, "definition">): Form {
   };
 }
 
-/** @throws CarillonError, as the server would */
+/** Converts the form's fields into a schedule. @throws CarillonError if the schedule is invalid, with the server's message */
 export function scheduleOf(form: Form, before: Schedule): Schedule {
   // A jitter of 0 may be explicit or absent; keep the task's form, so that an untouched field is not a change.
   const none = "jitterMs" in before && before.jitterMs === 0 ? { jitterMs: 0 } : {};
@@ -100,7 +100,7 @@ export function scheduleOf(form: Form, before: Schedule): Schedule {
           jitterMs: parseDuration(form.jitter.trim(), "jitter"),
           ...(form.jitterBy === "task" && { jitterBy: form.jitterBy }),
         };
-  // The form has no fields for these, so they are kept.
+  // The form has no fields for these bounds, so they are copied from the present schedule.
   const { fromMs, untilMs, times } = before.type === "at" || before.type === "manual" ? {} : before;
   const bounds = { fromMs, untilMs, times };
   switch (form.kind) {
@@ -180,7 +180,7 @@ export function made(task: Task, options: Options): TaskDefinition | undefined {
   }
 }
 
-/** The option that an error concerns, which may be `rest`; "" if it concerns no option in particular. */
+/** The name of the option that an error is about; "" if the error is not about one option. */
 export function placeOf(error: unknown): string {
   if (!isRefusal(error) && !isCarillonError(error)) return "";
   return error.code === "CALENDAR_UNKNOWN" ? "calendar" : (stepsOf(error.path)[0] ?? "");

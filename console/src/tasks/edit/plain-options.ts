@@ -1,4 +1,4 @@
-/** Options with a single value as form fields, derived from the table of task options. */
+/** Derives form fields from the table of task options, for options with a single value. */
 import {
   type OptionName,
   type OptionRow,
@@ -25,7 +25,7 @@ const isPlain = ({ is }: Shape) =>
   is === "duration" || is === "count" || is === "choice" || is === "text" || is === "flag";
 const editable = optionRows.filter(([option, row]) => row.editable && !drawnOptions.includes(option));
 
-/** The options that get a field according to their shape. */
+/** The options with a generated field, whose control depends on the option's shape. */
 export const plainOptions = editable.filter(([, { kind }]) => isPlain(kind.shape)).map(([option]) => option);
 /** The options that the form edits as JSON. */
 export const restOptions = editable.filter(([, { kind }]) => !isPlain(kind.shape)).map(([option]) => option);
@@ -46,7 +46,7 @@ export const plainValues = (definition: TaskDefinition): Record<string, PlainVal
     }),
   );
 
-/** Converts a field's value into the option's value; null removes the option. */
+/** Converts a field's value into the option's value. An empty field becomes null if the option is nullable. */
 export function plainGiven(option: OptionName, value: PlainValue | undefined): PlainValue | null {
   const row = rowOf(option);
   const given = typeof value === "string" && row.kind.shape.is === "duration" ? value.trim() : value;

@@ -8,7 +8,7 @@ import type { Form } from "./form.ts";
 import { OptionField } from "./option-field.tsx";
 import { plainOptions } from "./plain-options.ts";
 
-/** These options have their own place in the form; the others follow. */
+/** Options whose field has a fixed position in the form; the remaining options follow. */
 const placed: readonly OptionName[] = ["description", "onWorkerLost", "timeout", "priority"];
 
 export function PolicyFields({
@@ -19,9 +19,9 @@ export function PolicyFields({
 }: {
   form: Form;
   set: (change: Partial<Form>) => void;
-  /** Returns the message of the current error if it concerns one of these parts. */
+  /** The message and hint of the present error if the error is about one of these options; otherwise undefined. */
   wrongAt: (...parts: string[]) => string | undefined;
-  /** True if the task sets this option itself: other options have no field. */
+  /** False for options that a named schedule inherits from its task; these have no field. */
   isSaid: (option: OptionName) => boolean;
 }) {
   const { t } = useWords();

@@ -19,9 +19,9 @@ export function RuleFields({
 }: {
   form: Rules;
   set: (change: Partial<Rules>) => void;
-  /** Returns the message of the current error if it concerns one of these parts. */
+  /** The message and hint of the present error if the error is about one of these options; otherwise undefined. */
   wrongAt: (...parts: string[]) => string | undefined;
-  /** True if the task sets this option itself: other options have no field. */
+  /** False for options that a named schedule inherits from its task; these have no field. */
   isSaid: (option: OptionName) => boolean;
 }) {
   const { t } = useWords();

@@ -33,7 +33,7 @@ export interface Window {
 }
 
 export interface Rules {
-  /** "": none. */
+  /** The calendar's name; "" for none. */
   calendar: string;
   on: "working-days" | "holidays";
   otherwise: "skip" | "next" | "previous";
@@ -41,9 +41,9 @@ export interface Rules {
   route: string;
   pin: string;
   shards: number;
-  /** For example "gpu=a100, zone=eu". */
+  /** Labels as text, such as "gpu=a100, zone=eu". */
   labels: string;
-  /** JSON of `restOptions`. */
+  /** The options in `restOptions` as JSON text. */
   rest: string;
 }
 
@@ -123,7 +123,7 @@ function rulesOptions(form: Rules): Record<string, Json> {
       from: from.trim(),
       to: to.trim(),
       then,
-      // A window between two moments has neither a zone nor days.
+      // Zone and days apply only to a window between two times of day, not to one between two instants.
       ...(isClock(from.trim()) ? { zone, ...(days.length > 0 ? { days } : {}) } : {}),
     })),
     route:
@@ -139,7 +139,7 @@ function rulesOptions(form: Rules): Record<string, Json> {
   };
 }
 
-/** The parts that differ between the two forms. @throws CarillonError */
+/** The options that differ between the present form and the initial form (`first`). @throws CarillonError if a field is invalid */
 export function rulesChanges(form: Rules, first: Rules): { part: string; was: unknown; is: Json }[] {
   const [was, is] = [rulesOptions(first), rulesOptions(form)];
   return Object.entries(is).flatMap(([part, value]) => {

@@ -17,11 +17,11 @@ export function ScheduleFields({
   set: (change: Partial<Form>) => void;
   /** The last valid schedule of the form; it decides which fields are shown while the input is invalid. */
   lastRead: Schedule;
-  /** True if the task may have no schedule and be run by hand only. */
+  /** True if the kind "manual" is offered: a task without a schedule, which runs only when it is started. */
   mayHaveNone: boolean;
 }) {
   const { t } = useWords();
-  // A kind without form fields is kept as it is: it cannot be chosen for another task.
+  // A kind that the form cannot edit is offered only if it is the task's present kind.
   const usual: Schedule["type"][] = ["cron", "every", ...(mayHaveNone ? (["manual"] as const) : [])];
   const kinds = usual.includes(form.kind) ? usual : [...usual, form.kind];
   return (

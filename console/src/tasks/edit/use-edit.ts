@@ -10,7 +10,7 @@ import { type Form, formOf, made, optionsOf, ownParts, placeOf } from "./form.ts
 
 type Wrong = Error & { hint?: string };
 
-/** Holds the form of a task's edit, computes the edit while the user types, and saves it. @param onDone called once it is saved */
+/** The state of the form that edits a task: computes the edit as the user types, and saves it. @param onDone called after saving */
 export function useEdit(task: Task, reason: string, onDone: () => void) {
   const { t } = useWords();
   const [form, setForm] = useState(() => formOf(task));

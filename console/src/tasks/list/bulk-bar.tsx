@@ -18,7 +18,7 @@ export function BulkBar({
   isThere: boolean;
   chosen: ReadonlySet<string>;
   search: Filter;
-  /** The list's filter in the form of an operation's filter. */
+  /** The list's filter, converted into the filter of an operation. */
   filter: TaskFilter;
   onNone: () => void;
 }) {

@@ -70,7 +70,7 @@ export function fieldOf(given: Schema, root: Schema, depth = 0): Field {
   }
 }
 
-/** Its own keywords override those of the schema that it refers to; "this or null" becomes an optional "this". */
+/** Resolves `$ref` and unions with null. The schema's own keywords override those of the schema that it refers to. */
 function plainOf(given: Schema, root: Schema): Schema {
   let schema = given;
   for (let steps = 0; steps < deepest; steps++) {
@@ -133,7 +133,7 @@ export function placed(whole: unknown, path: readonly (string | number)[], value
   const before = typeof whole === "object" && whole !== null && !Array.isArray(whole) ? whole : {};
   const inner = placed((before as Record<string, unknown>)[step], rest, value);
   const { [step]: _, ...others } = before as Record<string, unknown>;
-  // A replaced field keeps its place among the others.
+  // The spread preserves the order of the keys when a key is replaced.
   return inner === undefined ? others : { ...before, [step]: inner };
 }
 

@@ -8,7 +8,7 @@ import type { Payload, Source } from "./payload.ts";
 
 const runsShown = 8;
 
-/** Takes the payload of a schedule or a run, each by its name. */
+/** A select that replaces the form's payload by the payload of a schedule or of an earlier run. */
 export function PayloadSources({ task, payload }: { task: Task; payload: Payload }) {
   const { t, away } = useWords();
   const now = useNow();
@@ -24,7 +24,7 @@ export function PayloadSources({ task, payload }: { task: Task; payload: Payload
       away(Date.parse(ended ?? due), now),
     ].join(" · "),
   }));
-  // A run that is not among the last ones, of which this form is a repetition.
+  // The run that is being repeated may be older than the listed runs; it is added to the list.
   const other = source.startsWith("run:") && !listed.some(({ value }) => value === source);
   const others = other ? [{ value: source, label: t("payload.ofRun", { run: source.slice(4) }) }] : [];
   const named = (schedules.data?.items ?? []).map(({ name }) => ({ value: `task:${name}`, label: name }));

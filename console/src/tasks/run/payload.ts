@@ -21,7 +21,7 @@ function parsed(text: string): { value: unknown } | undefined {
 const toldMost = 5;
 export const textOf = (value: unknown) => (value === null || value === undefined ? "" : JSON.stringify(value, null, 2));
 
-/** Where a payload is taken from: the schedule of the task itself, one of its named schedules, or a run, by its number. */
+/** The origin of a payload: the task's own schedule, one of its named schedules, or an earlier run with this number. */
 export type Source = "own" | `task:${string}` | `run:${number}`;
 
 interface Begun {
@@ -29,10 +29,10 @@ interface Begun {
   payload: unknown;
 }
 
-/** A payload that only processes with a key can read, or that is kept elsewhere, cannot be sent again as it is shown. */
+/** False for a payload that is encrypted or stored outside the database: the form cannot show or resend such a payload. */
 export const isReadable = (payload: unknown) => storedKey(payload) === undefined && encodedText(payload) === undefined;
 
-/** @throws Refusal */
+/** Reads the payload of a named schedule or of a run. @throws Refusal if the server refuses, or if the run's payload is not readable */
 async function read(source: Source): Promise<unknown> {
   const name = source.slice(source.indexOf(":") + 1);
   if (source.startsWith("task:")) {
@@ -47,10 +47,10 @@ async function read(source: Source): Promise<unknown> {
 export type Payload = ReturnType<typeof usePayload>;
 
 /**
- * Edits the payload of a run. It begins with what the task's own slots have, or with the schema's defaults: never with what some
- * run before had, which may have been for another customer. Others are taken by name. A payload is taken once: a run that ends
- * while the form is open changes nothing just before the user presses the button. The server checks it against the schema.
- * @param first the payload to begin with, of a run that is to be repeated
+ * The state of the payload field. It starts with the payload of the task's own slots, or with the schema's defaults, but not with the
+ * payload of an earlier run, which may belong to another customer. The user can load another payload by its origin. A loaded payload
+ * does not change when runs end while the form is open.
+ * @param first the payload to start with if a run is repeated, and that run's number
  */
 export function usePayload(task: Task, first?: { run: number; payload: unknown }) {
   const { t } = useWords();
@@ -80,7 +80,10 @@ export function usePayload(task: Task, first?: { run: number; payload: unknown }
     setTyped(next);
     setIssues(new Map());
   };
-  /** @throws Refusal with the issues that the schema finds; each shows at its field too */
+  /**
+   * Validates the payload on the server against the task's schema, and sets `issues` for the fields.
+   * @throws Refusal that lists the first issues
+   */
   const check = async (value: unknown) => {
     if (!schema) return;
     const { issues: found } = await call("checkPayload", { task: task.name, payload: value ?? null });
@@ -102,12 +105,12 @@ export function usePayload(task: Task, first?: { run: number; payload: unknown }
     isReady: !taking.isPending,
     source: begun.source,
     take: (source: Source) => taking.mutate(source),
-    /** Why the payload that was asked for could not be taken. */
+    /** The error if the last selected payload could not be loaded; otherwise null. */
     refusal: taking.error,
-    /** True once the user has changed the payload. */
+    /** True if the text differs from the payload that was loaded last. */
     isChanged: typed !== undefined && typed !== textOf(begun.payload),
     text,
-    /** undefined: the text is not JSON. */
+    /** The parsed payload; undefined if the text is not valid JSON. */
     json: parsed(text),
     issues,
     change,

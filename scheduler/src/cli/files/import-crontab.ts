@@ -156,7 +156,7 @@ function textOf(file: string): string {
 type Outcome = "new" | "changed" | "unchanged" | "would be imported" | "not imported";
 
 interface Saved {
-  /** The tasks that were saved, in order; tasks after an error or Ctrl-C are not included. */
+  /** The tasks that were saved (with `dryRun`: that would be saved), in order, without the tasks after an error or Ctrl-C. */
   saved: (Found & { outcome: Outcome })[];
   leftOver: Remark[];
   exit: ExitCode;

@@ -111,8 +111,10 @@ export interface ClusterTasks {
   ): Promise<{ running: number[]; held: number; skipped: number }>;
   /** Resumes the task. @returns the next slot in epoch ms; null: there is none */
   resume(name: string, reason: string): Promise<number | null>;
-  /** Enqueues a run. @returns the run's id */
-  /** `created` is false if a run with the same key exists, or counts as such a run; then `run` is the id of that run. */
+  /**
+   * Enqueues a run. @returns `run`: the run's id; `created`: false if a run with the same key exists, or counts as such a run; then `run` is
+   * the id of that run
+   */
   run(name: string, payload: unknown, options: ManualOptions): Promise<{ run: number; created: boolean }>;
   /** Removes the task and its named schedules. @throws TASK_UNKNOWN */
   remove(name: string, reason: string): Promise<void>;

@@ -27,7 +27,7 @@ export function beatLine(
     cancel = clock.after(lookMs, async () => {
       looks++;
       const beats = looks % looksPerBeat === 0;
-      // The client gets the reason when it connects again.
+      // The error of a failed check is dropped: when the stream ends, the client connects again and receives the error then.
       const goesOn = await mayGoOn().catch(() => !beats);
       if (over) return;
       if (!goesOn) return stop();

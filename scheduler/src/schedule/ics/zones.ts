@@ -50,7 +50,7 @@ export class IcsZones {
       usual;
   }
 
-  /** Returns the property's zone. Returns null if it names no zone, or an unknown one, which is reported once per name. */
+  /** Returns the property's zone; null if it names no zone or an unknown one. An unknown name is reported at its first use. */
   of(property: Property): Offsets | null {
     const name = property.parameters.get("TZID");
     if (name === undefined || name === "") return null;

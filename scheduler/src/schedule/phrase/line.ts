@@ -50,7 +50,7 @@ export class PhraseLine {
 
   /**
    * Consumes a comma, "and", or both, if the list continues after it.
-   * @param goesOn receives the next token and its position, and returns true if the list continues
+   * @param goesOn receives the token after the separator and its offset from the current token, and returns true if the list continues
    */
   protected separator(goesOn: (next: Token | undefined, ahead: number) => boolean): boolean {
     let ahead = 0;

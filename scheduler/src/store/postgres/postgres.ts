@@ -60,7 +60,10 @@ export interface PostgresOptions {
   failFast?: boolean;
   /** Called when the store has gone back to an earlier state, so that data read before may no longer be in the store. */
   onBack?: () => void;
-  /** True if a standby may lack acknowledged writes even though none has been seen. By default this is assumed once a standby is seen. */
+  /**
+   * True: acknowledged writes are remembered from the start, because a standby may lack them. Default: they are remembered until the store
+   * reports that no standby is connected, and again once it has reported one.
+   */
   standby?: boolean;
   /**
    * How the history is partitioned. "daily" (default): one partition per day; the partitions needed by the first write are created.

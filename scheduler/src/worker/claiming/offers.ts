@@ -15,9 +15,9 @@ export interface OffersHost {
 }
 
 /**
- * Offers this worker's free slots to runs enqueued in its own process: the statement that creates a due run also makes the run a claim of
- * this session. So the run needs only one write and starts as soon as that write is committed. `settled` waits for these statements when
- * the worker stops.
+ * Offers this worker's free slots to runs that its own process enqueues: the statement that inserts a due run also claims the run for
+ * this worker's session. So the run needs only one write and starts as soon as that write is committed. When the worker stops, `settled`
+ * waits until these statements have ended.
  */
 export class Offers {
   readonly #host: OffersHost;

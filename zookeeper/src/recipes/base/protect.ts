@@ -132,7 +132,8 @@ function removeLater(session: Session, parent: string, token: string): void {
     const found = await findProtected(session, parent, token, {});
     if (found) await deleteSurely(session, found.path);
   };
-  // Fails for good only if the session ends, which deletes an ephemeral node, or if a permission was withdrawn.
+  // The error is ignored. `surely` repeats the removal until it succeeds, unless the session ends (then the server deletes the node if it
+  // is ephemeral) or a permission was withdrawn.
   surely(session, remove).catch(() => undefined);
 }
 

@@ -50,7 +50,10 @@ export interface Holding {
   readonly fence: bigint;
   /** Aborts when the holding ends by this process's own clock, which is before any other contender can find the lock vacant. */
   readonly signal: AbortSignal;
-  /** Ms until the holding ends unless the place confirms it first, by the monotonic clock at the time of the call; 0 once it has ended. */
+  /**
+   * Ms until this holding ends if the lock's service does not confirm it before, by the monotonic clock at the time of the call; 0 once the
+   * holding has ended.
+   */
   readonly remainingMs: number;
   /** True if the state that was read shows this holding. */
   seenIn(sight: Sight): boolean;

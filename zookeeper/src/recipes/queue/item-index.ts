@@ -1,9 +1,10 @@
 /**
- * A consumer's list of its queue: the names of all nodes in the order of consumption. A million names take about 30 MB, because a name
- * that can be computed from its rank and sequence number is not stored as text; only other names are.
+ * An index of item names of a queue, ordered by a sort key; `QueueView` keeps one for waiting items and one for items that wait for a
+ * later attempt. A million names take about 30 MB, because a name that can be computed from its rank and sequence number is not stored as
+ * text.
  *
- * It consists of a binary heap over numbered slots, and a hash table (open addressing) from names to slots, because other consumers keep
- * deleting nodes from the middle.
+ * The index consists of a binary heap over numbered slots, and a hash table (open addressing) from names to slots. The hash table is
+ * needed because other consumers delete nodes that are not first in the heap.
  */
 import type { ItemName, QueueNames } from "./names.ts";
 

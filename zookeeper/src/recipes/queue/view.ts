@@ -50,7 +50,11 @@ export class QueueView {
     return this.#held.size;
   }
 
-  /** The time at which the next item may be taken: epoch ms, 0 for now, Infinity if there is none. */
+  /**
+   * Returns when the next item may be taken, in epoch ms; Infinity if there is no item. In a delay queue, this is the item's due time,
+   * which may be past; in other queues, it is 0 if an item may be taken now. Also moves items whose time for a later attempt has come to
+   * the waiting ones.
+   */
   firstMs(nowMs: number): number {
     while (this.#later.firstRank <= nowMs) {
       const name = this.#later.take() as string;

@@ -1,8 +1,9 @@
 /**
- * Indexes for lists of runs of any length, newest first. `run_history_outcome` finds the last ended and the last failed runs, for which the
- * newest day would otherwise be sorted. It is the only additional index that a successful run costs; the times of ends rise, so each new
- * entry goes to the rightmost page. A separate index without successes finds the failures of one task among millions of successes. Claimed
- * and ready runs have indexes already. The other live runs, which are held, paused or undecided, get their own index.
+ * Indexes for lists of runs of any length, newest first. Without `run_history_outcome`, a query for the last ended or the last failed
+ * runs would sort all runs of the newest day. Each ended run adds one entry to this index. The times of ends rise, so the entry goes to
+ * the end of the entries with the same outcome. `run_history_trouble` leaves out successes, so that the failures of one task are found
+ * among millions of successes. Claimed and ready runs have indexes already; `run_aside` indexes the other live runs (held, paused,
+ * undecided).
  */
 export const browse = (s: string) => `
 create index run_history_outcome on ${s}.run_history (outcome, ended_ms, id);

@@ -1,6 +1,6 @@
 /**
- * The token that created a token, because the second is revoked with the first. Also a version of each user: if two admins edit a user at
- * the same time, the second edit is refused instead of undoing the first unseen.
+ * `token.made_by`: the token with which a token was created; if the creating token is revoked, the created one is revoked, too.
+ * `user_account.version`: if two admins edit a user at the same time, the later edit is refused instead of overwriting the earlier one.
  */
 export const accessLines = (s: string) => `
 alter table ${s}.token add column made_by int references ${s}.token;

@@ -1,8 +1,8 @@
 /**
- * The time zone rules by which tasks are planned, so that processes with different versions of the time zone database plan the same slots.
- * Each change of a zone's rules adds a row. `cluster.zones_version` is the newest version, `plan.zones_version` the version that planned a
- * task. If the task's version is older than the first row of its zone, the rules in that row planned the task. Older code plans by its own
- * rules.
+ * The time zone rules by which tasks are planned, so that processes with different versions of the time zone database plan the same
+ * slots. Each change of a zone's rules adds a row. `cluster.zones_version` is the newest version, `plan.zones_version` the version by
+ * which a task was planned. If the latter is older than all rows of the task's zone, the zone's first row holds the rules by which the
+ * task was planned. Versions of Carillon from before this migration use the rules of their own process.
  */
 export const zoneRules = (s: string) => `
 create table ${s}.zone_rules (

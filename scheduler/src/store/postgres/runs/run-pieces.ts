@@ -14,8 +14,9 @@ import { inNamespacesSql } from "../tasks/task-filter.ts";
 const sizes = [51, 201];
 
 /**
- * Returns the row limit for a page. With dozens of partitions, planning a statement takes ten times as long as executing it, so the
- * statements are prepared. The limit is a literal, because a plan with a parameter in its place would assume many rows.
+ * Returns the row limit of the statement that reads a page: the smallest of `sizes` that is large enough, else `limit` itself. The limit
+ * is a literal in the SQL text, because the planner assumes many rows if the limit is a parameter. Few limits give few SQL texts, which
+ * can be prepared; this matters because with dozens of partitions, planning takes ten times as long as executing.
  */
 const sizeOf = (limit: number): number => sizes.find((size) => size >= limit) ?? limit;
 

@@ -74,8 +74,8 @@ export function movedBetween(was: Ruled, is: Ruled, nowMs: number, toMs = nowMs)
 }
 
 /**
- * Returns the last future nominal time that is already covered because a calendar has moved its slot to an earlier time. Returns the
- * present time if there is none.
+ * Returns the latest recorded time after `nowMs`; `nowMs` if there is none. Such times are nominal: the schedule gives them, but a
+ * calendar has moved their slots to earlier instants, so the slots are recorded before their nominal times have come.
  */
 async function putForwardMost(client: SqlClient, s: string, taskId: number, nowMs: number): Promise<number> {
   const { rows } = await client.query(
