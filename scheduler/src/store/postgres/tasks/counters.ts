@@ -36,7 +36,9 @@ export async function foldCounters(database: Database, limit: number, hour: numb
        insert into ${s}.tally as t (task_id, hour, ${names.join(", ")})
        select task_id, $2, ${names.join(", ")} from sums order by task_id
        on conflict (task_id) do update set
-         hour = greatest(t.hour, excluded.hour), ${names.map((n) => `${n} = t.${n} + excluded.${n}`).join(", ")})
+         hour = greatest(t.hour, excluded.hour), succeeded = t.succeeded + excluded.succeeded, failed = t.failed + excluded.failed,
+         cancelled = t.cancelled + excluded.cancelled, skipped = t.skipped + excluded.skipped,
+         missed = t.missed + excluded.missed, retried = t.retried + excluded.retried)
      select count(*)::int as folded from gone`,
     [limit, hour],
   );
