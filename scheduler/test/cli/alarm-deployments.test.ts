@@ -73,11 +73,12 @@ describe("what starts late, and a slot that is given up, are told in", () => {
     async "server + remote worker"(beside) {
       const server = start(["server", ...withAlarms(), ...here(), "--listen", "127.0.0.1:0", "--json"]);
       const [, address] = await server.says(/"listening":"([^"]+)"/);
-      for (const [name, options] of Object.entries(tasks)) await beside.save(defineTask(name, options));
       const env = { CARILLON_WORKER_KEY: (await json("keys", "create", "one")).key as string };
       const path = await file("remote.ts", behindServer);
       const worker = start(["worker", path, "--server", `http://${address}`, "--json"], { env });
       await worker.says(/worker is ready/);
+      // Saved last: slots of `serial` that are due before the worker is ready would be late themselves.
+      for (const [name, options] of Object.entries(tasks)) await beside.save(defineTask(name, options));
       return async () => undefined;
     },
   };
