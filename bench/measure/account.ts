@@ -137,7 +137,7 @@ async function readBook(
   const live = await client.query(`select count(*)::int as runs from ${s}.run where slot_ms between $1 and $2`, window);
   const counted = await client.query(
     `select sum(succeeded)::int as succeeded, sum(failed)::int as failed, sum(cancelled)::int as cancelled
-     from (select * from ${s}.tally union all select * from ${s}.tally_delta) x`,
+     from (select succeeded, failed, cancelled from ${s}.tally union all select succeeded, failed, cancelled from ${s}.tally_delta) x`,
   );
   const recorded = await client.query(
     `select ${outcomes.map((name, number) => `count(*) filter (where outcome = ${number})::int as ${name}`).join(", ")}

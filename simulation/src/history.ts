@@ -123,7 +123,8 @@ export const dumped = {
   leadership: "select term, session_id from S.leadership",
   tally: `select task_id, sum(succeeded)::float8 as succeeded, sum(failed)::float8 as failed, sum(cancelled)::float8 as cancelled,
             sum(skipped)::float8 as skipped, sum(missed)::float8 as missed, sum(retried)::float8 as retried
-          from (select * from S.tally union all select * from S.tally_delta) x group by task_id order by 1`,
+          from (select task_id, succeeded, failed, cancelled, skipped, missed, retried from S.tally
+                union all select * from S.tally_delta) x group by task_id order by 1`,
   operation:
     "select id, kind, filter, range, reason, state, total, done, passed, coalesce((cursor->>'late')::int, 0) as late, failed, error, last_run_id, created_ms, ended_ms from S.operation order by id",
   audit: "select act, named from S.audit where about = 'operation' order by id",

@@ -38,14 +38,29 @@ interface LoggerProvider {
   getLogger(name: string, version: string): { emit(record: object): void };
 }
 
-/** Passes a line to the provider that the application has set up; without one, does nothing. */
+let isEmitting = false;
+let hasFailed = false;
+
+/**
+ * Passes a line to the provider that the application has set up; without one, does nothing. If a log processor of the application throws, the
+ * line is left out there, and Node prints a warning, once. A line that a processor logs through Carillon is not passed on again.
+ */
 export function emitLog(level: Level, body: string, attributes: () => object): void {
   const provider = (globalThis as { [registered]?: (asked: number) => LoggerProvider | undefined })[registered];
-  if (provider === undefined) return;
-  const severity = { severityNumber: severities[level], severityText: level.toUpperCase() };
-  provider(contract)
-    ?.getLogger("carillon", version)
-    .emit({ ...severity, body, attributes: attributes() });
+  if (provider === undefined || isEmitting) return;
+  isEmitting = true;
+  try {
+    const severity = { severityNumber: severities[level], severityText: level.toUpperCase() };
+    provider(contract)
+      ?.getLogger("carillon", version)
+      .emit({ ...severity, body, attributes: attributes() });
+  } catch (error) {
+    if (!hasFailed)
+      process.emitWarning(`a log processor of this program threw, so the line is not exported: ${String(error)}`);
+    hasFailed = true;
+  } finally {
+    isEmitting = false;
+  }
 }
 
 /** The log, whose lines go to that provider too, except those of the level `debug`. */

@@ -32,24 +32,27 @@ const daysKept = 400;
  */
 export class StatisticsKeeper {
   readonly #options: StatisticsKeeperOptions;
-  readonly #flight: SingleFlight;
+  readonly #adding: SingleFlight;
+  readonly #merging: SingleFlight;
   #addedAt = Number.NEGATIVE_INFINITY;
   #mergedAt = Number.NEGATIVE_INFINITY;
   #sliceMs = firstSliceMs;
 
   constructor(options: StatisticsKeeperOptions) {
     this.#options = options;
-    this.#flight = new SingleFlight("statistics", options.log, () => this.#add());
+    this.#adding = new SingleFlight("statistics", options.log, () => this.#add());
+    this.#merging = new SingleFlight("merge of statistics", options.log, () => this.#merge());
   }
 
   onPulse(): void {
     const { membership, clock } = this.#options;
-    if (membership.term() === null || clock.monotonic() - this.#addedAt < addEveryMs) return;
-    void this.#flight.run();
+    if (membership.term() === null) return;
+    if (clock.monotonic() - this.#addedAt >= addEveryMs) void this.#adding.run();
+    if (clock.monotonic() - this.#mergedAt >= mergeEveryMs) void this.#merging.run();
   }
 
-  stop(): Promise<void> {
-    return this.#flight.stop();
+  async stop(): Promise<void> {
+    await Promise.all([this.#adding.stop(), this.#merging.stop()]);
   }
 
   async #add(): Promise<void> {
@@ -59,15 +62,25 @@ export class StatisticsKeeper {
     for (let addedMs = 0; addedMs < untilMs && membership.term() !== null; ) {
       const beganMono = clock.monotonic();
       const before = addedMs;
-      addedMs = await store.statistics.addTimes(untilMs, this.#sliceMs);
+      const slower = () => {
+        this.#sliceMs = Math.max(leastSliceMs, this.#sliceMs / 2);
+      };
+      addedMs = await store.statistics.addTimes(untilMs, this.#sliceMs).catch((error: unknown) => {
+        slower(); // the statement may have run into a timeout of the server
+        throw error;
+      });
       if (addedMs === before) break; // the store's clock was set back
       const tookMs = clock.monotonic() - beganMono;
-      if (tookMs > 2 * statementMs) this.#sliceMs = Math.max(leastSliceMs, this.#sliceMs / 2);
+      if (tookMs > 2 * statementMs) slower();
       else if (tookMs < statementMs / 2) this.#sliceMs = Math.min(mostSliceMs, this.#sliceMs * 2);
     }
-    if (clock.monotonic() - this.#mergedAt < mergeEveryMs) return;
-    this.#mergedAt = clock.monotonic();
+  }
+
+  async #merge(): Promise<void> {
+    const { store, clock, storeClock } = this.#options;
+    this.#mergedAt = clock.monotonic() - mergeEveryMs + addEveryMs; // after an error, tried again like an addition
     const day = Math.floor(storeClock.now() / hourMs / 24) * 24;
     await store.statistics.merge(day - hoursKept, day - daysKept * 24);
+    this.#mergedAt = clock.monotonic();
   }
 }

@@ -34,6 +34,8 @@ export interface TimesRow {
 export interface TaskFigures {
   counts: ({ hour: number } & Counters)[];
   times: TimesRow[];
+  /** Rows of hours before this one stand for a whole day. */
+  mergedHour: number;
   /** Up to when ended runs are in `times`, epoch ms; null: none was added yet. */
   timesUntilMs: number | null;
 }

@@ -135,13 +135,18 @@ export async function statisticsOf(
 ): Promise<TaskStatistics> {
   const fromHour = startsOf[by](sinceMs === undefined ? hourOf(nowMs) - shownByDefault[by] + 1 : hourOf(sinceMs));
   const dayFrom = hourOf(nowMs) - dayHours;
-  const compared = dayFrom - comparedDays * dayHours;
-  const { counts, times, timesUntilMs } = await store.read(taskId, Math.min(fromHour, compared), nowMs);
+  const compared = startsOf.day(dayFrom - comparedDays * dayHours);
+  const { counts, times, timesUntilMs, mergedHour } = await store.read(taskId, Math.min(fromHour, compared), nowMs);
   const isNow = (hour: number) => (hour >= dayFrom ? dayFrom : compared);
   const halves = periodsOf(counts, times, isNow, compared);
   const half = (hour: number) => halves.find(({ fromMs }) => fromMs === hour * hourMs);
   return {
-    periods: periodsOf(counts, times, startsOf[by], fromHour),
+    periods: periodsOf(
+      counts,
+      times,
+      (hour) => startsOf[hour < mergedHour && by === "hour" ? "day" : by](hour),
+      fromHour,
+    ),
     timesUntilMs,
     worse: regressionsOf(half(dayFrom), half(compared)),
   };

@@ -196,10 +196,16 @@ export class Metrics {
     if (!isMetered()) return () => undefined;
     const { exportMetrics } = await import("./otel-metrics.ts");
     const own = this.#registry.getMetricsAsArray().filter(({ name }) => name.startsWith("carillon_"));
-    return exportMetrics(own, async () => {
+    const refresh = async () => {
       const now = state();
       return "store" in now ? this.#showAll(now) : this.#showOwn(now);
-    });
+    };
+    try {
+      return exportMetrics(own, refresh);
+    } catch (error) {
+      process.emitWarning(`the program's provider of meters threw, so no metrics are exported: ${String(error)}`);
+      return () => undefined;
+    }
   }
 
   /** Registers metrics of memory, handles, garbage collection and event-loop lag, at the first scrape only, because they need a timer. */

@@ -22,9 +22,12 @@ export function exportMetrics(kept: readonly MetricObject[], refresh: () => Prom
   const meter = metrics.getMeter("carillon", version);
   const ends: (() => void)[] = [];
   const read = new Map<Observable, Kept>();
+  /** The label sets of each gauge at the last collection. */
+  const shown = new Map<Observable, Map<string, Attributes>>();
   for (const metric of kept as Kept[]) {
     const { help: description } = metric;
-    const options = { description, unit: metric.name.endsWith("_seconds") ? "s" : "1" };
+    // No unit for numbers: an exporter for Prometheus adds "_ratio" to the name of a gauge whose unit is "1".
+    const options = { description, ...(metric.name.endsWith("_seconds") ? { unit: "s" } : {}) };
     // Without the suffixes, which an exporter for Prometheus adds.
     const name = metric.name.replace(/_(?:seconds|total)$/, "");
     const type = String(metric.type);
@@ -32,16 +35,31 @@ export function exportMetrics(kept: readonly MetricObject[], refresh: () => Prom
       const advice = { explicitBucketBoundaries: metric.upperBounds };
       ends.push(mirrored(metric as unknown as Histogram, meter.createHistogram(name, { ...options, advice })));
     } else if (type === "counter") read.set(meter.createObservableCounter(name, options), metric);
-    else read.set(meter.createObservableGauge(name, options), metric);
+    else {
+      const gauge = meter.createObservableGauge(name, options);
+      read.set(gauge, metric);
+      shown.set(gauge, new Map());
+    }
   }
+  let hasEnded = false;
+  /** The SDK repeats the last value of a gauge that is not observed again; NaN says that there is no value any more. */
   const collect = async (result: BatchObservableResult) => {
-    await refresh();
-    for (const [observable, metric] of read)
-      for (const { value, labels } of (await metric.get()).values) result.observe(observable, value, { ...labels });
+    if (!hasEnded) await refresh();
+    for (const [observable, metric] of read) {
+      const before = shown.get(observable);
+      const values = hasEnded ? [] : (await metric.get()).values;
+      const present = new Map(values.map(({ labels }) => [JSON.stringify(labels), { ...labels }]));
+      for (const { value, labels } of values) result.observe(observable, value, { ...labels });
+      for (const [key, labels] of before ?? []) if (!present.has(key)) result.observe(observable, Number.NaN, labels);
+      if (before) shown.set(observable, present);
+    }
+    if (hasEnded) meter.removeBatchObservableCallback(collect, observables);
   };
   const observables = [...read.keys()];
   meter.addBatchObservableCallback(collect, observables);
-  ends.push(() => meter.removeBatchObservableCallback(collect, observables));
+  ends.push(() => {
+    hasEnded = true;
+  });
   return () => {
     for (const end of ends) end();
   };

@@ -5,6 +5,7 @@ import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-ho
 import { InMemoryLogRecordExporter, LoggerProvider, SimpleLogRecordProcessor } from "@opentelemetry/sdk-logs";
 import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from "@opentelemetry/sdk-trace-base";
 import { afterAll, expect, it } from "vitest";
+import { exported } from "../../src/base/log.ts";
 import type { Run } from "../../src/run/handler.ts";
 import { ownSchema } from "../support/own-schema.ts";
 import { postgres } from "../support/servers.ts";
@@ -34,6 +35,35 @@ async function ran(): Promise<number> {
   await tower.stop();
   return runId;
 }
+
+it("of a program whose processor throws, or logs by Carillon itself, cost no line of the log and no run", () => {
+  const { log: own, lines: written } = recordingLog();
+  const loud = exported(own);
+  let emitted = 0;
+  const emit = () => {
+    emitted++;
+    loud.info({}, "from the processor");
+    throw new Error("no disk");
+  };
+  logs.setGlobalLoggerProvider({ getLogger: () => ({ emit, enabled: () => true }) } as never);
+  const warned: string[] = [];
+  const hear = (warning: Error) => void warned.push(warning.message);
+  process.on("warning", hear);
+  loud.warn({}, "first");
+  loud.error({}, "second");
+  logs.disable();
+  expect(emitted, "once a line of the program").toBe(2);
+  expect(written.map(({ message }) => message)).toEqual([
+    "from the processor",
+    "first",
+    "from the processor",
+    "second",
+  ]);
+  return until("the warning", () => warned.length > 0).then(() => {
+    process.off("warning", hear);
+    expect(warned).toEqual([expect.stringContaining("no disk")]);
+  });
+});
 
 it("go to the provider that the application has set up, those of a run with its trace, and nowhere before", async () => {
   await ran();

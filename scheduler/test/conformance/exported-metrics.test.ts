@@ -51,6 +51,7 @@ it("go to the provider that the program has set up, as they are scraped, until t
   expect(await points("carillon_session_trusted")).toEqual([{ value: 1 }]);
 
   const all = await collected();
+  expect(all.get("carillon_session_trusted")?.descriptor.unit, "none, or Prometheus would call it a ratio").toBe("");
   const attempts = all.get("carillon_attempt");
   expect(attempts?.descriptor).toMatchObject({
     unit: "s",
@@ -76,6 +77,6 @@ it("go to the provider that the program has set up, as they are scraped, until t
   expect(lasting(all.keys())).toEqual(lasting(scraped.map((name) => `carillon_${name}`)));
 
   await tower.stop();
-  // The SDK repeats the last value of a gauge. Were the process asked again, it would say 0.
-  expect(await points("carillon_session_trusted")).toEqual([{ value: 1 }]);
+  expect(await points("carillon_session_trusted"), "no value any more").toEqual([{ value: Number.NaN }]);
+  expect(await points("carillon_group_capacity")).toEqual([{ ...group, value: Number.NaN }]);
 });

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Verdict } from "../../src/run/claim-store.ts";
 import { hourMs, statisticsOf } from "../../src/statistics/statistics.ts";
+import { statisticsBack } from "../../src/store/postgres/statistics/statistics.ts";
 import type { TaskRecord } from "../../src/task/task-record.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { openStage, type Stage, settlement, succeededVerdict } from "../support/store-stage.ts";
@@ -129,10 +130,47 @@ describe.each(everyPostgres())("statistics on $title", (server) => {
         dayOf + 48,
       ]),
     ).toHaveLength(2);
+    const hours = await read(task, nowMs, "hour", dayOf * hourMs);
+    expect(
+      hours.periods.map(({ fromMs, counts, took }) => [fromMs / hourMs - dayOf, counts.succeeded, took?.runs]),
+      "merged days are whole, later hours are hours",
+    ).toEqual([
+      [0, 5, 10],
+      [24, 5, 10],
+      [50, 1, 2],
+      [55, 1, 2],
+    ]);
     await stage.store.statistics.merge(dayOf + 48, dayOf + 24);
     const after = await all("day");
     expect(after.periods.at(-1), "the last day").toEqual(before.periods.at(-1));
     const kept = await read(task, nowMs, "day", (dayOf + 24) * hourMs);
     expect(kept.periods, "the days after the limit").toEqual(before.periods.slice(1));
+  });
+
+  it("after cluster time went back, later counts belong to the present hour, and no duration counts twice or not at all", async () => {
+    const task = await made("ahead");
+    const nowMs = Math.ceil(stage.nowMs / dayMs) * dayMs + 10 * dayMs + 60_000;
+    const aheadMs = nowMs + 20 * hourMs;
+    await stage.store.history.rotate(nowMs, 30 * dayMs);
+    await stage.store.history.rotate(aheadMs, 30 * dayMs);
+    const addAll = async (untilMs: number) => {
+      for (let addedMs = 0; addedMs < untilMs; ) addedMs = await stage.store.statistics.addTimes(untilMs, dayMs);
+    };
+    await ended(task, [succeededVerdict], { startedMs: nowMs, tookMs: 10 });
+    await fold(hourOf(nowMs));
+    await ended(task, [succeededVerdict], { startedMs: aheadMs, tookMs: 10 });
+    await fold(hourOf(aheadMs));
+    await addAll(aheadMs + 60_000);
+    const client = await stage.sql.connect();
+    await statisticsBack(client, stage.schema, nowMs + 1_000);
+    client.release();
+    await ended(task, [succeededVerdict], { startedMs: nowMs + 2_000, tookMs: 10 });
+    await fold(hourOf(nowMs));
+    await addAll(nowMs + 60_000);
+    const { periods } = await read(task, nowMs + 60_000);
+    expect(periods.map(({ counts, took }) => [counts.succeeded, took?.runs])).toEqual([[3, 2]]);
+    await addAll(aheadMs + 60_000);
+    const later = await read(task, aheadMs + 60_000);
+    expect(later.periods.map(({ took }) => took?.runs)).toEqual([2, 1]);
   });
 });

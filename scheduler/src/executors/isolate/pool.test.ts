@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from "node:async_hooks";
 import { beforeEach, describe, expect, it } from "vitest";
 import { VirtualClock } from "../../../test/support/virtual-clock.ts";
 import { CarillonError } from "../../base/errors.ts";
@@ -41,7 +42,7 @@ const pool = (most: number) =>
 const host = (at: number) => hosts[at] as Fake;
 const ready = (at: number) => host(at).says({ kind: "loaded", faults: [] });
 const stops: AbortController[] = [];
-function run(of: Pool, id: number) {
+function run(of: Pool, id: number, log: object = { error: () => undefined }) {
   const controller = new AbortController();
   stops[id] = controller;
   const given = {
@@ -49,7 +50,7 @@ function run(of: Pool, id: number) {
     task: "t",
     slot: null,
     due: new Date(0),
-    log: { error: () => undefined },
+    log,
     signal: controller.signal,
   };
   return of.run({
@@ -67,6 +68,28 @@ const ends = (at: number, text = "1") => host(at).says({ kind: "ended", turn: tu
 const live = () => hosts.filter(({ isEnded }) => !isEnded).length;
 
 describe("a pool of hosts", () => {
+  it("takes a run's messages in the async context of that run, whichever run started the host", async () => {
+    const trace = new AsyncLocalStorage<string>();
+    const seen: [number, string | undefined][] = [];
+    const of = pool(1);
+    trace.run("of the start", () => of.start().catch(() => undefined));
+    // A port delivers messages in the context in which it was made.
+    const inStart = trace.run("of the start", () => AsyncLocalStorage.snapshot());
+    inStart(() => ready(0));
+    for (const id of [1, 2]) {
+      const log = { info: () => void seen.push([id, trace.getStore()]) };
+      const ended = trace.run(`of run ${id}`, () => run(of, id, log));
+      inStart(() => host(0).says({ kind: "log", turn: turnOf(0), level: "info", message: "", fields: null }));
+      inStart(() => ends(0));
+      await ended;
+    }
+    expect(seen).toEqual([
+      [1, "of run 1"],
+      [2, "of run 2"],
+    ]);
+    of.close();
+  });
+
   it("keeps one ready ahead, uses the last that became idle, and ends at a minute's end what was not needed", async () => {
     const of = pool(10);
     const started = of.start();

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from "node:async_hooks";
 import { availableParallelism } from "node:os";
 import type { Clock } from "../../base/clock.ts";
 import { CarillonError, messageOf } from "../../base/errors.ts";
@@ -34,6 +35,8 @@ interface Served extends Work {
   turn: number;
   /** Removes the listener from the run's signal, and cancels the timer that would end the host. */
   leave: () => void;
+  /** Calls a function in the run's own async context, such as its trace; a host's messages arrive in the context that started the host. */
+  inContext: <Result>(call: () => Result) => Result;
 }
 
 interface Host {
@@ -108,7 +111,14 @@ export class Pool {
     if (this.#closed) return Promise.reject(new CarillonError("STOPPED", "the worker is shutting down"));
     if (signal.aborted) return Promise.reject(signal.reason);
     return new Promise((resolve, reject) => {
-      const served: Served = { ...work, resolve, reject, turn: this.#turns++, leave: () => undefined };
+      const served: Served = {
+        ...work,
+        resolve,
+        reject,
+        turn: this.#turns++,
+        leave: () => undefined,
+        inContext: AsyncLocalStorage.snapshot(),
+      };
       const given = () => {
         this.#waiting.delete(served);
         reject(signal.reason);
@@ -221,8 +231,10 @@ export class Pool {
       this.#becomesIdle(host);
     } else if (message.kind === "crashed") host.crash = message.thrown;
     else if (host.served?.work.turn !== message.turn) return;
-    else if (message.kind !== "ended") host.served.side.take(message);
-    else this.#end(host, message);
+    else if (message.kind !== "ended") {
+      const { work, side } = host.served;
+      work.inContext(() => side.take(message));
+    } else this.#end(host, message);
   }
 
   #end(host: Host, ended: Ended): void {

@@ -2,7 +2,8 @@
  * Figures of each task by the hour, which outlive the history of runs. `tally.hour`: the hour, counted from 1970, in which the task's counters
  * last rose. `task_counts`: the task's counters at the end of an hour in which they rose; an hour's own counts are the difference from the row
  * before. `task_times`: how many runs of the hour took how long (kind 0) or began how late (kind 1), by size class (`bucket`), with the sum
- * and the largest of each class. Rows of old hours are merged into one row for each day. `statistics`: up to when the history was read.
+ * and the largest of each class. Rows of old hours are merged into one row for each day. `statistics`: up to when the history was read, and before which hour rows are
+ * merged.
  */
 export const statistics = (s: string) => `
 alter table ${s}.tally add column hour int not null default 0;
@@ -27,8 +28,11 @@ create table ${s}.task_times (
   most_ms bigint not null,
   primary key (task_id, hour, kind, bucket)
 );
+create index task_counts_hour on ${s}.task_counts using brin (hour);
+create index task_times_hour on ${s}.task_times using brin (hour);
 create table ${s}.statistics (
   one boolean primary key default true check (one),
-  until_ms bigint not null
+  until_ms bigint not null,
+  merged_hour int
 );
 `;

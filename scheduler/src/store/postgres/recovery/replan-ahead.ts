@@ -5,6 +5,7 @@ import { audited } from "../access/audit.ts";
 import { timeBack } from "../cluster/clock.ts";
 import { sourceNumber } from "../enqueue/sources.ts";
 import { runState } from "../states.ts";
+import { statisticsBack } from "../statistics/statistics.ts";
 import { edit } from "../tasks/edit.ts";
 import { afterEndOf } from "../tasks/new-tasks.ts";
 import { lockTask, type Tasks } from "../tasks/read.ts";
@@ -32,6 +33,7 @@ export async function replanAhead(tasks: Tasks, change: Change): Promise<Replann
   await database.persist(() =>
     database.transaction(async (client) => {
       await client.query(`update ${s}.cluster set replanned_ms = greatest(replanned_ms, $1)`, [back.reachedMs]);
+      await statisticsBack(client, s, now);
       await audited(client, s, {
         atMs: now,
         who: change.author,

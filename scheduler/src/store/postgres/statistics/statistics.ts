@@ -1,3 +1,4 @@
+import type { SqlClient } from "../../../base/change.ts";
 import { outcomes } from "../../../run/run.ts";
 import { bucketsPerDoubling, hourMs, timeKinds } from "../../../statistics/statistics.ts";
 import type { StatisticsStore, TaskFigures, TimesRow } from "../../../statistics/statistics-store.ts";
@@ -32,28 +33,23 @@ export function statisticsStore(database: Database): StatisticsStore {
     },
 
     async merge(beforeHour, deleteBeforeHour) {
-      await database.query(
-        "statistics-merge-times",
-        `with gone as (
-           delete from ${s}.task_times where hour < $1 and hour % ${dayHours} <> 0 returning *)
-         insert into ${s}.task_times as t (task_id, hour, kind, bucket, runs, sum_ms, most_ms)
-         select task_id, hour - hour % ${dayHours}, kind, bucket, sum(runs), sum(sum_ms), max(most_ms) from gone group by 1, 2, 3, 4
-         order by 1, 2, 3, 4
-         on conflict (task_id, hour, kind, bucket) do update
-           set runs = t.runs + excluded.runs, sum_ms = t.sum_ms + excluded.sum_ms, most_ms = greatest(t.most_ms, excluded.most_ms)`,
-        [beforeHour],
+      const [row] = await database.query<{ fromHour: number | null }>(
+        "statistics-merged",
+        `select coalesce(merged_hour, least((select min(hour) from ${s}.task_times), (select min(hour) from ${s}.task_counts where hour > 0)))
+           as "fromHour" from ${s}.statistics`,
       );
-      // Counts are totals, so the last row of a day is the day's, and the last row before the limit is what later rows are compared with.
-      await database.query(
-        "statistics-merge-counts",
-        `delete from ${s}.task_counts c where exists (
-           select from ${s}.task_counts later where later.task_id = c.task_id and later.hour > c.hour
-             and (later.hour < $2 or (later.hour < $1 and later.hour / ${dayHours} = c.hour / ${dayHours})))`,
-        [beforeHour, deleteBeforeHour],
-      );
+      const fromHour = row?.fromHour ?? beforeHour;
+      for (let day = fromHour - (fromHour % dayHours); day < beforeHour; day += dayHours) await mergeDay(database, day);
       await database.query("statistics-forget-times", `delete from ${s}.task_times where hour < $1`, [
         deleteBeforeHour,
       ]);
+      // Later counts are compared with the last ones before the limit, so these stay.
+      await database.query(
+        "statistics-forget-counts",
+        `delete from ${s}.task_counts c where c.hour < $1 and exists (
+           select from ${s}.task_counts later where later.task_id = c.task_id and later.hour > c.hour and later.hour < $1)`,
+        [deleteBeforeHour],
+      );
     },
 
     async read(taskId, fromHour, nowMs) {
@@ -80,14 +76,48 @@ export function statisticsStore(database: Database): StatisticsStore {
            from ${s}.task_times where task_id = $1 and hour >= $2`,
           [taskId, fromHour],
         ),
-        database.query<{ untilMs: number }>(
-          "statistics-until",
-          `select until_ms::float8 as "untilMs" from ${s}.statistics`,
+        database.query<{ untilMs: number; mergedHour: number | null }>(
+          "statistics-state",
+          `select until_ms::float8 as "untilMs", merged_hour as "mergedHour" from ${s}.statistics`,
         ),
       ]);
-      return { counts, times, timesUntilMs: until?.untilMs ?? null };
+      return { counts, times, timesUntilMs: until?.untilMs ?? null, mergedHour: until?.mergedHour ?? 0 };
     },
   };
+}
+
+/**
+ * After cluster time went back: counts of hours that are to come belong to the present hour, and the durations of the present hour are read
+ * anew.
+ */
+export async function statisticsBack(client: SqlClient, s: string, nowMs: number): Promise<void> {
+  const hour = Math.floor(nowMs / hourMs);
+  await client.query(`update ${s}.statistics set until_ms = least(until_ms, $1)`, [hour * hourMs]);
+  await client.query(`update ${s}.tally set hour = $1 where hour > $1`, [hour]);
+  await client.query(`delete from ${s}.task_counts where hour >= $1`, [hour]);
+  await client.query(`delete from ${s}.task_times where hour >= $1`, [hour]);
+}
+
+/** Merges the hours of one day. Counts are totals, so the last row of a day is the day's. */
+async function mergeDay(database: Database, day: number): Promise<void> {
+  const s = database.schema;
+  const until = day + dayHours;
+  await database.transaction(async (client) => {
+    await client.query(
+      `with gone as (delete from ${s}.task_times where hour > $1 and hour < $2 returning *)
+       insert into ${s}.task_times as t (task_id, hour, kind, bucket, runs, sum_ms, most_ms)
+       select task_id, $1, kind, bucket, sum(runs), sum(sum_ms), max(most_ms) from gone group by 1, 2, 3, 4 order by 1, 2, 3, 4
+       on conflict (task_id, hour, kind, bucket) do update
+         set runs = t.runs + excluded.runs, sum_ms = t.sum_ms + excluded.sum_ms, most_ms = greatest(t.most_ms, excluded.most_ms)`,
+      [day, until],
+    );
+    await client.query(
+      `delete from ${s}.task_counts c where c.hour >= $1 and c.hour < $2 and exists (
+         select from ${s}.task_counts later where later.task_id = c.task_id and later.hour > c.hour and later.hour < $2)`,
+      [day, until],
+    );
+    await client.query(`update ${s}.statistics set merged_hour = greatest(merged_hour, $1)`, [until]);
+  });
 }
 
 /** $1 the time up to which runs are added, $2 the new one. */
