@@ -72,10 +72,11 @@ describe("a pool of hosts", () => {
     const trace = new AsyncLocalStorage<string>();
     const seen: [number, string | undefined][] = [];
     const of = pool(1);
-    trace.run("of the start", () => of.start().catch(() => undefined));
+    const started = trace.run("of the start", () => of.start());
     // A port delivers messages in the context in which it was made.
     const inStart = trace.run("of the start", () => AsyncLocalStorage.snapshot());
     inStart(() => ready(0));
+    await started;
     for (const id of [1, 2]) {
       const log = { info: () => void seen.push([id, trace.getStore()]) };
       const ended = trace.run(`of run ${id}`, () => run(of, id, log));
