@@ -4,7 +4,10 @@
  */
 import type { ScheduleSpec } from "carillon";
 
-/** Returns the slots in [fromMs, toMs). @throws RangeError for an unsupported schedule */
+/**
+ * Returns the slots in [fromMs, toMs).
+ * @throws RangeError for an unsupported schedule, and if the zone's clocks change in this time
+ */
 export function dueSlots(schedule: ScheduleSpec, fromMs: number, toMs: number): number[] {
   const slots: number[] = [];
   if (schedule.type === "every" && schedule.mode === "rate" && !schedule.anchorMs && !schedule.jitterMs) {

@@ -1,12 +1,13 @@
 /**
- * The description of each kind of throw-away server: one object of this shape per kind, listed in ../servers.mjs.
+ * The description of a kind of throw-away server. ../servers.mjs lists one object of type `ServerKind` for each kind.
  *
  * @typedef {{ bin: string, version: string, env?: Record<string, string> }} Place
- *   bin: the folder of its programs; version: what they report; env: what tests are told besides the URL, so that they
- *   can start servers of their own
+ *   Where the server's programs are. bin: the folder of the programs, or the path of a single program; version: the version that
+ *   the programs report; env: further environment variables for tests that start servers of their own
  * @typedef {{ user: { uid?: number, gid?: number }, durable: boolean, tickMs?: number, env?: Record<string, string> }} Conditions
- *   user: whom to run as, empty for ourselves; durable: writes must reach the disk (benches), or need not (tests);
- *   tickMs: of ZooKeeper, which ends sessions on whole ticks; env: added to the environment of PostgreSQL
+ *   How to start the server. user: the user that runs the server; empty: the current user; durable: true if writes must reach the
+ *   disk (for benches), false if they need not (for tests); tickMs: the tick of ZooKeeper, which ends sessions only at whole
+ *   ticks; env: variables that are added to the environment of PostgreSQL
  * @typedef {{
  *   variable: string,
  *   title: string,
@@ -16,12 +17,16 @@
  *   advice: string,
  *   start: (place: Place, folder: string, conditions: Conditions) => Promise<Started>,
  * }} ServerKind
- *   variable: the environment variable with its URL; set by hand, it is used and nothing is started.
- *   title: as in test titles, without the version. debian: the packages that apt-get installs.
- *   unpacked: the folder into which they are unpacked instead, without the packages that they need.
- *   advice: what a reader does when it cannot be had. start: in its own new `folder`, on a free loopback port.
+ *   variable: the environment variable with the server's URL (or a program's path). If the user has set the variable, that server
+ *   is used and none is started, except for benches, which always start their own.
+ *   title: the server's name in test titles, without the version.
+ *   debian: the Debian packages that contain the server. They are installed with apt-get.
+ *   unpacked: if given, the packages are not installed but unpacked into this folder, without their dependencies.
+ *   advice: what the user can do if the server is not found and cannot be installed; part of the error message.
+ *   start: starts the server on a free loopback port; `folder` is a new folder for this server only.
  * @typedef {{ url: string, children: import("node:child_process").ChildProcess[], signals: NodeJS.Signals[] }} Started
- *   children: its processes; signals: what ends them, gentlest first
+ *   A running server. children: its processes; signals: the signals that end the processes, sent one after another, the gentlest
+ *   first
  */
 import { spawn, spawnSync } from "node:child_process";
 import { createWriteStream, existsSync, readdirSync } from "node:fs";

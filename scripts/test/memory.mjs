@@ -12,8 +12,9 @@ const roomLeast = 6 * 2 ** 30;
 const memoryLeast = 12 * 2 ** 30;
 
 /**
- * Sets TMPDIR to a new folder in memory, which is deleted when this process exits. Does nothing if TMPDIR is already set, or if there is
- * not enough memory.
+ * Deletes the folders left by killed runs, and sets TMPDIR to a new folder in /dev/shm, which is deleted when this process exits.
+ * TMPDIR is not changed if it is already set, or if /dev/shm is missing, does not allow execution or is too small, or too little
+ * memory is free.
  */
 export function useMemory() {
   if (process.env.TMPDIR || !existsSync("/proc/mounts") || !existsSync(shared)) return;

@@ -62,7 +62,10 @@ const besideEdit = 112395;
 /** Fault: a coordination service stopped answering, and handlers were stopped although the store was reachable. */
 const silentService = 130235;
 
-/** Fault: between the lost first attempt of an enqueue and its second one, the run was created, executed and ended. */
+/**
+ * Fault: the reply to the first attempt of an enqueue was lost; before the second attempt, the run was created, executed and
+ * ended.
+ */
 const ranMeanwhile = 180224;
 
 /** Fault of a check: the answer to taking a grace lock was lost, the same process took it again, and the check counted two owners. */

@@ -27,7 +27,7 @@ const pause = (ms: number, signal: AbortSignal) =>
 
 export interface Attempt {
   signal: AbortSignal;
-  /** The caller of the stream must call this whenever bytes arrive. */
+  /** `open` must call this whenever bytes arrive. If it is not called for 40 s, `signal` is aborted. */
   heard: () => void;
 }
 

@@ -9,7 +9,7 @@ const minuteMs = 60_000;
 export const turnBetween = (zone: string, fromMs: number, toMs: number): number =>
   (zoneOf(zone).at(toMs).offset - zoneOf(zone).at(fromMs).offset) / minuteMs;
 
-/** The first moment from `fromMs` at which the zone's clocks are changed; undefined if they are not before `toMs`. */
+/** Returns the first moment after `fromMs` and before `toMs` at which the zone's clocks change; undefined if there is none. */
 export function nextTurn(zone: string, fromMs: number, toMs: number): number | undefined {
   for (const { from } of zoneOf(zone).transitions(fromMs, toMs)) return from;
   return undefined;

@@ -90,7 +90,7 @@ export interface SignIn {
   begunMs: number;
   /** The last recorded use in epoch ms. Several uses within a minute are recorded once. */
   seenMs: number;
-  /** The time in epoch ms at which the sign-in ends unless it is used again, but never after its maximum age. */
+  /** The time in epoch ms at which an unused sign-in ends. Each use moves this time, but never beyond the sign-in's maximum age. */
   expiresMs: number;
   /** The client's address, and the browser's User-Agent; null if a node of an older version recorded the sign-in. */
   address: string | null;

@@ -169,8 +169,9 @@ export class CarillonError extends Error {
   /** Advice to the user about the error; "" if the message is enough. */
   readonly hint: string;
   /**
-   * Set by a handler: the least delay in ms before the next attempt, if the task's retry policy allows one; limited by `maxDelay`.
-   * Infinity: no further attempt. Undefined: the policy decides.
+   * In an error that a handler throws: the minimum delay in ms before the next attempt, if the task's retry policy allows one;
+   * limited by `maxDelay`. Infinity: no further attempt. Undefined: the policy decides. In an error of a refused request: the time
+   * in ms after which the request can be sent again.
    */
   readonly retryAfterMs: number | undefined;
   /** The path of the wrong part of the given value, such as "retry.attempts" or "tasks[3].schedule"; "": no single part. */

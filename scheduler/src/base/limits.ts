@@ -164,8 +164,8 @@ export const limits = {
   quota: 1_000_000_000_000,
   countedWaiting: 1_000_000,
   /**
-   * Up to this number of tasks in a group or namespace, a list queries task by task; with more tasks it reads all runs in order and
-   * filters.
+   * The number of tasks up to which a list of runs queries task by task, if it is restricted to a group, to namespaces or to a
+   * pattern of task names. With more tasks, it reads all runs in order and filters them.
    */
   tasksProbed: 100,
   /**

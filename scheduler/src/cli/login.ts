@@ -98,7 +98,10 @@ async function madeToken(url: string, { user: given, expires, code }: LoginOptio
   }
 }
 
-/** Creates an HTTP client that keeps the sign-in's cookie in memory, like a browser; used only until the token has been created. */
+/**
+ * Creates an HTTP client that keeps the sign-in's cookie in memory, like a browser. It is used only to sign in, create the token
+ * and sign out.
+ */
 function browserLike(url: string): Client {
   let cookie = "";
   const withCookie: typeof fetch = async (input, init = {}) => {

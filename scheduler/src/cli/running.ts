@@ -123,8 +123,8 @@ export function deciding(options: NodeOptions, log: Log, role: Role) {
 }
 
 /**
- * Returns the `Carillon` objects that the file exports. Without a file, returns one that defines no tasks and runs the command tasks in the
- * store.
+ * Returns the `Carillon` objects that the file exports. Without a file, returns one that defines no tasks; as a worker, it runs
+ * the stored command and HTTP tasks.
  */
 export async function makeTowers(
   file: string | undefined,

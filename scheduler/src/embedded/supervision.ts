@@ -14,9 +14,9 @@ export interface Supervision {
 }
 
 /**
- * Keeps this process registered as a user of a running server until it is released. States: *present* (connected), *lost* (the connection
- * broke; attempts to bring the server up follow one another, with growing pauses), and *released*, which is final. Timers and the
- * connection do not keep the process alive; an attempt in progress does.
+ * Keeps this process registered as a user of a running server until `release` is called. States: *present* (connected), *lost*
+ * (the connection broke; attempts to bring the server up follow one another, with growing pauses), and *released*, which is
+ * final. The timers and the connection do not keep the process alive, but an attempt in progress does.
  */
 export function supervise(
   place: Place,

@@ -142,8 +142,9 @@ export class Planner {
   }
 
   /**
-   * Plans the open slots up to `untilMs`, in steps.
-   * @param term the leader's term; null if the rescuer calls this on a node that does not lead
+   * Plans the slots up to `untilMs` that have not been planned yet. One step plans a limited number of tasks; steps follow until
+   * none is left.
+   * @param term the leader's term; null if `Rescuer` calls this on a node that is not the leader
    */
   async plan(untilMs: number, term: number | null): Promise<void> {
     const { store, membership, definitions, clock, storeClock, onAccepted } = this.#options;

@@ -26,9 +26,10 @@ const hoursKept = 14 * 24;
 const daysKept = 400;
 
 /**
- * Guarantees that the durations of ended runs are in the tasks' statistics within some minutes, and that statistics are kept by the hour for
- * 14 days and by the day for 400 days. The leader does this. Each statement reads one slice of the history and records how far it got, so
- * that a new leader continues there, and a run is added once.
+ * Adds the durations of ended runs to the tasks' statistics within some minutes, except those of runs whose end is stored more
+ * than `settledMs` late. Statistics are kept by the hour for 14 days and by the day for 400 days. The leader does this. Each
+ * statement reads one slice of the history and records how far it got, so that a new leader continues there, and each run is
+ * added once.
  */
 export class StatisticsKeeper {
   readonly #options: StatisticsKeeperOptions;

@@ -104,7 +104,10 @@ const arrival = { requestMs: 30_000, headMs: 10_000, lookMs: 100 };
  * send data at shorter intervals.
  */
 const silentMs = 120_000;
-/** Refusals that are recorded in the security log: those caused by the caller's identity or the request's origin. */
+/**
+ * Refusals that are recorded in the security log: those caused by the caller's identity or the request's origin. A 401 is
+ * recorded only if the request had an Authorization header.
+ */
 const refusalsTold: ReadonlySet<ErrorCode> = new Set([
   ...(["KEY_UNKNOWN", "KEY_FORBIDDEN", "KEY_THROTTLED"] as const),
   ...([

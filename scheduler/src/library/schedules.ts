@@ -82,7 +82,7 @@ interface SchedulesOptions {
 
 const entryOptions = ["payload", ...scheduleOptions.filter((name) => name !== "schedule" && name !== "slotPayload")];
 const optionNames = [...entryOptions, "tx", "author", "reason"];
-/** The number of schedules that one statement stores. */
+/** The largest number of schedules in one call of `saveSchedules`, which creates the new ones among them together. */
 const storedTogether = 500;
 /** The number of concurrent removals; each removal is a transaction of its own. */
 const removedAtOnce = 4;

@@ -43,7 +43,7 @@ const path = "v1/worker/poll";
 interface Server {
   url: URL;
   agent: http.Agent;
-  /** Whether requests and responses are compressed; false for a server on this machine. */
+  /** True if long requests and all responses may be compressed; false if the server's address is a loopback address. */
   packs: boolean;
 }
 

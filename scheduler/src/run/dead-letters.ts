@@ -18,7 +18,10 @@ export interface DeadGroup {
   /** null if the history of the newest letter, which contains the reason, has been deleted. */
   reason: Reason | null;
   letters: number;
-  /** The names of at most 100 tasks with such failures, in alphabetical order; `taskCount` is the number of all of them. */
+  /**
+   * The names of the tasks with letters in this group, in alphabetical order, at most 100; `taskCount` is the number of all such
+   * tasks.
+   */
   tasks: string[];
   taskCount: number;
   firstMs: number;

@@ -209,7 +209,10 @@ const skipping = (base: Schedule, calendar: Calendar, days: RunDays): Schedule =
     return { dueMs, skipped: whyNot(calendar, day), untilMs: untilAllowed(days, slotMs, day) };
   });
 
-/** A part of a day whose slots are all moved by the same time. It is the whole day unless the clocks change on one of the two days. */
+/**
+ * A part of a local day, from `fromMs` to `toMs` (epoch ms), whose slots are all moved by the same time `byMs`. It is the whole
+ * day, unless the clocks change on this day or on the day to which the slots are moved.
+ */
 interface Move {
   day: number;
   fromMs: number;

@@ -28,7 +28,10 @@ export interface RunSpan {
   context: string;
 }
 
-/** Provides the trace origins of runs: implemented by the store and, for a remote worker, by its server. */
+/**
+ * Reads the traces that runs continue, and stores the spans of runs. Implemented with the store (`storeTraces`), and in a remote
+ * worker with polls to its server (`RemoteClaims`).
+ */
 export interface TraceSource {
   /** Returns the traces of these runs, by run number; runs without an origin are left out. */
   tracesOf(runs: { runId: number; dueMs: number }[]): Promise<Map<number, RunTrace>>;

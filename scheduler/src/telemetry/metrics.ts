@@ -283,7 +283,10 @@ export class Metrics {
     this.#led.set(leadership.led ? 1 : 0);
   }
 
-  /** Those with the fewest workers; of the rest, the one that has the fewest. */
+  /**
+   * Sets the metrics of workers and capacity for the `groupsShown` groups with the fewest workers. Of all other groups, only the
+   * one with the fewest workers is shown, under the name "(others)".
+   */
   #showGroups(groups: Figures["groups"]): void {
     for (const metric of [this.#groupWorkers, this.#groupCapacity]) metric.reset();
     const fewestFirst = groups.toSorted((a, b) => a.workers - b.workers || a.capacity - b.capacity);

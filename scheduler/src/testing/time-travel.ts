@@ -29,7 +29,10 @@ const longestLeapMs = 5 * 86_400_000;
 export class TimeTravel {
   readonly #options: TravelOptions;
   readonly #running = new Set<string>();
-  /** Runs whose handlers did not end within `patienceMs`: they wait for time to pass, or for something outside the tower. */
+  /**
+   * The attempts for which `settle` no longer waits, because no run and no handler became active for `patienceMs`. Their handlers
+   * wait for virtual time to pass, or for something outside the tested scheduler.
+   */
   readonly #stubborn = new Set<string>();
   #sleeping = 0;
   /** The store's pulse when all work was last finished. `#seen` is the number of queries at that moment. */

@@ -234,7 +234,11 @@ export class Worker implements RunHost {
     for (const run of waitingOf(this.#held.values(), this.now() + sparedMs, spared)) this.#do(run, run.on("give back"));
   }
 
-  /** Gives back all waiting runs if the stand-in thread may have given claims back, so that its `returns` is no longer `since`. */
+  /**
+   * Gives back all waiting runs if the stand-in thread's counter `returns` has changed, because the thread may then have given back
+   * the claims of these runs.
+   * @param since the earlier value of the counter
+   */
   #givenBack(since: number): void {
     if (since !== this.#standIn.returns) this.#giveBack(0);
   }

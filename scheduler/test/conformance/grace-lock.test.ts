@@ -13,7 +13,7 @@ import { until } from "../support/store-stage.ts";
 
 /** The longest wait in ms for an event that must happen eventually, even on a busy machine. */
 const patienceMs = 60_000;
-/** For contenders whose session must not end: longer than a busy machine delays a process. */
+/** Options for contenders whose session must not end: the session timeout is longer than a busy machine delays a process. */
 const steady = { sessionMs: 8_000 };
 /** Timers may fire up to this many ms early when compared with another clock. */
 const roundingMs = 5;

@@ -146,7 +146,8 @@ describe.each(everyPostgres())("the library on $title", ({ url }) => {
     await database.query("rollback");
     await database.query("begin");
     const kept = await task.enqueue(2, { tx: database });
-    // This run is enqueued and committed later, so once it has ended, an earlier committed run would have started too.
+    // Run 3 is enqueued outside the transaction, after run 2. If run 2 had been visible before the commit, it would have started by
+    // the time run 3 has ended.
     await ended(tower, (await task.enqueue(3)).runId);
     expect(seen).toEqual([3]);
     await database.query("commit");

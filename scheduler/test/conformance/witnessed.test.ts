@@ -38,7 +38,10 @@ class Node {
   readonly rejoins: [number, number][] = [];
   membership!: Membership;
   cutFromStore = false;
-  /** Sessions that the service does not report to this process, as if another process had removed them. */
+  /**
+   * Sessions that a test hides from this process: its queries to the service report them as gone, as if another process had removed
+   * them.
+   */
   readonly hidden = new Set<number>();
   readonly #listening = new AbortController();
   #heard = Promise.resolve();

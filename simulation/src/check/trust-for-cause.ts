@@ -1,8 +1,8 @@
 import type { Checker, Happening } from "../history.ts";
 
 /**
- * Time in ms that is allowed between the loss of a session and its detection: the node detects the loss when it has joined again, for which
- * the store must be reachable.
+ * The time in ms that a node may need to detect that its session is lost. A node may detect the loss only after it has joined the
+ * cluster again, which requires that the store is reachable.
  */
 const toldWithinMs = 15_000;
 

@@ -129,7 +129,7 @@ export function takenBackStrikes(dice: Dice, { untilMs, timeoutMs }: Setting): T
   });
 }
 
-/** Share of the seeds with a coordination service that have the strikes of `serviceStrikes`. */
+/** The probability that `serviceStrikes` returns faults for a seed; it is called only for seeds with a coordination service. */
 const serviceShare = 0.7;
 
 /**

@@ -43,7 +43,8 @@ export interface Plan {
   /** Share of the runs that are long (8 to 35 s). */
   readonly longRuns: number;
   /**
-   * How a process can tell that a server has been replaced: by the timeline of its log, or, as with some services, only by its start time.
+   * The property by which a process notices that the database server has been replaced: "log" for the timeline of the write-ahead
+   * log, "start" for the server's start time, which is the only such property of some hosted services.
    */
   readonly timeline: "log" | "start";
   /** True if all processes start at the same moment. */

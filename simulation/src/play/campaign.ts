@@ -22,7 +22,10 @@ export interface CampaignOptions {
   /** If true, no seed is small. */
   readonly full?: boolean;
   readonly processes: number;
-  /** Path of the program that plays seeds: this build's, or that of a copy with a planted bug. */
+  /**
+   * Path of the program that simulates the seeds: by default this build's program, or one from a copy of the code with a planted
+   * bug.
+   */
   readonly program?: string;
   /** If true, the campaign ends at the first violation. */
   readonly untilBroken?: boolean;

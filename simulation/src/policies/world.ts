@@ -20,9 +20,10 @@ export interface World {
   /** Returns once the consequences of the last act have happened. */
   settle(): Promise<void>;
   /**
-   * Declares the worker dead, with all its claims.
-   * @param tasks the tasks' present options, for a new worker process that defines the tasks again
-   * @returns the runs that the worker had claimed, and the time of the loss, epoch ms; resolves once the claims no longer belong to it
+   * Makes the worker lose all its claims, as if its process had died. If the worker is a real process, it is killed and another one
+   * starts. Resolves once the claims no longer belong to the worker.
+   * @param tasks the present options of the tasks, which the new worker process defines
+   * @returns the runs that the worker had claimed, and the time of the loss in epoch ms
    */
   lose(tasks: readonly TaskOptions[]): Promise<{ runIds: number[]; atMs: number }>;
   /** What the handlers have recorded since the scenario's beginning, in the order of the events. */

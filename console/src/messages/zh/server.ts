@@ -1,6 +1,6 @@
 /**
- * The server's own short sentences in Chinese: why a slot is skipped or moved, and why a session ended. A sentence of a newer server
- * stays as it is.
+ * The Chinese translations of short English sentences that the server sends: why a slot is skipped or moved, and why a session or
+ * a leadership term ended. Sentences that are not in this list, for example those of a newer server, stay in English.
  */
 const sentences: readonly [RegExp, string][] = [
   [/\bskipped: /g, "跳过："],

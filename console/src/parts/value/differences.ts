@@ -2,7 +2,7 @@
 export interface Difference {
   /** The path of the part; "" for the whole value. */
   part: string;
-  /** The old value; undefined if the part did not exist. */
+  /** The old value, or the items removed from a list of plain values; undefined if there was no value or no item was removed. */
   was: unknown;
   is: unknown;
 }

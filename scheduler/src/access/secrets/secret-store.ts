@@ -28,7 +28,7 @@ export interface SecretVersion {
 /** The part of the store's port that stores secrets, encrypted. Each change adds its audit entry in the same transaction. */
 export interface SecretStore {
   /**
-   * Stores the next version, and deletes the value of the version two before it.
+   * Stores the next version, and deletes the values of all versions older than the version before it.
    * @param seal encrypts the value for the version number that it receives
    */
   set(

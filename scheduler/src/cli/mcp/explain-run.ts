@@ -1,6 +1,6 @@
 /**
- * Derives the reasons why a run waits, is late, failed or was skipped from what the API returns about the run, its task, the workers and
- * the group. Without side effects. Each reason has a code for programs, and the data that prove it.
+ * Finds the reasons why a run waits, is late, has failed or was skipped. It uses only the API's answers about the run, its task,
+ * the workers and the group, and has no side effects. Each reason has a code for programs, and the data that prove it.
  */
 
 import type { Answer } from "../../api/contract.ts";

@@ -100,7 +100,7 @@ describe("a fault of an importer is a difference", () => {
   });
 });
 
-/** A random field in one dialect: a star, a step, a list, or a range. */
+/** A random field in one dialect: a star, a step, a number, a list, or a range. */
 const field = (low: number, high: number) =>
   fc.oneof(
     fc.constant("*"),

@@ -141,7 +141,8 @@ function eventLength(
 function periodLength(property: Property, { end, lengthMs, ms }: Period, event: IcsEvent): number {
   if (lengthMs !== null) return checkedLength(property, lengthMs);
   if (end === null) return event.lengthMs;
-  // `end.ms` and `ms` are comparable here: both are local times in the same zone, or both are instants.
+  // In a valid file, `end.ms` and `ms` are comparable: both are local times in the same zone, or both are instants. This is not
+  // checked.
   return checkedLength(property, end.ms - ms);
 }
 

@@ -16,7 +16,7 @@ export interface AlarmOptions {
   late?: Duration;
   /** An alarm is raised if a due run is not claimed for this time; default 1 min. */
   overdue?: Duration;
-  /** An alarm is raised if a due slot is not planned for this time; default 1 min. */
+  /** An alarm is raised when a slot has been due for this long and has still not been planned; default 1 min. */
   unfired?: Duration;
   /** An alarm is raised if a claimed run has not started, is past its timeout, or has lost its worker for this time; default 1 min. */
   stuck?: Duration;

@@ -72,9 +72,10 @@ export const wrong = (place: Place, what: string, hint: string): CarillonError =
 const cannotBe = (place: Place, given: unknown, hint: string) => wrong(place, ` cannot be ${shownValue(given)}`, hint);
 
 /**
- * Returns the error for an unknown part.
- * @param place the position of the object that has the unknown part
- * @param names the parts that the object may have
+ * Returns the error for an object that has an unknown property.
+ * @param place the position of the object
+ * @param name the unknown property
+ * @param names the properties that the object may have
  */
 export const stranger = (place: Place, name: string, names: readonly string[]): CarillonError =>
   new CarillonError("TASK_INVALID", `${says(place)} has no ${JSON.stringify(name)}${meant(name, names)}`, {

@@ -43,7 +43,10 @@ const names: ReadonlySet<string> = new Set<keyof PersistentNodeOptions>([
 
 /** Listeners must not throw: an error that a listener throws becomes an uncaught exception. */
 export interface PersistentNodeListener {
-  /** Called when the node exists with the current data: for the first time, or again. */
+  /**
+   * Called when the node exists with the current data: for the first time, after it was missing and has been created again, and
+   * once in each new session.
+   */
   created?(path: string): void;
   /** Called when an operation failed and will be retried. Meant for a log. */
   trouble?(error: unknown): void;

@@ -51,8 +51,8 @@ export interface Holding {
   /** Aborts when the holding ends by this process's own clock, which is before any other contender can find the lock vacant. */
   readonly signal: AbortSignal;
   /**
-   * Ms until this holding ends if the lock's service does not confirm it before, by the monotonic clock at the time of the call; 0 once the
-   * holding has ended.
+   * The time in ms until this holding ends, unless the lock's service confirms the holding before. It is computed from the
+   * monotonic clock each time the property is read; 0 once the holding has ended.
    */
   readonly remainingMs: number;
   /** True if the state that was read shows this holding. */

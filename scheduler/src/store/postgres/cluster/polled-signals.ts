@@ -4,7 +4,10 @@ import type { Database } from "../database.ts";
 
 /** The poll interval in ms: a signal is received at most this long after its commit, plus the duration of one statement. */
 export const pollMs = 150;
-/** If a process has not polled for this long, in ms, it may have missed deleted signals. Signals are kept for twice as long. */
+/**
+ * A process that has not polled for longer than this, in ms, resynchronises everything, because signals that it has not read may
+ * have been deleted. Signals are kept for twice as long, as a safety margin.
+ */
 const silenceMs = 15_000;
 const kept = "30 s";
 /**

@@ -24,7 +24,8 @@ export function notifySql(schema: string, text: string): string {
 export const unaddressed = "case when r.group_id < 0 then 0 else r.group_id end";
 
 /**
- * SQL: signals runs that became ready: `ready` to the workers if they can claim the runs, `direct` to the router if it must address them.
+ * SQL: sends at most two signals about runs that became ready, each with the earliest due time: `direct` to the router about runs
+ * that it must first assign to a worker (group 0), and `ready` to the workers about all other runs, which they can claim at once.
  * @param rows a FROM item with the columns due_ms and group_id
  */
 export const notifyReadySql = (schema: string, rows: string) => `

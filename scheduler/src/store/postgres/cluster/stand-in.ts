@@ -21,7 +21,10 @@ export interface StandInStoreOptions {
 
 type Claim = Pick<ClaimedRun, "runId" | "fence" | "taskId" | "attempt">;
 
-/** The most claimed runs that the log names. With more runs, names would not show which run blocked the event loop. */
+/**
+ * The maximum number of claimed runs that a log entry names; if there are more, it adds "and more". A longer list would not show
+ * which run blocked the event loop.
+ */
 const mostNamed = 5;
 
 /** Opens the store for the stand-in thread. The first request makes the connection. */

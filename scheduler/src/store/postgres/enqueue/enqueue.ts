@@ -41,7 +41,10 @@ interface Enqueuing {
   database: Database;
   announcer: Announcer;
   s: string;
-  /** One SQL text per shape, built once, because pg compares the text of a named statement with the prepared text at each call. */
+  /**
+   * The SQL texts of the variants of the insert. They are built only once, because pg compares the text of a named statement with
+   * the prepared text at each call, and comparing a string with itself is fast.
+   */
   inserts: Record<"run-insert" | "run-insert-keyed" | "run-insert-here" | "run-insert-keyed-here", string>;
   plainInsert: string;
   oneInsert: string;

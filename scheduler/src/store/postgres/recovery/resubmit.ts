@@ -24,10 +24,10 @@ export interface RememberedEnqueue {
 }
 
 /**
- * Restores the sessions of this process, so that their runs can continue. If the store has an open session of an older process with the
- * same node name, that session had ended before, so it is ended again.
- * @returns `backMs`, by how much the store went back, and `backToMs`, to which time; null if no live session of this process is in the
- * store
+ * Restores the sessions of this process, so that their runs can continue. If the store shows an older session with the same node
+ * name as open, the store has lost that session's end by going back in time, so the session is ended again.
+ * @returns `backMs`: by how many ms the store went back; `backToMs`: the time to which it went back; null if no live session of
+ * this process is in the store
  */
 export async function putSessions(
   client: SqlClient,

@@ -125,7 +125,7 @@ export async function stepReruns(
   now: number,
 ): Promise<Progress> {
   const { s } = context;
-  // Runs that ended after the operation began are not in its total, so they are not rerun.
+  // Runs that ended after the operation began are not in its total, so the operation does not rerun, redrive or dismiss them.
   const untilMs = Math.min(open.filter.untilMs ?? open.created_ms, open.created_ms);
   const bound = { ...open, filter: { ...open.filter, untilMs } };
   const picked = open.kind === "rerun" ? await pickEnded(client, s, bound) : await pickLetters(client, s, bound);
