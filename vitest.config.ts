@@ -136,7 +136,7 @@ const slowest = [
 ];
 const root = fileURLToPath(new URL(".", import.meta.url));
 
-/** Sorts files like Vitest, but starts the slowest ones first, because one that starts last would run alone at the end. */
+/** Sorts files like Vitest, but starts the slowest files first, because a slow file that starts last would run alone at the end. */
 class SlowestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const gone = slowest.filter((path) => !existsSync(join(root, path)));
@@ -153,7 +153,7 @@ class SlowestFirst extends BaseSequencer {
 export default defineConfig({
   test: {
     pool: "forks",
-    // Caches transformed sources on disk, so that each is transformed once and not for each project and Node version.
+    // Caches transformed sources on disk, so that a source is transformed once and not again for each project and Node version.
     experimental: { fsModuleCache: true },
     environment: "node",
     passWithNoTests: false,

@@ -153,7 +153,7 @@ async function slowest(schema: string): Promise<string[]> {
   });
 }
 
-/** Counts the store's counters and rows; called once every process has ended. */
+/** Compares the store's rows and counters with the number of runs that had to end; called once every process has ended. */
 async function account(schema: string, taskId: number): Promise<Figures> {
   const s = `"${schema}"`;
   const { rows } = await client.query(

@@ -181,7 +181,8 @@ async function curator(queue: DelayQueue, order: Order, juteMaxBuffer: number | 
   const { due, names } = await putSoon(queue);
   try {
     const [firstMs, lastMs] = [due[0] as number, due.at(-1) as number];
-    // A consumer that has delivered nothing by then never will, because its listing of the queue fails; so the bench stops waiting for it.
+    // A consumer that has delivered nothing 10 s after the last due time never will, because its listing of the queue fails; so the
+    // bench stops waiting for it.
     await told(() => peer.starts.length > 0, lastMs + patienceMs);
     if (peer.starts.length > 0) await told(() => peer.starts.length >= due.length, lastMs + peerPatienceMs);
     const { starts } = peer;

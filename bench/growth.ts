@@ -117,7 +117,7 @@ async function cost(store: Stores, tasks: number, periodMs: number, forMs: numbe
   }
 }
 
-/** Stores `tasks` schedules, as tasks or as named schedules. @param scheduleOf returns the schedule of the n-th */
+/** Stores `tasks` schedules, as tasks or as named schedules. @param scheduleOf returns the schedule with the number n, from 0 */
 type Stores = (tower: Carillon, tasks: number, scheduleOf: (n: number) => ScheduleSpec) => Promise<void>;
 
 /** Stores tasks through the store's port, 1,000 per statement. */

@@ -4,10 +4,10 @@
  *   npm run bench -- lists           a million ended runs over 30 days, 100,000 waiting runs; 300 pages of each list
  *   … --count N, --pages N, --seconds N, --json
  *
- * The server is a process of its own; pages are requested over HTTP with a token, each from a random position. SQL writes the listed rows,
- * because only their number matters. `p99_ms` is that of the slowest list. Answers are checked: a page that is not full although more rows
- * exist fails the bench. A dedicated process measures the server's rate of answers (lists/reader.ts); enqueued runs are counted in the
- * store.
+ * The server is a process of its own; pages are requested over HTTP with a token. Each list is read from its beginning, the list
+ * `deep` from a random position. SQL writes the listed rows, because only their number matters. `p99_ms` is that of the slowest
+ * list. A page that is not full although more rows must exist fails the bench. A dedicated process measures the server's rate of
+ * answers (lists/reader.ts); enqueued runs are counted in the store.
  */
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
@@ -77,8 +77,8 @@ try {
 print(report, values.json);
 
 /**
- * Writes the listed rows. About one ended run in a hundred failed, two in a thousand were cancelled or skipped; the first task has half of
- * the ended runs.
+ * Writes the listed rows. About one ended run in a hundred failed, two in a thousand were cancelled or skipped; the first task
+ * has about half of the ended runs.
  */
 async function fill(): Promise<void> {
   await tower.open();

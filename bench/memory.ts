@@ -7,7 +7,7 @@
  *
  * Measures Carillon alone; the bench `million` measures the peers with pending runs. `rss_mb_tasks_N`: a node with N tasks, each due once a
  * year, 10 s after its start. `rss_mb_pending_N`: a node with one task that has N waiting runs, added by another process. `rss_mb_bare`: a
- * Node process that has only imported Carillon.
+ * Node process with a Carillon instance that has not been started.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { Arena } from "./contest/arena.ts";

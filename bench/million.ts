@@ -5,10 +5,11 @@
  *   … --quick                        10,000 and 20,000, to check that the bench works
  *   … --pending N, --many N, --count N, --over MS, --runs N, --only NAME,NAME, --no-peers, --json
  *
- * The bench adds a million runs, spread over the day that begins in an hour. Then it adds 1,000 more over 10 s and measures the lateness of
- * each, as `timers` does; it does the same once before with nothing pending (`_empty`), in the same process. `insert_per_s` is counted in
- * the subject's own tables. `rss_mb` is the memory of the process that executes runs. `server_mb` is the size of the server's data, which
- * BullMQ's Redis holds in memory. `_10m` is Carillon alone, because the peers would need more than ten minutes.
+ * The bench adds a million runs, spread over the day that begins in an hour. Then it adds 1,000 more over 10 s and measures the
+ * lateness of each, as `timers` does; it does the same once before with nothing pending (`_empty`), in the same process.
+ * `insert_per_s` is the rate of the calls that add the million; afterwards the subject's own tables must hold all runs. `rss_mb`
+ * is the memory of the process that executes runs. `server_mb` is the size of the server's data, which BullMQ's Redis holds in
+ * memory. `_10m` is Carillon alone, because the peers would need more than ten minutes.
  */
 import { Arena } from "./contest/arena.ts";
 import { contest } from "./contest/contest.ts";

@@ -191,7 +191,7 @@ async function ask(url: string, ...texts: string[]): Promise<Record<string, unkn
   }
 }
 
-/** Calls `look` every 20 ms until it returns a value. @returns undefined after 20 s without one */
+/** Calls `look` every 20 ms until it returns a value, and returns that value. @returns undefined after 20 s without a value */
 async function until<T>(look: () => T | undefined): Promise<T | undefined> {
   for (const deadline = performance.now() + patienceMs; performance.now() < deadline; ) {
     const found = look();

@@ -175,7 +175,9 @@ function named({ perSecond, cpuUsPerOperation, p50Us, p99Us }: Outcome, operatio
   );
 }
 
-/** Adds to Carillon's figures of one run the ratios of Carillon's rates to the other clients' rates. */
+/**
+ * Adds to Carillon's figures of one run the ratios of Carillon's rates to those of the fastest npm client and of Java's client.
+ */
 function compare(figures: Map<string, Figures>): void {
   const ours = figures.get("carillon") as Figures;
   const rate = (who: string, what: string) => figures.get(who)?.[`per_s_${what}`];

@@ -29,7 +29,11 @@ const outside = new Set(Object.keys({ ...dependencies, ...peerDependencies }));
 const nameOf = (/** @type {string} */ id) => /^(?:@[^/]+\/)?[^/]+/.exec(id)?.[0] ?? id;
 const isOutside = (/** @type {string} */ id) => id.startsWith("node:") || outside.has(nameOf(id));
 
-/** Returns the file for a bundled package, one for each, so that it is loaded only by code that needs it. @param {string} id */
+/**
+ * Returns the name of a bundled package's file; each package has its own file, which is loaded only by code that needs the
+ * package.
+ * @param {string} id
+ */
 function fileOf(id) {
   const name = packageOf(id)?.split("/node_modules/").at(-1);
   return name === undefined ? null : `third-party-${name.replace("@", "").replace("/", "-")}`;
@@ -41,7 +45,8 @@ const shortenedAndChecked = {
   generateBundle(_options, bundle) {
     for (const chunk of Object.values(bundle)) {
       if (chunk.type !== "chunk") continue;
-      // Rolldown does not rewrite such URLs, so the file that the URL names must exist in the same folder, as in dist.
+      // Rolldown does not rewrite a URL of the form `new URL("./FILE", import.meta.url)`, so FILE must exist in the same folder, as in
+      // dist.
       for (const [, name = ""] of chunk.code.matchAll(/new URL\("\.\/([^"]+)", import\.meta\.url\)/g))
         if (!(name in bundle))
           throw new Error(`${chunk.fileName} starts ${name}, which is no file of lib: name it as an input`);

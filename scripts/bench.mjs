@@ -30,8 +30,8 @@ const servers = new Map([
 ]);
 
 /**
- * Questions that other schedulers answer too, on PostgreSQL and Redis. Two of these peers need Node.js 22 or newer, so the whole question,
- * including Carillon, is measured on the newer of the two supported lines of Node.js.
+ * Questions that are also put to other schedulers (peers), on PostgreSQL and Redis. Two peers need Node.js 22 or newer, so the
+ * whole question, including Carillon, is measured on the newer of the two supported lines of Node.js.
  */
 const contests = new Set([
   "burst",
@@ -52,7 +52,7 @@ const contests = new Set([
   "timers",
 ]);
 const peersNeedNode = 22;
-/** All questions that need the newer Node.js: those with peers, one that uses Lighthouse, and one that runs other questions. */
+/** All questions that need the newer Node.js: the contests, one that uses Lighthouse, and one that runs other questions. */
 const newerNode = new Set([...contests, "console", "guard"]);
 
 /** Questions that start, kill and restart coordination services themselves. They receive the places of the programs. */

@@ -31,8 +31,10 @@ export const filesIn = (folder) =>
     .sort();
 
 /**
- * Runs a program that builds something, unless none of its inputs has changed. A stamp file beside the output has a hash of the inputs.
- * @param {{ what: string, out: string, of: string[], program: string, args: string[], cwd: string }} step of: paths of the input files
+ * Runs a program that builds something, if its inputs have changed since its last run. A stamp file beside the output has a hash
+ * of the inputs.
+ * @param {{ what: string, out: string, of: string[], program: string, args: string[], cwd: string }} step of: paths of the input
+ * files
  */
 export function make({ what, out, of, program, args, cwd }) {
   const hash = createHash("sha256");

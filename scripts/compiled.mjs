@@ -1,4 +1,4 @@
-/** Helper for compiled copies of a part of the scheduler in other places. */
+/** Links packages for copies of compiled code in other folders. */
 import { existsSync, rmSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { root } from "./ready.mjs";

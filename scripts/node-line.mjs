@@ -10,7 +10,8 @@ export const lines = /** @type {const} */ (["20", "24"]);
 export const ownLine = Number(process.versions.node.split(".")[0]) >= 24 ? "24" : "20";
 
 /**
- * Returns the npm package with the Node.js binary for this platform. One package is not named like the others, because its name was taken.
+ * Returns the npm package with the Node.js binary for this platform. The name of one package differs from the pattern, because
+ * the usual name was taken.
  */
 function packageName() {
   const platform = process.platform === "win32" ? "win" : process.platform;

@@ -15,7 +15,7 @@ const named = /^(FROM +|[ -]*image: *)([a-z\d./-]+:[\w.-]+)(?:@sha256:[\da-f]{64
 const built = /^(?:carillon|my-tasks):/;
 
 /**
- * Returns the text with a digest after each image, except those that are built from deploy/.
+ * Returns the text with a digest after each image, except images that are built by this repository or by users.
  * @param {string} text @param {(image: string) => string} digestOf returns the digest (sha256:…) of an image with its tag
  */
 export const pinned = (text, digestOf) =>

@@ -1,6 +1,6 @@
 /**
- * Prepares a fresh clone: installs the dependencies of package-lock.json, and compiles all packages. It prints its actions to stderr, so
- * that they do not mix with a command's own output, and prints nothing if there is nothing to do.
+ * Checks Node.js, installs the dependencies of package-lock.json, and prints messages of scripts. Messages go to stderr, so that
+ * they do not mix with a command's own output; there are none if nothing has to be installed.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
@@ -47,9 +47,9 @@ export function requireNode() {
  */
 
 /**
- * Returns the path of the first package of the lock file that is not installed, or is installed in another version. Compares with the
- * hidden lock file that npm writes at the end of an install. So it also detects an interrupted install, and accepts a plain `npm install`,
- * which a stamp file would not.
+ * Returns the path of the first package of the lock file that is not installed, or is installed in another version; optional
+ * packages may be missing. Compares with the hidden lock file that npm writes at the end of an install, so it detects an
+ * interrupted install.
  * @param {Lock} wanted @param {Lock | undefined} installed @returns {string | undefined}
  */
 export function stalePackage(wanted, installed) {
@@ -84,7 +84,7 @@ export function npm(args, cwd = root) {
   return done.status === 0;
 }
 
-/** Installs the packages of a folder's package-lock.json, if they are missing. @param {string} [folder] */
+/** Installs the packages of a folder's package-lock.json, if one is missing or has another version. @param {string} [folder] */
 export function installDependencies(folder = root) {
   const wanted = readLock(join(folder, "package-lock.json"));
   if (!wanted) throw new Trouble("package-lock.json is missing: the clone is incomplete.");

@@ -28,7 +28,10 @@ export const kinds = {
   redis,
 };
 
-/** Programs that are only found here: each test that needs one starts it itself. @type {Record<string, Omit<ServerKind, "start">>} */
+/**
+ * Programs that `startServers` only finds: each test that needs one starts it itself.
+ * @type {Record<string, Omit<ServerKind, "start">>}
+ */
 const programs = { pgbouncer, dateutil };
 
 /** The servers that `npm test` starts, and the programs that it finds for tests. */
@@ -58,7 +61,7 @@ function aptInstall(names) {
 function aptUnpack(names, folder) {
   say(`unpacking ${names.join(", ")} from apt-get into ${folder}`);
   mkdirSync(folder, { recursive: true });
-  // apt-get's own user may not write to the folder.
+  // root downloads the packages, because apt-get's own user may not write to the folder.
   if (!apt(["download", "-qq", "-o", "APT::Sandbox::User=root", ...names], folder)) return false;
   const files = readdirSync(folder).filter((name) => name.endsWith(".deb"));
   const good = files.every((file) => ask("dpkg", ["-x", join(folder, file), folder]) !== undefined);
@@ -166,8 +169,8 @@ async function firstLine(output, gone) {
 export const interruptedExit = 130;
 
 /**
- * Runs a program in the foreground. A signal to this process is passed on to the program, and this process waits for the program's end, so
- * that it can clean up afterwards. Ctrl-C in a terminal reaches the program directly.
+ * Runs a program in the foreground. A signal to this process is passed on to the program, and this process waits for the
+ * program's end, so that this process can clean up afterwards. Ctrl-C in a terminal reaches the program directly.
  * @param {string} program @param {string[]} args @param {NodeJS.ProcessEnv} env
  * @param {number} [limitMs] time in ms after which the program gets SIGTERM; 10 s later it is killed
  * @param {"inherit" | "ignore"} [output] where the program's output goes

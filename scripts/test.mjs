@@ -1,23 +1,24 @@
 /**
- * `npm test`: types, lint and format, then every test against real servers, on the Node that runs this and this machine's
- * PostgreSQL.
+ * `npm test`: checks types, lint and format, and runs all tests against real servers, with the Node.js that runs this command
+ * and this machine's PostgreSQL.
  *
- *   npm test                                  all of it
- *   npm test -- --quick                       types, lint and format, tidy and unit tests: no server
- *   npm test -- --gate                        all of it, and the unit tests on the other Node; what failed and passes at a second
- *                                             look is named UNSTEADY, and up to five of these do not fail it; .ci/run calls this
- *   npm test -- --matrix                      all of it twice: Node 20 with this machine's PostgreSQL, and Node 24 with the
- *                                             newest one, which the embedded store brings
- *   npm test -- scheduler/src/cron.test.ts    these tests, on both PostgreSQLs; arguments go to Vitest
- *   npm test -- --node 20|24 …                on this Node
- *   npm run test:long                         the property tests whole, of which the others run a sample
+ *   npm test                                  everything
+ *   npm test -- --quick                       types, lint and format, tidy and unit tests; starts no server
+ *   npm test -- --gate                        everything, and the unit tests on the other Node.js; a test that fails and passes
+ *                                             at its second run is named UNSTEADY, and up to five such tests do not fail the
+ *                                             gate; .ci/run calls this
+ *   npm test -- --matrix                      everything twice: Node.js 20 with this machine's PostgreSQL, and Node.js 24 with
+ *                                             the newer PostgreSQL of the embedded store
+ *   npm test -- scheduler/src/cron.test.ts    these tests, on both PostgreSQL servers; the arguments go to Vitest
+ *   npm test -- --node 20|24 …                on this line of Node.js
+ *   npm run test:long                         the property tests completely; the other commands run a sample of them
  *
- * A test that fails fails the suite. It runs once more, alone, and the result is printed as a diagnosis: except with --gate the test stays
- * failed. The tests of scripts/set-aside.json fail any run except the gate. A test that should run and did not is a failure with its name;
- * a slow machine takes longer and tests no less.
+ * If all tests were to run, the files of failed tests run once more, alone, and the results are printed; except with --gate, the
+ * tests stay failed. The tests of scripts/set-aside.json fail any run except the gate. A test that was to run and did not run is
+ * a failure.
  *
- * Ends with the failures and their reasons, a line each, and one line: N passed, N failed. If the gate forgave anything, that line begins
- * with the number.
+ * The output ends with the failures and their reasons, one per line, and the line: N passed, N failed. If the gate forgave
+ * tests, this line begins with their number.
  */
 import { spawn } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
@@ -136,12 +137,13 @@ async function testOn(node, args, env, { whole, title, folder, expected }) {
   return !run.interrupted;
 }
 
-/** Leaves out the files of `npm run prove -- timing`, because they measure times and need an idle machine. */
+/** The option of Vitest that leaves out the files of `npm run prove -- timing`, which measure times and need an idle machine. */
 const withoutTiming = "--project=!timing";
 
 /**
- * Returns the paths of all test files except those, so that a file that belongs to no Vitest project is noticed. @returns {string[]}
- * absolute
+ * Returns the absolute paths of all test files except those that measure times, so that a file that belongs to no Vitest project
+ * is noticed.
+ * @returns {string[]}
  */
 function everyTestFile() {
   const folders = ["scheduler", "zookeeper", "console", "simulation", "fuzz", "faults"].flatMap((part) =>

@@ -81,7 +81,10 @@ export class Cluster {
     );
   }
 
-  /** Returns the node and the session that the store records as the leader; undefined if there is none. */
+  /**
+   * Returns the node that leads according to the store, with its session and term; undefined if no node leads, or if the leader has
+   * been removed from this cluster.
+   */
   async leader(): Promise<{ node: BenchNode; sessionId: number; term: number } | undefined> {
     const [row] = await this.#ask<{ node: string; session_id: number; term: number }>(
       `select o.node, o.id::float8 as session_id, l.term::float8 from ${this.#s}.leadership l

@@ -4,9 +4,9 @@ import type { StartLog } from "./start-log.ts";
 /** Totals over the slots of a time span. */
 export interface SlotSum {
   due: number;
-  /** Number of slots without an accepted run, a successful end, or a start that the handler logged. */
+  /** Number of slots that lack at least one of these: an accepted run, a successful end, a start that the handler logged. */
   lost: number;
-  /** Number of slots with more than one end, or with more starts than one plus the claims that were lost. */
+  /** Number of slots that ended more than once, or that started more often than once plus once for each claim that was lost. */
   doubled: number;
   /**
    * The highest lateness in ms of the slots due between the fault and `endMs` that the victim had not claimed. A slot's lateness uses the
@@ -32,7 +32,7 @@ export interface SlotSpan {
   /** The time of the fault, in epoch ms. The lateness of earlier slots counts only for `beforeWorstMs`, and not at all before `quietMs`. */
   faultMs: number;
   quietMs: number;
-  /** The lateness of slots due at or after this time is ignored, in epoch ms; default: `toMs`. */
+  /** The lateness of slots due at or after this time (epoch ms) is ignored, unless the victim had claimed them; default: `toMs`. */
   endMs?: number;
   claimed: ReadonlySet<string>;
 }

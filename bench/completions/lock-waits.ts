@@ -4,15 +4,15 @@ import pg from "pg";
 const everyMs = 5;
 
 /**
- * The longest wait for a lock, queried from the server every 5 ms. pg_locks holds the start of each wait, so at most the 5 ms between the
- * last query and the end of a wait are missed.
+ * Measures the longest wait for a lock by reading pg_locks every 5 ms. A row of pg_locks holds the start of its wait, so a
+ * measured wait is too short only by the time between the last reading and the wait's end.
  */
 export class LockWaits {
   readonly #client: pg.Client;
   #over = false;
   #looking: Promise<void> | undefined;
   longestMs = 0;
-  /** The statement that waited longest. */
+  /** The kind of lock and the waiting session's statement, for the longest wait. */
   longest = "";
   looks = 0;
 

@@ -15,7 +15,7 @@ export interface LockOrder {
   url: string;
   redisUrl: string;
   schema: string;
-  /** This process completes the runs numbered from `from` to `to`. */
+  /** This process completes the runs numbered from `from` (inclusive) to `to` (exclusive). */
   from: number;
   to: number;
 }

@@ -46,7 +46,7 @@ export class Arena {
     return entrant;
   }
 
-  /** Waits until the processes `by` together have handled `count` runs; throws after the time limit. */
+  /** Waits until the processes `by` have together handled at least `count` runs. @throws after the time limit */
   async handled(by: Entrant[], count: number, everyMs = lookMs): Promise<void> {
     const done = async () => {
       const counts = await Promise.all(by.map((entrant) => entrant.ask("handled")));

@@ -6,7 +6,8 @@ export interface Calls {
   add(order: AddOrder): number;
   /**
    * Adds runs one at a time and pauses `pauseMs` after each (± half of `pauseMs` at random, to avoid a fixed rhythm).
-   * @returns the time of each add on the monotonic clock: of the call, or with `safe` of its answer
+   * @returns for each run the time on the monotonic clock at which the call began, or with `safe` the time at which the call
+   * resolved
    */
   addOneByOne(order: { from: number; count: number; pauseMs: number; safe?: boolean }): Float64Array;
   /**
@@ -18,7 +19,10 @@ export interface Calls {
   /** Starts to execute the added runs with a handler that never ends. */
   workWithoutEnd(): void;
   everyMinute(order: { tasks: number }): void;
-  /** Defines tasks with the period `periodMs`; task k is due in each period at the offset `phaseOf(k, …)`. */
+  /**
+   * Defines `tasks` tasks with the period `periodMs` and executes them; task k is due in each period at the offset
+   * `phaseOf(k, tasks, periodMs)`.
+   */
   everyPeriod(order: { tasks: number; periodMs: number }): void;
   workStored(): void;
   /** The number of runs handled so far. */

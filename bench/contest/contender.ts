@@ -8,7 +8,7 @@ export interface Order {
   redis: string;
   /** "many": the process works through a backlog. "prompt": runs should start as soon as they are added or due. */
   profile: "many" | "prompt";
-  /** The task of the process: it adds runs, or it executes runs. */
+  /** Whether the process adds runs or executes them. */
   role: "adds" | "runs";
   /** "failures": keep no history of successful runs, if the contender has this option. Default: the contender's own default. */
   history?: "failures";
@@ -30,7 +30,7 @@ export interface Contender {
   work(handle: (id: number) => void | Promise<void>): Promise<unknown>;
   /** Defines `count` tasks that are due at the start of each minute and executes them; `handle` receives the task's number. */
   everyMinute?(tasks: number, handle: (id: number) => void): Promise<unknown>;
-  /** As `everyMinute`, but with a period of `periodMs`; each task is due at its own offset in the period. */
+  /** Does the same as `everyMinute`, but with a period of `periodMs`; each task is due at its own offset in the period. */
   everyPeriod?(tasks: number, periodMs: number, handle: (id: number) => void): Promise<unknown>;
   /** Executes tasks that are already stored and have no handler in this process; `handle` receives the slot's time as the id. */
   workStored?(handle: (id: number) => void): Promise<unknown>;

@@ -30,7 +30,10 @@ export interface Question<Given extends Sizes> {
   limit?(sizes: Record<keyof Given, number>): Promise<Figures>;
   /** Names of the contenders that take part; default: all. */
   who?: readonly string[];
-  /** Contenders that are Carillon with other settings, not peers. The bench fails if they lose a run, as it does for Carillon. */
+  /**
+   * Contenders that are Carillon with other settings, not peers. As for Carillon, the bench fails if one of them loses a run, or
+   * starts a run twice or early.
+   */
   ways?: readonly string[];
   notes?: string[];
 }

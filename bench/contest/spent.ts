@@ -1,8 +1,9 @@
 import type { Arena } from "./arena.ts";
 
 /**
- * Returns a function that returns the execution time of statements since this call, in µs, as PostgreSQL counts it for this database. The
- * figure includes the bench's own few queries.
+ * Creates the extension pg_stat_statements.
+ * @returns a function that queries the total execution time (µs) and the number of all statements that the extension has counted
+ * in this database, including the bench's own few queries
  */
 export async function spentBy({ client }: Arena): Promise<() => Promise<{ us: number; calls: number }>> {
   await client.query("create extension if not exists pg_stat_statements");

@@ -1,7 +1,8 @@
 /**
- * The crash bench for a peer: one of two workers dies with runs in flight; how long until the other worker starts them again? A peer
- * detects the death by a lock that is no longer renewed, or by a job's maximum duration. Both stay at the peer's defaults; its other
- * settings are those for low latency. The first start of a job is logged by the dead process, the second by the other one.
+ * The crash bench for a peer: one of two workers dies with runs in flight; how long until the other worker has started all of
+ * them again? A peer detects the death by a lock that is no longer renewed, or by the maximum duration of a run. The durations of
+ * lock and run stay at the peer's defaults; its other settings are those for low latency. Every run starts first in the worker
+ * that dies, and again in the other worker.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { Arena } from "../contest/arena.ts";

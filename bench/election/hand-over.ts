@@ -113,7 +113,7 @@ export class Election {
     return new Map(this.#candidates.map((candidate) => [candidate, candidate.told.length]));
   }
 
-  /** Waits until a candidate other than `old` leads, and returns its event. Two leaders at once are a fault. */
+  /** Waits until a candidate other than `old` leads, and returns its event. Records a fault if a second candidate leads too. */
   async #next(since: Map<Candidate, number>, old: Candidate): Promise<Told> {
     const others = this.#candidates.filter((candidate) => candidate !== old);
     const [next, told] = await Promise.any(

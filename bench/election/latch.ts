@@ -9,7 +9,7 @@ const tell = (what: string, atNs = process.hrtime.bigint(), more = "") =>
 
 const zk = await connect(url, { sessionTimeoutMs });
 let latch = new LeaderLatch(zk, path, { id });
-/** The last time in ns at which the latch still reported leadership, read every millisecond; taken just before the check. */
+/** The time in ns of the last check at which the latch reported leadership; the time is read just before the check. */
 let believedNs = 0n;
 
 const words: Record<string, () => Promise<void>> = {

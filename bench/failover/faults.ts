@@ -11,7 +11,7 @@ export interface Fault {
   readonly replaced?: boolean;
   /** The approximate duration of one round in ms, for the estimate that the bench prints. */
   readonly aboutMs: number;
-  /** True if the victim continues its claimed runs, so that their lateness counts as well. */
+  /** True if the victim continues its claimed runs, so that the lateness of these runs counts as well. */
   readonly livesOn?: boolean;
   inflict(victim: BenchNode, round: number): Promise<void> | void;
   /** Ends the fault; called once another node leads. `sinceMs` is the time of the fault in epoch ms. */

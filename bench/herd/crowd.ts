@@ -74,7 +74,7 @@ async function nodeJoins(): Promise<void> {
 
 /**
  * Registers a worker and marks its row as relying on the coordination service. A worker in its own process sends a heartbeat to the store
- * every 5 s; this worker sends only this one.
+ * every 5 s; this worker sends a single heartbeat.
  */
 async function workerJoins(): Promise<void> {
   const witness = await openWitness();

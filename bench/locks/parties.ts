@@ -68,7 +68,7 @@ const peers: Record<string, Open> = {
       close: () => redis.quit(),
     };
   },
-  /** Default settings: a try every 10 ms. */
+  /** Default settings (a try every 10 ms) except the longest wait for the lock, which is 60 s instead of 10 s. */
   "redis-semaphore": async ({ redis: url, name }) => {
     const { Mutex } = require("redis-semaphore") as {
       Mutex: new (
@@ -87,7 +87,7 @@ const peers: Record<string, Open> = {
       close: () => redis.quit(),
     };
   },
-  /** Default settings except the number of tries and the jitter, which is off by default. */
+  /** Default settings except the number of tries and the pause between two tries, which is 10 ms instead of 50 ms. */
   "ioredis-lock": async ({ redis: url, name }) => {
     const { createLock } = require("@microfleet/ioredis-lock") as {
       createLock(

@@ -9,9 +9,12 @@ export interface DueSlot {
 
 export interface Account {
   slots_due: number;
-  /** Number of slots that started once and succeeded once, according to the handlers' records, the ledger and the history. */
+  /** Number of slots that started once and succeeded once according to the handlers' records, the ledger and the history. */
   fired: number;
-  /** Number of slots that the ledger records as not run, with a reason. */
+  /**
+   * Number of slots that the ledger records as skipped and that no handler started; `missed`: the same for slots recorded as
+   * missed.
+   */
   skipped: number;
   missed: number;
   /** Number of slots that are neither fired, skipped, missed nor doubled. */
@@ -20,7 +23,7 @@ export interface Account {
   doubled: number;
   /** Lateness of each fired slot, in ms. */
   lateness: number[];
-  /** Descriptions of the faults found; empty if the three sources agree. */
+  /** Descriptions of the faults found; empty if the handlers' records, the ledger, the history and the counters agree. */
   faults: string[];
 }
 

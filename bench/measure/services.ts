@@ -5,7 +5,7 @@ import { counters, sum } from "../zookeeper/server.ts";
 export type Driver = "postgres" | "zookeeper" | "redis";
 export const drivers: readonly Driver[] = ["postgres", "zookeeper", "redis"];
 
-/** Returns the server's URL. @throws if the variable is not set; `npm run bench` starts the servers and sets it */
+/** Returns the server's URL, which `npm run bench` sets in an environment variable. @throws if the variable is not set */
 export function serverUrl(driver: Driver): string {
   const variable = `CARILLON_BENCH_${driver.toUpperCase()}_URL`;
   const url = process.env[variable];
@@ -19,7 +19,7 @@ export function coordinationUrl(driver: Driver, name: string): string | undefine
   return driver === "zookeeper" ? `zookeeper://${serverUrl(driver)}/${name}` : `${serverUrl(driver)}?prefix=${name}`;
 }
 
-/** Returns the number of requests that the server has received, pings included; the call itself adds at most one. 0 for postgres. */
+/** Returns the number of requests received, pings included; the call itself adds at most one at each server. 0 for postgres. */
 export async function requests(driver: Driver): Promise<number> {
   if (driver === "postgres") return 0;
   if (driver === "zookeeper") return sum(await counters(serverUrl(driver)), "packets_received");

@@ -10,11 +10,11 @@ export interface PolicySpan {
 
 export interface PolicySum {
   due: number;
-  /** Number of slots due during the outage that were planned before it and ran afterwards. */
+  /** Number of slots due during the outage that had been planned before it and ran. */
   plannedBefore: number;
   /** Number of slots that were planned before the outage and recorded as missed afterwards, because they were too late. */
   givenUp: number;
-  /** Number of late slots that a catch-up ran. */
+  /** Number of late slots that were planned and run after the outage. */
   caughtUp: number;
   /** Number of slots in ranges that are recorded as missed. */
   missed: number;
@@ -43,8 +43,8 @@ interface Booked {
 }
 
 /**
- * Counts the outcomes of the slots of one policy's tasks before, during and after an outage of the store. Each slot must be a run or part
- * of one range of missed slots, as the policy says.
+ * Counts the outcomes of the slots of one policy's tasks before, during and after an outage of the store. Each slot must be a
+ * run, or be recorded once as missed (alone or in a range), as the policy says.
  * @param tasks their names, and their indices in the list that the handlers' log uses
  */
 export async function sumPolicy(

@@ -14,7 +14,7 @@ const ink: MantineColorsTuple = [
   "#12161d",
 ];
 
-/** The dark scheme's greys, from text to background, with the same bluish tint as the rest. */
+/** The dark scheme's greys, from text to background, with the same bluish tint as the other colours. */
 const dark: MantineColorsTuple = [
   "#e9ecf2",
   "#c3cad6",

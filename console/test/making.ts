@@ -12,7 +12,7 @@ const isInReach = (page: Page, name: string): Promise<boolean> =>
       return button.contains(document.elementFromPoint(left + width / 2, top + height / 2));
     });
 
-/** Part of console.test.ts: tasks that are made and edited, and runs that are run again otherwise. */
+/** Tests for console.test.ts: tasks are created and edited, and runs are rerun with another payload. */
 export function makingAndEditing(house: House): void {
   describe("an editor", () => {
     test("sees 20 slots with the clocks' changes, names a zone in full, and reads one field's change", async () => {
@@ -24,7 +24,8 @@ export function makingAndEditing(house: House): void {
       const slots = dialog.getByRole("list", { name: "Next 20 slots" });
       await slots.waitFor();
       expect(await slots.getByRole("listitem").count()).toBe(20);
-      // A daily cron at 02:30 in Berlin is left out or doubled once in half a year, beyond 20 days or within.
+      // A daily cron at 02:30 in Berlin is skipped or repeated twice a year, when the clocks change: within the next 20 slots, or
+      // later.
       await dialog
         .getByText(/clocks go 60 min (forward|back)/)
         .first()

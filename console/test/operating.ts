@@ -27,7 +27,7 @@ export function waysOfAnOperator(house: House): void {
       await page.keyboard.press("ArrowDown");
       await page.keyboard.press("Enter");
       await heading(page, "heartbeat");
-      // With the palette: to any screen by a few letters.
+      // The palette opens a task from a few letters of its name.
       await page.keyboard.press("Control+k");
       await page.getByRole("combobox", { name: "Go to" }).fill("send-inv");
       await page.getByRole("option", { name: /send-invoices/ }).waitFor();

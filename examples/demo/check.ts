@@ -67,10 +67,15 @@ export interface Verdict {
   historyRuns: number;
 }
 
-/** A worker claims a run at most this many ms before it is due, so the killed process had claimed no run that was due later. */
+/**
+ * A worker claims a run at most this many ms before it is due, so at its kill the process had claimed only runs due within this
+ * time.
+ */
 const claimAheadMs = 1_000;
 const slackMs = 100;
-/** A start counts as early from this many ms before its due time, because a node only estimates the store's clock. */
+/**
+ * A start counts as early if it is more than this many ms before its due time, because a node only estimates the store's clock.
+ */
 const earlyMs = 5;
 const all = 1_000_000_000;
 
@@ -173,8 +178,8 @@ function groupBy<Item>(items: Item[], keyOfItem: (item: Item) => string): Map<st
 }
 
 /**
- * Returns true if a second start is legitimate: it has a higher attempt and fence, and follows a recorded failure or the kill of the
- * process that had made the first start.
+ * Returns true if a second start is legitimate: it has a higher attempt and, if both fences are known, a higher fence, and
+ * follows a recorded failure or the kill of the process that had made the first start.
  */
 function explained(before: Seen, start: Seen, failed: Set<string>, kill: Kill | undefined): boolean {
   if (start.attempt <= before.attempt) return false;

@@ -193,7 +193,10 @@ class Demo {
     return wanted.map((request, i) => ({ ...request, run: handles[i]?.runId as number }));
   }
 
-  /** Shows events, kills the leader half-way, and waits until all due runs have ended. @returns the end of the counted time, epoch ms */
+  /**
+   * Shows events, kills the leader half-way, and waits until all due runs have ended or a time limit has passed.
+   * @returns the end of the counted time, epoch ms
+   */
   async #watch(store: Store, fromMs: number, seconds: number | null): Promise<number> {
     const killMs = fromMs + Math.floor((seconds ?? openEndedSeconds) / 2) * 1_000 + 100;
     let toMs = seconds === null ? Number.POSITIVE_INFINITY : fromMs + seconds * 1_000;

@@ -1,7 +1,8 @@
 /**
- * Two machines share nightly work, five batches that take a while; in each night one of them does it. In the second night that machine is
- * killed. The other machine waits for the grace, in case the first is only briefly disconnected; then it takes the lock, reads which batch
- * was the last one done, and does the rest. The third night is undisturbed again.
+ * Two machines share nightly work of five batches that take a while; each night one machine executes them. In the second night
+ * the machine at work is killed. The other machine waits for the grace, in case the first is only briefly disconnected; then it
+ * takes the lock, reads which batch was the last one done, and executes the remaining batches. The third night is undisturbed
+ * again.
  *
  *   node examples/dist/zookeeper/nightly.js HOST:PORT,HOST:PORT,… [PATH]
  */

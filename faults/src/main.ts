@@ -4,6 +4,7 @@
  *   npm run prove -- faults [FAULT…]           only these faults; A+B: two at the same time. Default: every fault alone,
  *                                              in an order that the seed determines, then random pairs of faults
  *   … --coordination zookeeper|redis|postgres  coordination service; default all three, one after the other in each round
+ *                                              (with --locks: postgres)
  *   … --rounds R                               every fault alone R times, each round with its own seeds; default 1,
  *                                              0: pairs only
  *   … --minutes M                              starts nothing new after M minutes, for each coordination
@@ -15,7 +16,7 @@
  *   … --keep                                   keeps the records even if no rule is violated
  *   … --list, --json
  *
- * If it is interrupted (SIGINT, SIGTERM, an error of its own), it still prints the closing line, with the results so far.
+ * If the faults are interrupted (SIGINT, SIGTERM, an error), the closing line with the results so far is still printed.
  */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,6 +1,8 @@
 import type pg from "pg";
 
-/** PostgreSQL's error codes of the faults: a full disk, and two kinds of conflict between transactions. */
+/**
+ * The PostgreSQL error codes with which the faults make writes fail: a full disk, and two kinds of conflict between transactions.
+ */
 const codes = { "disk full": "53100", "serialization failure": "40001", deadlock: "40P01" } as const;
 export type StoreTrouble = keyof typeof codes;
 
@@ -22,7 +24,7 @@ export async function armStore(client: pg.Client, schema: string): Promise<void>
   `);
 }
 
-/** Returns the SQL that sets a fault. @param chance the probability that a statement fails */
+/** Returns the SQL that sets a fault. @param chance the probability that a write fails */
 export const refuse = (schema: string, trouble: StoreTrouble, chance: number): string =>
   `insert into ${schema}.trouble values ('${codes[trouble]}', ${chance})`;
 

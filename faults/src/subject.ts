@@ -139,7 +139,7 @@ process.on("message", (asked: Asked) => {
     );
   }
 });
-// The process has no task without its parent.
+// This process gets all its operations from its parent, so it exits when the parent has disconnected.
 process.on("disconnect", () => process.exit(0));
 
 function broken(error: unknown): void {
@@ -158,7 +158,7 @@ setInterval(() => {
   looked = at;
 }, lookMs).unref();
 
-/** If the start fails because the disk is full, start again, as a supervisor would. */
+/** If the start fails with an error of the store, such as a full disk, start again, as a supervisor would. */
 for (let started = false; !started; ) {
   try {
     await subject.start();

@@ -42,7 +42,7 @@ export class Tally {
     this.#unchecked.push({ coordination, round, strike: nameOf(strike), tookMs });
   }
 
-  /** Called when a history has been checked: all strikes since the last call belong to it. */
+  /** Called when a history has been checked. All strikes since the last call belong to this history. */
   checked(history: History): void {
     this.#struck.push(...this.#unchecked);
     this.#unchecked = [];

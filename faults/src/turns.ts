@@ -47,7 +47,10 @@ export function turnsOf({ named, coordinations, rounds, pairs, seed }: Asked): T
   return turns.filter(({ strikes }) => strikes.length > 0);
 }
 
-/** Returns the named strikes whose faults all are possible with this coordination; others are left to another coordination's turn. */
+/**
+ * Returns the named strikes whose faults are all possible with this coordination; the other strikes belong to other
+ * coordinations.
+ */
 function these(named: readonly string[], known: readonly Fault[]): Strike[] {
   const strikes = named.map((text) => text.split("+").map((name) => faultNamed(name)));
   return strikes.filter((strike) => strike.every((fault) => known.includes(fault)));

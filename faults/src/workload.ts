@@ -7,7 +7,7 @@ export const taskNames = ["t1", "t2", "t3", "t4", "t5", "t6", "t7", "t8", "t9", 
 
 type Traits = Pick<TaskOptions, "overlap" | "onWorkerLost" | "grace" | "timeout" | "route">;
 
-/** Generates operations on the cluster; the seed determines them. The first ones define each task. */
+/** Generates operations on the cluster; the seed determines them. The first operations define each task. */
 export class Workload {
   readonly #dice: Dice;
   /** Options that a task keeps when the workload edits it, so that the checks can assert more. */

@@ -5,7 +5,7 @@ const none = { never: 0, unfinished: 0, once: 0, more_than_once: 0, early: 0 };
 const noneAgain = { after_death: 0, two_at_once: 0, beside_stopped: 0, after_end: 0 };
 
 let n = 0;
-/** The log lines of one execution of the only slot, which is due at 1,000 ms. */
+/** The log lines of one execution of the only slot, which is due at 1,000 ms; without `endMs` only the line of its start. */
 function execution(worker: string, startMs: number, endMs?: number, life = 1): Noted[] {
   n++;
   const start: Noted = { kind: "start", atMs: startMs, worker, life, n, key: "a", forMs: 300 };

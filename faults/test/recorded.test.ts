@@ -99,7 +99,7 @@ describe("what the store shows of locks", () => {
       endMs: 10,
       slackMs: 0,
       forgotMs: [],
-      // The lock was taken back under fence 2 just as the use ended, so the process still logs fence 1.
+      // The process took the lock back under fence 2 just when its use of the lock ended, so it still logs fence 1.
       notes: [
         { n: "look", ...its, holding: "1", fence: 1, atMs: 2 },
         { n: "releasing", ...its, fence: 1, atMs: 8 },

@@ -1,6 +1,7 @@
 /**
- * Feeds inputs to one target until a bug is found or the requested number is reached. The input of a bug that `search` finds is shrunk
- * within a time limit. An unhandled error in the same part of the inputs is reported too, with the input that was current.
+ * Feeds inputs to one target, in parts of up to `partInputs`, until a bug is found or the requested number is reached. The
+ * input of a bug that `search` finds is shrunk within a time limit. An unhandled error that occurs during a part is reported too,
+ * with the input that was current.
  */
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
@@ -99,7 +100,8 @@ export async function feed(
         (error) => escaped.push({ error, input: present }),
       );
       if (bug) found.push(bug);
-      // The current input is reported, although an earlier one may be the cause: an unhandled rejection can occur later.
+      // The error is reported with the current input. An earlier input may be the cause, because an unhandled rejection can occur
+      // later.
       for (const { error, input } of escaped.slice(0, 1)) found.push(told(target, stackOf(error), shown(input), again));
       if (keptBytes === undefined && isLong(inputs) && fed >= inputs / 4) keptBytes = heapBytes();
     }
@@ -123,7 +125,9 @@ export async function feed(
   };
 }
 
-/** Feeds one input again, which the seed of its part and the path identify. Returns the bug, or undefined if there is none now. */
+/**
+ * Feeds again the input that its part's seed and `path` identify. Returns the bug, or undefined if the input reveals none now.
+ */
 export async function replay(target: Target, seed: number, path: string): Promise<Found | undefined> {
   const close = await target.open?.();
   const timed = async (input: unknown) => void (await inTime(() => target.feed(input), target.withinMs));
@@ -178,9 +182,10 @@ const toldAs = (target: Target, { seed, path, input, error }: Failure): Found =>
   told(target, stackOf(error), shown(input), `--seed ${seed} --path ${path}`);
 
 /**
- * Measures how long `work` takes, without the time in which this thread waited for a CPU. If it is too slow, it is tried up to three times,
- * because a process that it calls, such as the store, may have waited for a CPU, which is not measured here.
- * @returns the shortest time in ms @throws Broken if every try is too slow
+ * Measures how long `work` takes, without the time in which this thread waited for a CPU. A call that is too slow is repeated,
+ * up to three calls in all, because a process that `work` calls, such as the store, may have waited for a CPU, which is not
+ * measured here.
+ * @returns the shortest time in ms @throws Broken if every call is too slow
  */
 async function inTime(work: () => void | Promise<void>, withinMs = hangMs): Promise<number> {
   let leastMs = Number.POSITIVE_INFINITY;

@@ -1,4 +1,4 @@
-/** Checks results of invalid input: allowed are a value, or an error that the code under test throws on purpose. */
+/** Checks the results of invalid input: the code under test may return a value, or throw an error that it throws on purpose. */
 import { CarillonError, errorCodes } from "../../scheduler/src/base/errors.ts";
 import { limits } from "../../scheduler/src/base/limits.ts";
 import { ZooKeeperError } from "../../zookeeper/src/base/errors.ts";

@@ -1,4 +1,4 @@
-/** Generates a value that a zod schema accepts from the schema itself, so that new fields are fuzzed without a change here. */
+/** Generates from a zod schema a value that the schema accepts, so that new fields are fuzzed without a change here. */
 import type { z } from "zod";
 
 interface Def {

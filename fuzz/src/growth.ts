@@ -1,10 +1,11 @@
 /**
- * Checks how the cost of reading grows with the length of the input, a valid text of which one piece is repeated. A text of four times the
- * length may cost up to ten times as much, but not sixteen times.
+ * Checks how the cost of reading grows with the length of the input, a valid text of which one piece is repeated. A text of
+ * four times the length may cost up to ten times as much; if the cost grew with the square of the length, it would be sixteen
+ * times as much.
  *
- * CPU time is measured instead of elapsed time, because waiting for a CPU or for a garbage collector's thread does not make the code slow.
- * Code that is not compiled yet, and garbage of other code, increase CPU time. They can only increase it, so the short and the long text
- * are read several times in turn, and the lowest time of each counts.
+ * CPU time is measured instead of elapsed time, because waiting for a CPU or for a garbage collector's thread does not make the
+ * code slow. Code that is not compiled yet, and garbage of other code, increase CPU time. They can only increase it, so the short
+ * and the long text are read several times in turn, and the lowest time of each counts.
  */
 import fc from "fast-check";
 import { stackOf } from "./found.ts";
@@ -22,7 +23,9 @@ const worthMs = 60;
 const mostTimes = 10;
 /** The longest text may take at most this many ms. */
 const mostMs = 10_000;
-/** From this round on, a text may be accepted, and a text that takes longer than `mostMs` is reported at once. */
+/**
+ * From this round on, the costs of the two texts are compared, and a text that takes longer than `mostMs` is reported at once.
+ */
 const firstRounds = 3;
 /** A text that is still too slow after this many rounds is reported. */
 const rounds = 9;

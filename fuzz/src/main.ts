@@ -126,7 +126,7 @@ interface Watched {
   readonly waitedMs: number;
   /** The reason why the process did not finish; undefined if it finished or was interrupted. */
   readonly trouble?: string;
-  /** True if an input seems to hang or to kill the process; a second run can find out which one. */
+  /** True if an input seems to hang or to kill the process; the caller then runs the process again to find this input. */
   readonly hung?: boolean;
 }
 
@@ -135,8 +135,8 @@ function watch(order: Order): Promise<Watched> {
     if (interrupted.signal.aborted) return resolve({ inputs: 0, waitedMs: 0 });
     const child: ChildProcess = fork(new URL("./feeder.js", import.meta.url), {
       stdio: ["ignore", 2, 2, "ipc"],
-      // Collect garbage in the main thread. Other threads could wait for a CPU too, which is not measured, and the main thread waits for
-      // them.
+      // Collect garbage in the main thread, because other threads may wait for a CPU, and the main thread would wait for them, which is
+      // not measured.
       execArgv: ["--max-old-space-size=1024", "--single-threaded-gc"],
     });
     let count = 0;

@@ -73,13 +73,16 @@ export interface Question {
   readonly method: string;
   readonly path: string;
   readonly body?: string | undefined;
-  /** The token or worker key that is sent as bearer token. */
+  /** The API token or worker key that is sent in the Authorization header. */
   readonly secret?: string;
   readonly headers: Record<string, string>;
   readonly localAddress?: string;
 }
 
-/** Sends a request as it is, without the corrections that fetch would make. @returns undefined if the server closed the connection */
+/**
+ * Sends a request as it is, without the corrections that fetch would make.
+ * @returns undefined if the server closed the connection at a request with a content-encoding; any other failure rejects
+ */
 export function ask(question: Question): Promise<Answer | undefined> {
   const { method, path, body, secret, headers, localAddress } = question;
   const { url, agent } = stage();
@@ -115,7 +118,7 @@ export function ask(question: Question): Promise<Answer | undefined> {
   });
 }
 
-/** @throws Broken unless the status is below 500 or 503, and a refusal contains a known error code */
+/** @throws Broken unless the status is 503 or below 500, and a refusal contains a known error code */
 export function judge(answer: Answer | undefined, what: string): void {
   if (!answer) return;
   const { status, text } = answer;

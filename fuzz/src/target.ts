@@ -7,8 +7,8 @@ export interface Target<Input = unknown> {
   readonly share: number;
   readonly inputs: fc.Arbitrary<Input>;
   /**
-   * Feeds one input to the code under test. Expected failures are caught here (`expected.ts`); an error that this function throws is a bug,
-   * and so is a call that takes longer than `withinMs`.
+   * Feeds one input to the code under test, and catches expected failures (`expected.ts`). An error that this function throws is a
+   * bug, and so is a call that takes longer than `withinMs`.
    */
   readonly feed: (input: Input) => void | Promise<void>;
   /** For texts: the cost of a text in which one piece is repeated, up to `most` characters, must not grow faster than the length. */

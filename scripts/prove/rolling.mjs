@@ -34,7 +34,10 @@ function before() {
   return git(["rev-parse", `${brought}~1`]);
 }
 
-/** Returns the folder with the compiled code of a commit, which is built only once. @param {string} commit @returns {string} */
+/**
+ * Returns the folder with a commit's compiled code, and builds the code if that folder is missing. @param {string} commit
+ * @returns {string}
+ */
 function buildOf(commit) {
   const folder = join(root, "node_modules/.cache", `rolling-${commit}`);
   const compiled = join(folder, "scheduler/dist");

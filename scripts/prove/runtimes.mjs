@@ -15,8 +15,8 @@ import { startServers } from "../servers.mjs";
 import { showsUsage } from "../usage.mjs";
 
 /**
- * Exact versions, so that a later run has the same result. For Bun, the package with the platform's binary is listed, because the package
- * `bun` would only download that binary.
+ * The tools in exact versions, so that a later run has the same result. For Bun, the package with the platform's binary is
+ * listed, because the package `bun` would only download that binary.
  */
 const tools = [
   "esbuild@0.28.2",

@@ -14,7 +14,9 @@ import { nameOf } from "../test/figures.mjs";
 import { reports } from "../test/vitest.mjs";
 import { showsUsage } from "../usage.mjs";
 
-/** True for a report of the gate, which has the version of Node.js in its name; reports of the runner's own test do not. */
+/**
+ * True for a report of the gate, whose name contains the version of Node.js; reports of the runner's own test have other names.
+ */
 const isReport = (/** @type {string} */ name) => /^test-report-\d.*\.ndjson$/.test(name);
 
 /**

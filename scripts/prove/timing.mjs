@@ -1,9 +1,9 @@
 /**
- * `npm run prove -- timing [FILE…]`: measures how late runs start, which the tests do not check. Real processes are killed, and the starts
- * after a kill are compared with those before it in the same run. It measures: after a kill -9; after the death of a leader while no node
- * can be elected; a sign-in during a flood; beside 10,000 connections; beside a worker without a free slot; the demo; and how long stops
- * take while steps hang. It prints each figure with its control and its bound, and fails if a figure exceeds its bound. It needs an idle
- * machine and is not part of `npm test`. FILE: one of the files in scheduler/test/timing.
+ * `npm run prove -- timing [FILE…]`: measures times, which the tests do not check. It measures how late runs start after a
+ * SIGKILL, after the death of a leader while no node can be elected, beside 10,000 connections, beside a worker without a free
+ * slot, and in the demo; how long a sign-in takes during a flood; and how long stops take while steps hang. Starts after a kill
+ * are compared with starts before it. It prints each figure with its control and its bound, and fails if a figure exceeds its
+ * bound. It needs an idle machine and is not part of `npm test`. FILE: one of the files in scheduler/test/timing.
  */
 import { compile } from "../build.mjs";
 import { fail, installDependencies, requireNode, Trouble } from "../ready.mjs";

@@ -15,7 +15,7 @@ export const pgbouncer = {
     const own = process.env[variable];
     const folders = programFolders(["/usr/sbin", "/opt/homebrew/bin", "/usr/local/bin", "/usr/local/sbin"]);
     for (const program of [...(own ? [own] : []), ...folders.map((folder) => join(folder, "pgbouncer"))]) {
-      // "PgBouncer 1.18.0"
+      // The program prints, for example, "PgBouncer 1.18.0".
       const version = existsSync(program) && /^PgBouncer (\d[.\d]*)/m.exec(ask(program, ["--version"]) ?? "")?.[1];
       if (version) return { bin: program, version, env: { [variable]: program } };
     }

@@ -88,7 +88,7 @@ function statementCount(bin) {
 }
 
 /**
- * Returns PostgreSQL's stored form of a password (RFC 5803) with one iteration in place of 4,096. That many iterations take 14 ms of
+ * Returns PostgreSQL's stored form of a password (RFC 5803) with one iteration. The usual 4,096 iterations take 14 ms of
  * processor time per connection on both sides together, and the gate makes some twenty thousand connections.
  * @param {string} password
  */

@@ -1,4 +1,4 @@
-/** Prometheus with its promtool, from Debian or PATH. Each test starts one of its own. */
+/** Finds and starts Prometheus with its promtool, from Debian or PATH. Each test starts its own. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { root } from "../ready.mjs";
@@ -12,7 +12,8 @@ export const prometheus = {
   variable,
   title: "Prometheus",
   debian: ["prometheus"],
-  // Installed, it would bring a service that runs from then on, and a dozen packages of its old pages.
+  // The package is only unpacked, because an installation would also bring a permanent service and a dozen packages for old web
+  // pages.
   unpacked,
   advice: "Install it (Debian: apt-get install prometheus; macOS: brew install prometheus).",
   find() {
@@ -20,7 +21,7 @@ export const prometheus = {
     const folders = programFolders([join(unpacked, "usr/bin"), "/usr/bin", "/opt/homebrew/bin", "/usr/local/bin"]);
     for (const program of [...(own ? [own] : []), ...folders.map((folder) => join(folder, "prometheus"))]) {
       if (!existsSync(program) || !existsSync(promtoolOf(program))) continue;
-      // "prometheus, version 2.42.0+ds (branch: …"
+      // The program prints, for example, "prometheus, version 2.42.0+ds (branch: …".
       const version = /version (\d[.\d]*)/.exec(ask(program, ["--version"]) ?? "")?.[1];
       if (version) return { bin: program, version, env: { [variable]: program } };
     }
@@ -28,11 +29,11 @@ export const prometheus = {
   },
 };
 
-/** The program beside it that checks rules. @param {string} program */
+/** Returns the path of promtool, which checks rules, in the folder of the given Prometheus. @param {string} program */
 export const promtoolOf = (program) => join(program, "../promtool");
 
 /**
- * Starts it in `folder`, with the configuration that is there as prometheus.yml.
+ * Starts Prometheus in `folder`, with the configuration file prometheus.yml in it.
  * @param {string} program @param {string} folder
  * @returns {Promise<{ url: string, child: import("node:child_process").ChildProcess }>}
  */

@@ -27,7 +27,7 @@ export const redis = {
     const own = process.env[variable];
     const programs = [...(own ? [own] : []), ...folders.map((folder) => join(folder, "redis-server"))];
     for (const program of programs) {
-      // "Redis server v=7.0.15 sha=…"; Valkey prints the same.
+      // The program prints, for example, "Redis server v=7.0.15 sha=…"; Valkey prints the same.
       const version = existsSync(program) && /\bv=(\d[.\d]*)/.exec(ask(program, ["--version"]) ?? "")?.[1];
       if (version) return { bin: program, version, env: { [variable]: program } };
     }

@@ -7,7 +7,7 @@ import { say } from "../ready.mjs";
 
 const shared = "/dev/shm";
 const prefix = "carillon-tests-";
-/** Free space that is needed in bytes: twice the 3 GB that temporary files of a gate can take. */
+/** Free space that is needed, in bytes: twice the 3 GB that temporary files of a gate can take. */
 const roomLeast = 6 * 2 ** 30;
 const memoryLeast = 12 * 2 ** 30;
 
@@ -22,7 +22,7 @@ export function useMemory() {
   if (!isFit()) return;
   // The name has a random part, because a killed run with the same process id may have left a folder that cannot be deleted.
   const folder = mkdtempSync(join(shared, `${prefix}${process.pid}-`));
-  // Writable by all users, like /tmp, because servers and tests that run as other users create folders in it.
+  // All users may write to the folder, as to /tmp, because servers and tests that run as other users create folders in it.
   chmodSync(folder, 0o1777);
   process.env.TMPDIR = folder;
   process.on("exit", () => remove(folder));
@@ -37,7 +37,10 @@ export function removeLeftovers(place) {
   for (const name of readdirSync(place)) if (name.startsWith(prefix) && !isAlive(name)) remove(join(place, name));
 }
 
-/** True if /dev/shm is large enough and allows execution. In a container it is usually small and mounted with noexec. */
+/**
+ * True if /dev/shm is large enough and allows execution, and enough memory is free. In a container, /dev/shm is usually small and
+ * mounted with noexec.
+ */
 function isFit() {
   const mount = mounts().find(({ folder }) => folder === shared);
   if (mount?.type !== "tmpfs" || mount.options.includes("noexec")) return false;

@@ -7,7 +7,10 @@ import { foreground, interruptedExit } from "../servers.mjs";
 import { figuresOf, nameOf } from "./figures.mjs";
 
 const reporter = fileURLToPath(new URL("report.mjs", import.meta.url));
-/** The most failures that are run again. More failures probably have one common cause, so a second run would show nothing. */
+/**
+ * If more tests fail than this, no test runs again: the failures probably have one common cause, so a second run would show
+ * nothing.
+ */
 const secondLookMost = 20;
 
 /**
@@ -43,8 +46,9 @@ async function once({ node, label, args, env, whole, expected, folder = root, ou
 }
 
 /**
- * Runs tests. The files of failed tests run once more, without other files, which distinguishes an unsteady test from a broken one. Each
- * failure has the result of its second run; the caller decides whether to forgive it.
+ * Runs tests. If all tests were to run and at most `secondLookMost` failed, the files of the failed tests run once more, without
+ * other files, which distinguishes an unsteady test from a broken one. The failures then have the results of the second run; the
+ * caller decides whether to forgive them.
  * @param {Run} run @returns {Promise<Outcome>}
  */
 export async function vitest(run) {
@@ -58,8 +62,8 @@ export async function vitest(run) {
   const second = await once({ ...again, label: `${run.label}-second`, args: ["--no-file-parallelism", ...files] });
   if (second.interrupted) return first;
   const [before, now] = [first, second].map(({ failures }) => new Set(failures.map(nameOf)));
-  // Leaves out tests that were skipped in the first run because a hook failed, which is a failure by itself, if the second run has run
-  // them.
+  // If a hook failed, the first run skipped the file's tests. Of these, the tests that passed in the second run are left out; the
+  // failed hook counts as a failure itself.
   const hookFailed = new Set(first.failures.filter(({ test }) => test === "the file itself").map(({ file }) => file));
   const seen = new Set(second.tests);
   const isRunNow = (/** @type {LookedAt} */ failure) =>

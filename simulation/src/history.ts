@@ -2,7 +2,9 @@ import type { OperationRequest } from "../../scheduler/src/run/operations.ts";
 import type { TaskDefinition } from "../../scheduler/src/task/task.ts";
 import type { LockHistory } from "./lock-history.ts";
 
-/** An attempt, as recorded by its handler in the worker. `storeMs` is the time of the server's clock, which nodes can only estimate. */
+/**
+ * An attempt, as recorded by its handler in the worker. `startStoreMs` is by the server's clock, which nodes can only estimate.
+ */
 export interface Execution {
   readonly node: string;
   readonly life: number;
@@ -131,7 +133,10 @@ export const dumped = {
   dead_letter: "select run_id, task_id, state, redriven_by, operation_id from S.dead_letter order by run_id",
 } as const satisfies Record<keyof Dump, string>;
 
-/** Everything that a checker may read. Names that end in `Ms`, but not in `StoreMs`, are times of the simulation, in virtual ms. */
+/**
+ * Everything that a checker may read. Points in time whose names end in `Ms`, but not in `StoreMs`, are virtual ms since the
+ * simulation's start; durations are in ms.
+ */
 export interface History {
   readonly endMs: number;
   readonly endStoreMs: number;

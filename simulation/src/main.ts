@@ -1,13 +1,13 @@
 /**
- * The whole cluster in one process on virtual time, by seed: docs/simulation.md.
+ * Simulates the whole cluster in one process in virtual time; a seed determines each simulation: docs/simulation.md.
  *
- *   npm run prove -- simulate [--seeds N] [--from S]  seeds S to S + N - 1; default 200 from 1; of several --from 7,90, N from each
- *   … --seed S [--only 3,7,9] [--trace]               one seed, with only these of its acts, with all that happened
- *   … --mutants [--mutant NAME]                       bugs are planted, and must be found
- *   … --full                                          no seed is a small one
- *   … --minutes M                                     of virtual time a seed; default 10
+ *   npm run prove -- simulate [--seeds N] [--from S]  plays seeds S to S + N - 1; default: 200 from 1; --from 7,90: N of each
+ *   … --seed S [--only 3,7,9] [--trace]               plays one seed, with only these of its acts, and prints all events
+ *   … --mutants [--mutant NAME]                       plants bugs, which the seeds must find
+ *   … --full                                          plays no small seeds
+ *   … --minutes M                                     virtual time of each seed; default 10
  *   … --processes P                                   default: as many as there are cores, four at most
- *   … --json                                          only the closing line
+ *   … --json                                          prints only the closing line
  */
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";

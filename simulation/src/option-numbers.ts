@@ -1,6 +1,6 @@
 /**
- * Parses numeric options. A value that is not a number is refused with an error that names the option, the value and what is allowed;
- * otherwise it would lead to a run that does nothing and passes.
+ * Parses numeric options. A value that is not a number is refused with an error that names the option, the value and what is
+ * allowed. If such a value was accepted, a run would do nothing and pass.
  */
 
 /**

@@ -18,8 +18,9 @@ interface Story {
 const graceMs = 10_000;
 
 /**
- * Returns a history of two locks. The plain lock "ledger": `a` holds it and releases it, then `b`. The grace lock "nightly": `a` vanishes
- * and takes the lock back within the grace; then `a` vanishes for longer, `b` takes the lock over and releases it, and `a` gets it again.
+ * Returns a history of two locks. The plain lock "ledger" is held and released by `a`, then by `b`. The holder `a` of the grace lock
+ * "nightly" vanishes and takes the lock back within the grace; then `a` vanishes for longer, `b` takes the lock over and releases it,
+ * and `a` gets it again.
  */
 function story(): Story {
   const grant = (

@@ -1,4 +1,4 @@
-/** Takes about 100 s: every seed that ever found a fault is simulated again, and some are simulated twice to compare their traces. */
+/** Takes about 100 s: seeds that once found a fault are simulated again, and some are simulated twice to compare their traces. */
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -112,7 +112,7 @@ it("has late writes under a lock refused, and says what would have come of them 
 });
 
 it("finds a bug that was planted", () => {
-  // At the time of writing the 17th seed finds this bug. Seeds change whenever the scheduler sends other statements.
+  // At the time of writing the 17th seed finds this mutant's bug. What a seed does changes when the scheduler sends other statements.
   expect(simulate("--mutant", "starts two seconds early", "--seeds", "100", "--minutes", "4")).toMatchObject({
     mutants: 1,
     caught: 1,

@@ -16,7 +16,8 @@ export const answers = new QueryClient({
     queries: {
       staleTime: freshMs,
       gcTime: 5 * 60_000,
-      // Only an unreachable server is retried (twice), because a request that the server refused would be refused again.
+      // A request is retried (twice) only if the server was unreachable, because a request that the server refused would be refused
+      // again.
       retry: (failures, error) => failures < 2 && isRefusal(error, "SERVER_UNREACHABLE"),
       retryDelay: (attempt) => 500 * 2 ** attempt,
       refetchOnWindowFocus: true,

@@ -61,11 +61,11 @@ export async function call(id: PlainId, given: object, options: CallOptions = {}
 }
 
 /**
- * Reads an event stream until the server ends the stream or `signal` aborts.
+ * Reads an event stream until the server ends the stream.
  * @param tell called for each event
  * @param opened called once the server has accepted the request
  * @param heard called whenever bytes arrive, including keep-alive comments
- * @throws Refusal if the server refuses the request or the connection breaks
+ * @throws Refusal if the server refuses the request or the connection breaks; the abort error if `signal` aborts
  */
 export async function follow<Id extends StreamId>(
   id: Id,

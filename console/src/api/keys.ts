@@ -7,8 +7,8 @@ export function newKey(): string {
 
 /**
  * Returns a function that gives the idempotency key of a request. An identical request gets the same key, for example when it is
- * sent again after a lost answer. A changed request gets a new key, because the server refuses a different request under a used key.
- * Use this only for requests with `ifVersion`, which prevents the server from carrying out both requests.
+ * sent again after a lost answer. A changed request gets a new key, because the server refuses a different request under a used
+ * key. Use this only for requests with `ifVersion`, so that the server does not carry out both the first and the changed request.
  */
 export function keys(): (asked: unknown) => string {
   const drawn = new Map<string, string>();

@@ -6,9 +6,10 @@ const least = 4;
 const gapMs = 60_000;
 
 /**
- * Groups consecutive entries that have the same author, act, kind of object and reason, such as the entries of one bulk change.
+ * Groups consecutive entries that have the same author, act, kind of object and reason and are at most `gapMs` apart, such as the
+ * entries of one bulk change.
  * @param entries newest first
- * @returns groups in the same order; an entry without similar neighbours is a group of its own
+ * @returns groups in the same order; entries that would form a group of fewer than `least` are single groups
  */
 export function bunchesOf(entries: readonly AuditEntry[]): AuditEntry[][] {
   const bunches: AuditEntry[][] = [];

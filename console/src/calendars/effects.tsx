@@ -122,7 +122,7 @@ function Effect({
   );
 }
 
-/** +: days that the task loses, −: days that it gets back. */
+/** Lists days. With the sign "+" these are the days that the task loses, with "−" the days that it gets back. */
 function Days({ days, sign }: { days: Blocked[]; sign?: "+" | "−" }) {
   const { t, date } = useWords();
   return (

@@ -67,8 +67,9 @@ export async function stand(
 }
 
 /**
- * Runs `start` only while the page is visible: a hidden page holds no connection, since a browser has few of them for one server.
- * @returns a function that stops it
+ * Runs `start` only while the page is visible, because a browser allows only a few connections to one server, and a hidden page
+ * must not hold one of them.
+ * @returns a function that aborts the signal and stops watching the page's visibility
  */
 export function whileSeen(start: (signal: AbortSignal) => void, onHidden: () => void = () => undefined): () => void {
   let over: AbortController | undefined;

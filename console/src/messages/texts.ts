@@ -53,20 +53,20 @@ const dateText = (ms: number, language: Language, zone: string, options: Intl.Da
 const clockParts = { hour: "2-digit", minute: "2-digit", second: "2-digit" } as const;
 const yearOf = (ms: number, zone: string) => dateText(ms, "en", zone, { year: "numeric" });
 
-/** "Sat 28 Nov 2026": the month as a word, because 08/03 is March to one reader and August to another. */
+/** Formats a date such as "Sat 28 Nov 2026". The month is a word, because 08/03 is March to one reader and August to another. */
 function dayOf(ms: number, language: Language, zone: string, hasYear: boolean): string {
   const parts: Intl.DateTimeFormatOptions = { weekday: "short", day: "numeric", month: "short" };
   const shown: Intl.DateTimeFormatOptions = hasYear ? { ...parts, year: "numeric" } : parts;
   return dateText(ms, language, zone, shown).replace(",", "");
 }
 
-/** "GMT+1": the zone's offset at that time. */
+/** Returns the zone's offset at that time, such as "GMT+1". */
 const offsetOf = (ms: number, language: Language, zone: string): string =>
   dateFormat(language, zone, { timeZoneName: "shortOffset" })
     .formatToParts(ms)
     .find(({ type }) => type === "timeZoneName")?.value ?? "";
 
-/** A time further away than this is written as a date: nobody reads a date out of "in 7,043 d". */
+/** A time further away than this is written as a date, because a date cannot be read from "in 7,043 d". */
 const farMs = 30 * 86_400_000;
 
 /** Matches an instant in UTC in a text of the server, such as 2026-11-28T10:00:00Z. */
@@ -102,10 +102,10 @@ export function wordsIn(language: Language, zone: string) {
   const texts: Partial<Record<Message, string>> = catalogues[language];
   const t = (message: Message, vars?: Vars) => filled(texts[message] ?? message, language, vars);
   const span = (ms: number) => spanText(ms, language);
-  /** A date, with the year if it is not the current one. */
+  /** Formats a date, with the year if it is not the current year. */
   const day = (ms: number, inZone = zone, nowMs = Date.now()) =>
     dayOf(ms, language, inZone, yearOf(ms, inZone) !== yearOf(nowMs, inZone));
-  /** A date and the time of day. Seconds are left out if there are none. */
+  /** Formats a date and the time of day. The seconds are omitted if the time is a whole minute. */
   const when = (ms: number, inZone = zone, nowMs = Date.now()) => {
     const { second: _, ...toTheMinute } = clockParts;
     return `${day(ms, inZone, nowMs)} ${dateText(ms, language, inZone, ms % 60_000 === 0 ? toTheMinute : clockParts)}`;
@@ -128,11 +128,11 @@ export function wordsIn(language: Language, zone: string) {
     weekdayName: (weekday: number, length: "narrow" | "short" | "long") =>
       dateText((weekday + 3) * 86_400_000, language, "UTC", { weekday: length }),
     when,
-    /** The full date and time, to the second, with the zone's offset. */
+    /** Formats the date with its year and the time to the second, with the zone's offset. */
     moment: (ms: number, inZone = zone) =>
       `${dayOf(ms, language, inZone, true)} ${dateText(ms, language, inZone, clockParts)} ${offsetOf(ms, language, inZone)}`,
     exact: (ms: number, inZone = zone) => dateText(ms, language, inZone, { ...clockParts, fractionalSecondDigits: 3 }),
-    /** "in 5 min", "2 h ago"; a date if it is more than 30 days away. */
+    /** Formats a time relative to now, such as "in 5 min" or "2 h ago"; as a date if it is more than 30 days away. */
     away: (ms: number, now: number) => {
       const gap = ms - now;
       if (Math.abs(gap) < 1_000) return t("time.now");
@@ -141,7 +141,10 @@ export function wordsIn(language: Language, zone: string) {
         ? t("time.in", { span: rounded(gap, language) })
         : t("time.ago", { span: rounded(-gap, language) });
     },
-    /** A text of the server: instants in UTC are shown in the zone, and known sentences are translated if the language is Chinese. */
+    /**
+     * Formats a text of the server: instants in UTC are shown in the zone, and known sentences are translated if the language is
+     * Chinese.
+     */
     told: (text: string, inZone = zone) => {
       const said = text.replace(instants, (iso) => when(Date.parse(iso.replace(" ", "T")), inZone));
       return language === "zh" ? serverZh(said) : said;

@@ -84,7 +84,7 @@ export function BeginMatching({
   );
 }
 
-/** The first names, and the number of further ones. */
+/** Shows the first names, and the number of further names. */
 export function Names({ names, total, most = namesShown }: { names: string[]; total: number; most?: number }) {
   const { t } = useWords();
   const shown = names.slice(0, most);

@@ -142,7 +142,10 @@ function List({ rows, list, more, onMore }: { rows: Operation[]; list: string; m
   );
 }
 
-/** The number of an operation's items that need no further work: done, passed over, or late. Failed items are not included. */
+/**
+ * Returns the number of items that need no further work: `done` were carried out, `passed` did not need the act any more, `late`
+ * ended otherwise after their workers were told to stop them. Failed items are not included.
+ */
 export const settledOf = ({ done, passed, late }: Operation): number => done + passed + late;
 
 /** Done and failed items as parts of one bar, so that failures stand out. */

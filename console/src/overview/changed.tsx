@@ -14,7 +14,10 @@ export function Changed({ audit }: { audit: boolean }) {
   return audit ? <Audit /> : <Operations />;
 }
 
-/** The text in the viewer's language. A word without a text, from a server of another version, is shown as it is. */
+/**
+ * Returns the text of a word of the audit log in the viewer's language. A word without a text, from a server of another version,
+ * is returned as it is.
+ */
 function said(t: Words["t"], part: "act" | "one", word: string): string {
   const message = `audit.${part}.${word.replaceAll(/[ -]/g, "_")}` as Message;
   return message in catalogues.en ? t(message) : word;

@@ -8,7 +8,7 @@ import css from "./overview.module.css";
 
 const listed = 8;
 
-/** The tasks that failed, the most often failing first. */
+/** Lists the tasks with the most failures, the highest number first. */
 export function Failing({ runs }: { runs: ListedRun[] }) {
   const { t } = useWords();
   if (runs.length === 0) return <Nothing title={t("overview.noneFailing")}>{t("overview.noneFailingTold")}</Nothing>;

@@ -65,7 +65,7 @@ export function Verdict({ figures }: { figures: Figures }) {
   const { isKnown, isLost, told } = useKnown([ready, live, failed, alarms, workers, cluster]);
   if (isKnown) return <Known figures={figures} />;
   return (
-    // While it is loading, a placeholder as high as the later content, so that nothing moves when the content arrives.
+    // While the data is loading, a placeholder as high as the later content is shown, so that nothing moves when the content arrives.
     <section className={css.verdict} data-tone="wait" aria-label={t("overview.verdict")} aria-busy={!isLost}>
       {isLost && (
         <>

@@ -30,8 +30,8 @@ const ended: RunState[] = ["succeeded", "failed", "cancelled", "skipped"];
 const isOf = (kind: Kind, state: RunState) => ended.includes(state) === (kind === "rerun");
 
 /**
- * Converts the list's filter into the filter of an operation that matches the same runs. Without selected states the list shows no
- * runs that are not due yet, so a cancel operation excludes these too.
+ * Converts the list's filter into the filter of an operation that matches the same runs. If no state is selected, the list omits
+ * runs that are not due yet, so a cancel operation omits these runs too.
  * @returns undefined if none of the selected states allows the act
  */
 function matched(kind: Kind, search: Filter, bounds: Bounds, states: RunState[]): OperationFilter | undefined {

@@ -1,4 +1,4 @@
-/** Another payload for runs that are run again, the same for all of them. */
+/** A form in which the user enters one payload for all runs of a rerun, instead of each run's own payload. */
 import { Switch } from "@mantine/core";
 import { useEffect, useState } from "react";
 import { useAnswer } from "../api/answers.ts";
@@ -8,10 +8,13 @@ import { usePayload } from "../tasks/run/payload.ts";
 import { PayloadField } from "../tasks/run/payload-field.tsx";
 import css from "../tasks/task.module.css";
 
-/** The payload to be given in place of each run's own; undefined: each has its own. */
+/**
+ * The payload that replaces each run's own payload. `undefined`: each run keeps its own; "unreadable": the user has chosen to
+ * replace it, but the entered payload is invalid or still being loaded.
+ */
 export type Other = { value: unknown; check: (value: unknown) => Promise<void> } | "unreadable" | undefined;
 
-/** @param task the one task that all the runs are of */
+/** @param task the name of the task to which all the runs belong */
 export function OtherPayload({ task, onChange }: { task: string; onChange: (other: Other) => void }) {
   const { t } = useWords();
   const [isOn, setOn] = useState(false);

@@ -10,7 +10,10 @@ export interface Measured {
 
 const isCount = (value: unknown): value is number => typeof value === "number" && Number.isFinite(value) && value >= 0;
 
-/** Reads a progress that says how far it is: `{ part: 3, of: 120 }`, `0.4`, `{ percent: 40 }`. Returns undefined for any other value. */
+/**
+ * Parses a progress that contains the share of work done: `{ part: 3, of: 120 }`, `0.4` or `{ percent: 40 }`. Returns undefined
+ * for any other value.
+ */
 export function measured(progress: unknown): Measured | undefined {
   if (isCount(progress)) return progress <= 1 ? { done: progress, total: 1, rest: {} } : undefined;
   if (typeof progress !== "object" || progress === null || Array.isArray(progress)) return undefined;

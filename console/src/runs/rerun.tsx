@@ -1,4 +1,4 @@
-/** Runs a run again: as it was, or with another payload. */
+/** Reruns a run, with its own payload or with another payload. */
 import { useNavigate } from "@tanstack/react-router";
 import { outdate, useAnswer } from "../api/answers.ts";
 import { call, type Given } from "../api/call.ts";
@@ -15,14 +15,14 @@ export function Rerun({ run, onClose }: { run: Run; onClose: () => void }) {
   const task = useAnswer("getTask", { task: run.task });
   const plain = <Asked run={run} onClose={onClose} again={(doing) => again(run, doing)} />;
   if (!isReadable(run.payload)) return plain;
-  // The payload's form follows the task's schema. A task that was removed has none; then the server says why it cannot run.
+  // The payload's form follows the task's schema. A removed task has no schema; then the server refuses the rerun and says why.
   if (task.data) return <Edited run={run} task={task.data} onClose={onClose} />;
   return task.isError ? plain : null;
 }
 
 const again = ({ run }: Run, { reason, key }: Doing) => call("rerunRun", { run, reason }, { key });
 
-/** A run with all that the run before had, but for the payload. */
+/** Enqueues a run with the payload `payload`; its other options are those of `run`. */
 export function anew(run: ListedRun, payload: unknown, { reason, key }: Pick<Doing, "reason" | "key">) {
   const { task, priority, limitKey, labels, overrides } = run;
   const given = {

@@ -39,7 +39,7 @@ export function Banner() {
   );
 }
 
-/** Connects again and requests again, without waiting for the next attempt. */
+/** Reopens the event streams and fetches all answers again at once, without waiting for the next attempt. */
 function again(): void {
   tryNow();
   void answers.invalidateQueries();

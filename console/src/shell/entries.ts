@@ -1,4 +1,4 @@
-/** The entries of the command palette: fixed ones, and search results for a text. */
+/** The entries of the command palette: fixed entries, and search results for a text. */
 import {
   IconAlertTriangle,
   IconKeyboard,

@@ -1,6 +1,7 @@
 /**
  * A sign-in with an identity provider leaves the page and returns to its root; `sessionStorage` keeps the former address. If the
- * sign-in is refused, the address contains a code of these lists. Other text is ignored, because any link could contain it.
+ * sign-in is refused, the address contains a code and a reason from these lists. Other text from the address is not shown,
+ * because any link could contain it.
  */
 const codes = ["SIGN_IN_REFUSED", "PROVIDER_UNREACHABLE", "TOO_MANY_ATTEMPTS", "USER_NAME_TAKEN", "other"] as const;
 const whys = ["attempt", "answer", "nobody", "invalid", "rule", "name", "locked"] as const;

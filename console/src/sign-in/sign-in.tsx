@@ -151,7 +151,7 @@ interface ProviderWay {
   path: string;
 }
 
-/** Leads to the provider, and afterwards back to the present address. */
+/** A link to the provider, which after the sign-in leads back to the present address. */
 export function ProviderLink({ label, path }: ProviderWay) {
   const { t } = useWords();
   return (

@@ -1,4 +1,4 @@
-/** Past runs and coming slots on one time axis, with now between them. */
+/** Shows past runs and coming slots on one time axis, on both sides of the present time. */
 import { useNavigate } from "@tanstack/react-router";
 import { scaleLinear } from "d3-scale";
 import { useWords } from "../messages/words.ts";

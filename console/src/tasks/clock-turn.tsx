@@ -5,7 +5,9 @@ import { Tag } from "../parts/state/mark.tsx";
 
 const minuteMs = 60_000;
 
-/** How many minutes the clocks went forward between two moments; below 0: back; 0: not at all. */
+/**
+ * Returns by how many minutes the clocks went forward between two moments; negative if they went back, 0 if they did not change.
+ */
 export const turnBetween = (zone: string, fromMs: number, toMs: number): number =>
   (zoneOf(zone).at(toMs).offset - zoneOf(zone).at(fromMs).offset) / minuteMs;
 

@@ -108,7 +108,7 @@ export function Versions({ task }: { task: Task }) {
   );
 }
 
-/** The fields of the edit form by their parts, where a part has a field of its own. */
+/** The edit form's label of each part of a definition, for parts that have a field of their own and no label `option.PART`. */
 const fieldOf: Record<string, Message> = {
   "schedule.expression": "task.expression",
   "schedule.zone": "task.zone",
@@ -129,7 +129,7 @@ const fieldOf: Record<string, Message> = {
   "retry.maxDelay": "edit.maxDelay",
 };
 
-/** What differs, each field on its own: a changed schedule shows the field that was changed. */
+/** Shows the differences field by field: for a changed schedule only the fields that were changed. */
 export function Changes({ changes }: { changes: { part: string; was?: unknown; is?: unknown }[] }) {
   const { t, language } = useWords();
   const sideOf = (side: "was" | "is") =>

@@ -92,8 +92,8 @@ export interface Meeting {
 const meetingsShown = 8;
 
 /**
- * The times of day at which at least two tasks fire in the same minute, largest number of runs first. Tasks that fire in every minute
- * do not count.
+ * Returns the times of day with the most runs in one minute, largest number first, if at least two tasks fire in that minute. The
+ * smallest number of tasks in any minute is subtracted first, so that tasks that fire in every minute do not count.
  */
 export function meetings(line: { from: string; fires: number[]; tasks: number[] }, zoneName: string): Meeting[] {
   const fromMs = Date.parse(line.from);

@@ -8,7 +8,7 @@ export interface Fault {
   readonly name: string;
   /** Description of the effect, for the report. */
   readonly what: string;
-  /** The requirement of the fault: any coordination service, a certain one, or the command `prlimit`. Undefined: none. */
+  /** The requirement of the fault: any coordination service, Redis, ZooKeeper, or the command `prlimit`. Undefined: none. */
   readonly needs?: "service" | "redis" | "zookeeper" | "prlimit";
   /** True if the fault is over as soon as it is inflicted. */
   readonly momentary?: boolean;

@@ -11,8 +11,8 @@ function trouble(cluster: Cluster, whose: string, lines: readonly Line[], what: 
 }
 
 /**
- * Raises the cluster's allowed clock error. An answer that is late by `ms` makes an estimate of the store's time wrong by up to half of
- * that; more than 5 s do not count.
+ * Raises the cluster's allowed clock error. An answer that is late by `ms` makes an estimate of the store's time wrong by up to
+ * half of that; a delay above 5 s counts as 5 s.
  */
 function lateBy(cluster: Cluster, ms: number): void {
   cluster.clockErrorMs = Math.max(cluster.clockErrorMs, 100 + Math.min(ms, 5_000) / 2);
@@ -33,7 +33,10 @@ type Lines = "store" | "coordination" | "servers";
 const linesOf = (member: Member, which: Lines): readonly Line[] =>
   which === "store" ? (member.store ? [member.store] : []) : member[which];
 
-/** Returns the proxied connections of that kind of the leader and a random worker; for "servers" those of two remote workers. */
+/**
+ * Returns the proxied connections of the kind `which`: those of the leader and of a random worker; for "servers" those of two
+ * remote workers.
+ */
 async function some(cluster: Cluster, dice: Dice, which: Lines): Promise<{ whose: string; lines: Line[] }> {
   const members =
     which === "servers"

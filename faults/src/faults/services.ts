@@ -13,7 +13,7 @@ function ensembleOf({ servers: { service } }: Cluster): Ensemble {
   return service.ensemble;
 }
 
-/** Kills ZooKeeper servers together; the result restarts them together. */
+/** Kills ZooKeeper servers together; the returned function restarts them together. */
 async function killed(cluster: Cluster, which: readonly ZooKeeperServer[]) {
   const ensemble = ensembleOf(cluster);
   cluster.happened(`ZooKeeper's servers ${which.map(({ id }) => id).join(", ")} are killed`);

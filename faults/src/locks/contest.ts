@@ -45,10 +45,12 @@ const program = fileURLToPath(new URL("writer.js", import.meta.url));
 const writers = 3;
 const sessionTimeoutMs = 1_500;
 const graceMs = 2_000;
-/** A stopped holder stays stopped for this many ms, long enough for another process to acquire the lock and write. */
+/** A holder is stopped for this many ms, long enough for another process to acquire the lock and write. */
 const stoppedMs = 3_000;
 const patienceMs = 60_000;
-/** At most this many faults, unless `rounds` requires more. About nine of ten stops fall between a check and the next write. */
+/**
+ * The largest number of faults, unless `rounds` requires more. About nine of ten stops fall between a check and the next write.
+ */
 const mostTurns = 8;
 /** Tolerance in ms for a machine with fewer cores than processes; smaller than the margins under test. */
 const slackMs = 150;
@@ -56,8 +58,8 @@ const slackMs = 150;
 const turns = ["stop", "stop nightly", "cut nightly", "kill"] as const;
 
 /**
- * Lets processes acquire locks in turn and write while they hold one. Holders are stopped for longer than their session, cut off and
- * killed, until the effects occur: a late write was refused (with fences) or accepted (without), and a grace lock was taken over.
+ * Lets processes acquire locks in turn and write while they hold one. Holders are stopped for longer than their session, cut off
+ * or killed, one after the other, until a write under an outdated fence was refused (`fenced`) or accepted (otherwise).
  * @param rounds the minimum number of rounds, each with all faults
  */
 export async function contest(servers: Servers, fenced: boolean, rounds = 0): Promise<ContestFigures> {
@@ -159,7 +161,7 @@ export async function contest(servers: Servers, fenced: boolean, rounds = 0): Pr
         await ready(one.child);
         one.child.send("go");
       }
-      // Wait until the continued process has written or been refused, and has requested the lock again.
+      // Wait for more writes than there are processes, so that the stopped or replaced process has had its turn again.
       const at = (await last("ledger"))?.seq ?? 0;
       await until("the others to go on", async () => ((await last("ledger"))?.seq ?? 0) > at + writers);
       if (turn + 1 < rounds * turns.length) continue;

@@ -142,7 +142,7 @@ async function strike({ crew, store, read, fromMs, spanMs, dice, say }: Struck):
     await pause(1_000);
     victim.begin();
   };
-  /** Longer than a worker's lock lasts plus the interval of the check for expired locks. */
+  /** A time in ms that is longer than a worker's lock lasts plus the interval of the check for expired locks. */
   const longMs = 3 * lockMs;
   const faults: readonly (readonly [part: number, what: string, act: () => Promise<void>])[] = [
     [0.05, "a worker is killed", kill],

@@ -18,7 +18,9 @@ export interface Order {
   readonly log: string;
 }
 
-/** Resolves when the handler of the slot with this key has ended. `recurring` makes the keys of a schedule's slots. */
+/**
+ * Runs the handler of the slot with this key, and resolves when it has ended. `recurring` returns the keys of a schedule's slots.
+ */
 export type Handle = (key: string) => Promise<void>;
 
 export interface Subject {

@@ -53,7 +53,7 @@ const say = (text: string) => {
 const postgres = await Postgres.start();
 const { url } = postgres;
 const sql = new pg.Pool({ connectionString: url, max: 2 });
-// An idle connection may break when its server stops; that is no fault.
+// An idle connection may break when its server stops; that is not a fault.
 sql.on("error", () => undefined);
 const processes: Process[] = [];
 const addresses = await Promise.all(Array.from({ length: 5 }, freeAddress));
@@ -168,7 +168,7 @@ async function schemaVersion(): Promise<number> {
   return rows[0].number;
 }
 
-/** Waits until all runs due by `untilMs` have ended, those of schedules and the enqueued ones. @throws after a time limit */
+/** Waits until all runs that are due by `untilMs` have ended, whether scheduled or enqueued. @throws after a time limit */
 async function untilRan(untilMs: number): Promise<void> {
   const deadline = performance.now() + patienceMs;
   for (;;) {
@@ -204,8 +204,8 @@ async function missed(): Promise<number> {
 }
 
 /**
- * Returns the highest version number of a task's definition. It grows if the two releases store the same definition in different forms,
- * because they would then overwrite each other's again and again.
+ * Returns the highest version number of a task's definition. It grows if the two releases store the same definition in different
+ * forms, because each release would then overwrite the other's form again and again.
  */
 async function taskVersions() {
   const { rows } = await sql.query(`select max(version) as most from ${schema}.task`);

@@ -1,6 +1,6 @@
 /**
- * A process of either version: a node that schedules, serves HTTP, executes and enqueues runs, or a remote worker. It imports that
- * version's build from a folder, and records its actions, one line each, in a file that all processes share.
+ * A process of the old or the new version: a node that schedules, serves HTTP, executes and enqueues runs, or a remote worker. It
+ * imports its version's build from a folder, and appends each action as one line to a file that all processes share.
  */
 import { appendFileSync, existsSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
@@ -10,7 +10,7 @@ import { childrenEach, everyMs } from "./load.ts";
 import type { Seen, Version } from "./seen.ts";
 
 export interface MemberOrder {
-  /** The folder of the scheduler's compiled code of the version under test. */
+  /** The folder with the compiled scheduler of this process's version. */
   build: string;
   by: Version;
   name: string;
@@ -60,7 +60,8 @@ async function beNode(): Promise<void> {
     groups: ["default"],
     sessionTimeout: 3_000,
     drain: "20s",
-    // Only the first process, of N − 1, creates the schema; for nodes of N, `carillon migrate` has migrated it.
+    // A node of the old version may create the schema; a node of the new version does not, because `carillon migrate` has migrated
+    // it.
     ...(by === "new" ? { migrate: false } : {}),
   });
   tower.task("beat", schedule("beat"), runs("beat", 30));
@@ -82,7 +83,7 @@ async function beNode(): Promise<void> {
   await tower.start();
   process.stdout.write("started\n");
   let stopping = false;
-  // Any input ("quiet") ends the enqueuing. The rest stops on SIGTERM, as in a deployment.
+  // Any input (the harness sends "quiet") ends the enqueuing. The other work of the process stops on SIGTERM, as in a deployment.
   process.stdin.once("data", () => {
     stopping = true;
   });

@@ -1,4 +1,4 @@
-/** The records of processes of both versions, one line each in a shared file, and their evaluation. Without side effects. */
+/** Evaluates the records that the processes of both versions write as lines to a shared file. Has no side effects. */
 
 /** "old": the earlier version, N − 1. "new": this version. */
 export type Version = "old" | "new";
@@ -30,7 +30,7 @@ export interface Stored {
 }
 
 export interface Expected {
-  /** The tasks with slots, and the interval of their slots in ms. */
+  /** The interval in ms between the slots of each task that has slots. */
   every: Record<string, number>;
   /** From this time on (epoch ms) all first processes of N − 1 were running, so the lateness of later slots counts. */
   fromMs: number;
@@ -72,8 +72,9 @@ export interface Account {
 const shown = 10;
 
 /**
- * Checks that every slot and every acknowledged run ran exactly once and succeeded, that serial tasks never overlapped, that joins received
- * all children, and that no process logged an error. Counts retries.
+ * Checks that every slot and every acknowledged run ran exactly once and succeeded, that serial tasks never overlapped, that
+ * joins received all children, that no process logged an error, and that each process ended by SIGTERM or with exit code 0.
+ * Counts retries.
  */
 export function accountOf(seen: Seen[], stored: Stored[], expected: Expected): Account {
   const wrong: string[] = [];
@@ -183,7 +184,7 @@ export function latestOf(seen: Seen[], fromMs: number): string[] {
     );
 }
 
-/** Returns pairs of runs of the task of which the second began before the first had ended. */
+/** Returns the pairs of runs of this task in which the second run began before the first run had ended. */
 function overlaps(seen: Seen[], task: string): [number, number][] {
   const found: [number, number][] = [];
   let under: number | undefined;

@@ -29,7 +29,7 @@ const places: readonly unknown[] = [
   null,
 ];
 
-/** Generates cursors: such as a list returns, forged ones, and texts that are not cursors. */
+/** Generates cursors: mutated copies of valid ones, forged ones, and texts that are not cursors. */
 export const cursors: fc.Arbitrary<string> = fc.oneof(
   spoiltValues(places, oddJson).map((place) => Buffer.from(JSON.stringify(place) ?? "").toString("base64url")),
   fc.constantFrom(

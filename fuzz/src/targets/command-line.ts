@@ -6,7 +6,7 @@ import { check, hold } from "../expected.ts";
 import { oddNumbers, oddTexts, spoiltTexts } from "../mutation.ts";
 import { target } from "../target.ts";
 
-/** Returns the command line's parser without actions and without output, because only the parsing is tested. */
+/** Returns the command line's parser without actions and output, because only the parsing is tested. */
 export function quiet(): Command {
   const program = commands(new Terminal({ json: true, colour: false }), () => undefined);
   const silence = (command: Command): void => {

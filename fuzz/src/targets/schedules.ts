@@ -76,7 +76,7 @@ const cronTexts = fc.oneof(
   wordSalad([...cronSigns, ...oddNumbers], "", 20),
 );
 
-/** Removes `withSeconds`, which the description of a cron in words does not express. */
+/** Removes `withSeconds`, because the description of a cron in words does not contain it. */
 const meant = ({ withSeconds: _, ...fields }: CronFields): unknown => fields;
 
 function slotsHold(spec: ScheduleSpec, fromMs: number): void {

@@ -37,8 +37,8 @@ export interface Token {
 }
 
 /**
- * The user and, for a token, the token that belongs to a credential, as stored. The caller compares the times to decide whether the
- * credential is still valid.
+ * A stored credential (a sign-in or a token) with its user. The caller compares the times to decide whether the credential is
+ * still valid.
  */
 export interface Credential {
   user: User;
@@ -92,7 +92,7 @@ export interface SignIn {
   seenMs: number;
   /** The time in epoch ms at which an unused sign-in ends. Each use moves this time, but never beyond the sign-in's maximum age. */
   expiresMs: number;
-  /** The client's address, and the browser's User-Agent; null if a node of an older version recorded the sign-in. */
+  /** The client's address, and the browser's User-Agent; both null if a node of an older version recorded the sign-in. */
   address: string | null;
   agent: string | null;
   /** The hash of the sign-in's secret. */
@@ -132,8 +132,8 @@ export interface AccessStore {
   /** @throws USER_NAME_TAKEN */
   createUser(user: NewUser, change: Change): Promise<User>;
   /**
-   * Returns the user that an identity provider identifies by `subject`. The first call creates the user; each call sets the role and grants
-   * that the provider reports now.
+   * Returns the user that an identity provider identifies by `subject`. The first call creates the user; each later call sets the
+   * role and grants that the provider reports now, except for a user who was removed here and stays removed.
    * @throws USER_NAME_TAKEN if another user already has the name
    */
   providedUser(given: ProvidedUser, change: Change): Promise<User>;
@@ -155,10 +155,16 @@ export interface AccessStore {
    */
   rehash(userId: number, from: string, to: string): Promise<void>;
 
-  /** Records a sign-in. @returns false if the user may no longer sign in, or the password has been replaced */
+  /**
+   * Records a sign-in. @returns false if the user may no longer sign in, the password has been replaced, or a second factor has
+   * been added since the password was checked
+   */
   signIn(given: NewSignIn, nowMs: number): Promise<boolean>;
   signOut(hash: Buffer): Promise<void>;
-  /** Returns one result per hash, in the same order; null: no sign-in has the hash. @param idleMs how long a sign-in lasts without use */
+  /**
+   * Returns one result per hash, in the same order; null: no sign-in of an existing user has the hash. @param idleMs how long a
+   * sign-in lasts without use
+   */
   signInsOf(hashes: Buffer[], idleMs: number): Promise<(Credential | null)[]>;
   /** Records that these sign-ins are used now, unless a use within the last `apartMs` is already recorded. */
   signInsSeen(hashes: Buffer[], nowMs: number, apartMs: number): Promise<void>;
@@ -182,7 +188,7 @@ export interface AccessStore {
   sweep(nowMs: number): Promise<void>;
 }
 
-/** Creates the error for an unknown token. @param user the token's user, for the message; default: the caller's own token */
+/** Creates the error for an unknown token. @param user the token's user, for the message; omitted for the caller's own token */
 export const tokenUnknown = (name: string, user?: string): CarillonError =>
   new CarillonError("TOKEN_UNKNOWN", `there is no token ${name}${user === undefined ? "" : ` of ${user}`}`, {
     hint: "The list of tokens has their names.",

@@ -154,7 +154,7 @@ export class Reach {
 }
 
 /**
- * Checks a request by its caller and route alone, before the object that it concerns is read.
+ * Checks a request by its caller and route alone, before the object of the request is read.
  * @returns the namespaces in which the caller has the role that the route requires
  * @throws PASSWORD_TEMPORARY, ACCESS_DENIED
  */

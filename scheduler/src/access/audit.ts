@@ -50,7 +50,7 @@ export interface AuditStore {
   list(filter: AuditFilter, beforeId: number, limit: number): Promise<ListedEntry[]>;
   /** Records entries of actions that have no transaction of their own: all of them, or none on an error. */
   record(entries: Omit<AuditEntry, "entryId">[]): Promise<void>;
-  /** Returns the state of the chain, after it has added rows that `chainSkipped` would add. */
+  /** Adds the rows that `chainSkipped` adds, and then returns the state of the chain. */
   chain(): Promise<AuditChain>;
   /** Adds to the chain the rows whose transactions did not wait for the chain. Repeatable. */
   chainSkipped(): Promise<void>;

@@ -11,10 +11,14 @@ const common =
   "carillon scheduler correct horse battery staple";
 const words = common.split(" ");
 const sequences = /0123|1234|2345|3456|4567|5678|6789|7890|9876|8765|7654|6543|5432|4321/g;
-/** A password in which fewer letters than this remain, once common words are removed, is too easy to guess. */
+/** A password with fewer letters of its own than this is too easy to guess: see `isCommonPassword`. */
 const leastOwn = 5;
 
-/** True if fewer than `leastOwn` letters of the password remain after common words, keyboard rows, digits and signs are removed. */
+/**
+ * True if fewer than `leastOwn` letters remain after common words, keyboard rows, digits, signs and repeated characters are
+ * removed. False for a password in which neither a common word nor a row nor a repetition is found, such as one of irregular
+ * digits.
+ */
 export function isCommonPassword(password: string): boolean {
   let rest = password.normalize("NFKC").toLowerCase();
   for (const word of words) rest = rest.replaceAll(word, " ");

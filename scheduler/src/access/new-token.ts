@@ -19,7 +19,10 @@ export interface AskedToken {
   expiresInMs?: number | undefined;
 }
 
-/** @throws OPTION_INVALID if the role is above the user's highest role, or the token would be valid for longer than 366 days */
+/**
+ * @throws OPTION_INVALID if the user has no role, the role is above the user's highest role, a namespace is invalid, or the
+ * token would be valid for longer than 366 days
+ */
 export function newToken(
   user: Pick<Principal, "userId" | "role" | "grants">,
   { name, role, scopes, namespaces, expiresInMs = defaultMs }: AskedToken,

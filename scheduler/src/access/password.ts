@@ -4,7 +4,7 @@ import { isCommonPassword } from "./guessed-passwords.ts";
 
 /**
  * The scrypt parameters, OWASP's minimum as of 2026: each check of a password takes 128 MiB and about 400 ms.
- * @internal Only tests of other subjects lower them, each in its own process: test/support/cheap-passwords.ts.
+ * @internal Only tests that do not concern passwords lower the cost, each in its own process: test/support/cheap-passwords.ts.
  */
 export const cost = { N: 2 ** 17, r: 8, p: 1, maxmem: 256 * 1024 * 1024 };
 const present = () => ["scrypt", Math.log2(cost.N), cost.r, cost.p].join("$");
@@ -43,7 +43,10 @@ export const passwordWeak = (what: string): CarillonError =>
     hint: `Give at least ${leastLength} characters; a few words will do.`,
   });
 
-/** Checks length, variety, and that the password does not contain the user's name. @throws PASSWORD_WEAK */
+/**
+ * Checks that a password is long and varied, does not contain a user's name of more than three characters, and is not made of
+ * common words. @throws PASSWORD_WEAK
+ */
 export function checkPassword(user: string, password: string): void {
   if (password.length < leastLength) throw passwordWeak(`is shorter than ${leastLength} characters`);
   if (new Set(password).size < leastDifferent) throw passwordWeak("has too few different characters");

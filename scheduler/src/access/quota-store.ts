@@ -67,8 +67,8 @@ export interface QuotaStore {
   /** Returns what the namespace occupies; counts waiting runs only up to `runsMost`. */
   taken(namespace: string, runsMost: number): Promise<Taken>;
   /**
-   * Estimates from a sample of pages how many bytes each namespace's history occupies. Does nothing unless a quota limits a history and the
-   * last estimate is older than `everyMs` or older than such a quota.
+   * Estimates from a sample of pages how many bytes each namespace's history occupies. Does nothing unless a quota limits a
+   * history and the last estimate is older than `everyMs` or older than a quota that limits a history.
    */
   measureHistory(nowMs: number, everyMs: number): Promise<void>;
   /** Returns the number of live sessions of the valid worker key with this name. */

@@ -28,7 +28,10 @@ export interface FactorGuess {
 export interface SecondFactorStore {
   /** null: the user has no second factor, or has not confirmed it. */
   find(userId: number): Promise<FactorState | null>;
-  /** Stores an unconfirmed second factor, which replaces an earlier unconfirmed one. @throws SECOND_FACTOR_TAKEN if one is confirmed */
+  /**
+   * Stores an unconfirmed second factor, which replaces an earlier unconfirmed one. @throws SECOND_FACTOR_TAKEN if the user has a
+   * confirmed one
+   */
   begin(userId: number, kept: KeptFactor, nowMs: number): Promise<void>;
   /**
    * Counts an attempt before its code is checked, so that concurrent attempts cannot exceed the limit.
@@ -37,7 +40,7 @@ export interface SecondFactorStore {
   guess(userId: number, nowMs: number): Promise<FactorGuess | null>;
   /** Records that the code of this time step was used. @returns false if a code of this or a later step was used before */
   accept(userId: number, step: number): Promise<boolean>;
-  /** Uses and deletes a recovery code. @returns false if the user has no such code, or no longer */
+  /** Uses and deletes a recovery code. @returns false if the user does not have this code, or has used it already */
   acceptRecovery(user: Owner, hash: Buffer, change: Change): Promise<boolean>;
   /**
    * Confirms the second factor, so that sign-ins require it from now on, and ends every sign-in of the user except `keeping`.

@@ -30,8 +30,8 @@ export interface WorkerStore {
   /** Opens a session. Repeatable: the same worker instance with the same key gets the same session again. */
   open(identity: SessionIdentity, of: SessionOwner, nowMs: number): Promise<Opening>;
   /**
-   * Reads a remote worker's session for a server that has not cached it, and sends a heartbeat if the key opened the session and it has not
-   * ended; otherwise `ended` is true. @returns null if there is no such session
+   * Reads a remote worker's session for a server that has not cached it. Sends a heartbeat if the session was opened by this key
+   * and has not ended; otherwise `ended` is true in the result. @returns null if there is no such session
    */
   attach(sessionId: number, keyId: number, nowMs: number): Promise<RemoteSession | null>;
   /** Sends heartbeats for many sessions in one statement. @returns the sessions that have not ended, each with true if it is draining */

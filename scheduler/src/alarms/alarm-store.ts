@@ -3,7 +3,9 @@ import type { AlarmMessage, AlarmRule, Finding } from "./alarms.ts";
 import type { RuleContent, StoredRule } from "./stored-rules.ts";
 
 export interface Thresholds {
-  /** The rule for late starts finds a first attempt that started more than this many ms late; the other thresholds are in ms too. */
+  /**
+   * The rule for late starts counts a first attempt that starts more than this many ms late; the other thresholds are in ms too.
+   */
   lateMs: number;
   overdueMs: number;
   unfiredMs: number;
@@ -59,7 +61,7 @@ export interface OutboxRow {
   rule: string;
   kind: string;
   sentMs: number | null;
-  /** The error of the last attempt to send the message; null: there was none. */
+  /** The error of the last attempt to send the message; null: the message was sent, or no attempt has failed yet. */
   error: string | null;
   /** The time of the next attempt in epoch ms; null: the message was sent or given up. */
   nextMs: number | null;
@@ -113,9 +115,9 @@ export interface AlarmStore {
   /** Stores findings of this process, which the next `look` includes. */
   report(findings: readonly Finding[], nowMs: number): Promise<void>;
   /**
-   * Takes up to `limit` messages for these channels that are due to be sent. Messages of one rule to one channel keep their order, so that
-   * "cleared" arrives after the message to which it refers. No other process takes these messages before `untilMs`; if this process dies
-   * without reporting an outcome, they are sent again after that.
+   * Takes up to `limit` messages for these channels that are due to be sent. Messages of one rule to one channel keep their order,
+   * so that "cleared" arrives after the message to which it refers. No other process takes these messages before `untilMs`; if this
+   * process dies without reporting an outcome, they are sent again after `untilMs`.
    */
   take(channels: readonly string[], nowMs: number, untilMs: number, limit: number): Promise<OutboxMessage[]>;
   sent(id: number, nowMs: number, by?: Try): Promise<void>;

@@ -25,7 +25,9 @@ export type AlarmRule = (typeof alarmRules)[number];
 
 const isGiven = (rule: string): rule is AlarmRule => (alarmRules as readonly string[]).includes(rule);
 
-/** The rules for conditions, which are true or false at a time. All other rules are for events, which are counted. */
+/**
+ * The rules for conditions: at each evaluation, a condition is true or false. All other rules are for events, which are counted.
+ */
 export const conditions: ReadonlySet<AlarmRule> = new Set([
   "overdue",
   "stuck",
@@ -78,7 +80,7 @@ export interface Finding {
   runId: number | null;
 }
 
-/** An incident lasts from the first open alarm of a rule until the rule has had no open alarm for a while. */
+/** An incident lasts from a rule's first open alarm until the rule has had no open alarm for `summaryMs`, see `stepIncident`. */
 export interface Incident {
   openedMs: number;
   /** The time in epoch ms at which the last message was stored. */
@@ -102,7 +104,7 @@ export interface AlarmMessage {
   words: string;
   atMs: number;
   sinceMs: number;
-  /** The number of occurrences since the incident began; `news` is the number since the last message. */
+  /** The number of occurrences since the incident began; `news` counts only those since the last message. */
   total: number;
   news: number;
   /** The most affected tasks; `moreSubjects` is the number of other tasks. */

@@ -10,5 +10,5 @@ const severities: Readonly<Record<string, Severity>> = {
   test: "info",
 };
 
-/** Returns the severity of a rule's alarms, for services that distinguish severities. */
+/** Returns the severity of a rule's alarms; "error" for a rule without a severity of its own. */
 export const severityOf = (rule: string): Severity => severities[rule] ?? "error";

@@ -43,9 +43,11 @@ interface Thresholds {
   zone?: string;
   /** The days of the week with a deadline; 0 is Sunday. Default: every day. */
   days?: number[];
-  /** True: raise the alarm before the deadline if the task's usual duration shows that it will be missed. Default true. */
+  /**
+   * True: raise the alarm before the deadline if the task's usual duration shows that the deadline will be missed. Default true.
+   */
   forecast?: boolean;
-  /** The alarm is raised when the condition has been true for this time. Default 1 min. */
+  /** The alarm is raised when the condition of the rule has been true for this time. Default 1 min. */
   after?: Duration;
   /** The alarm is raised when more than this number of due runs of one task wait. */
   more?: number;

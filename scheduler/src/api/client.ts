@@ -43,7 +43,10 @@ type Stream<Id extends StreamId> =
 
 export type Client = { [Id in Exclude<RouteId, StreamId>]: Call<Id> } & { [Id in StreamId]: Stream<Id> };
 
-/** Every method rejects with a CarillonError: the server's, or SERVER_UNREACHABLE. After an abort it rejects with the signal's reason. */
+/**
+ * Creates a client. Its methods reject with a CarillonError: the server's, SERVER_UNREACHABLE, or OPTION_INVALID or
+ * REQUEST_INVALID for a token or a path value that cannot be sent. After an abort they reject with the signal's reason.
+ */
 export function client(options: ClientOptions = {}): Client {
   const calls = routeIds.map((routeId) => {
     const shape = shapeOf(routeId);
@@ -102,7 +105,10 @@ async function* follow(options: ClientOptions, shape: RouteShape, given: object,
   }
 }
 
-/** Sends a request and returns the response. @throws CarillonError for every status other than 2xx */
+/**
+ * Sends a request and returns the response. @throws OPTION_INVALID, REQUEST_INVALID; SERVER_UNREACHABLE without an answer; for
+ * a status other than 2xx the server's error
+ */
 async function send(
   { server = "", token, fetch: ask = fetch }: ClientOptions,
   shape: RouteShape,

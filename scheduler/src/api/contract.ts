@@ -51,7 +51,7 @@ type Part<Shape, Name extends string, Side extends "input" | "output"> = Shape e
 /** The fields that the client's caller passes: those of the path, the query and the body, in one object. */
 export type Given<Id extends RouteId> = Fields<"input">[Id];
 
-/** The same fields as the server receives them, validated and with defaults filled in. */
+/** The fields of `Given` as the server receives them: validated and with defaults filled in. */
 export type Read<Id extends RouteId> = Fields<"output">[Id];
 
 /**

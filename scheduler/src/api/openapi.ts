@@ -147,7 +147,7 @@ const whereOf = ({ touches }: RouteShape): string =>
       : "in the namespace that it is about";
 
 function refusalsOf(shape: RouteShape): object {
-  // 409 and 422 concern idempotency keys, which every route that changes something accepts.
+  // 409 and 422 concern idempotency keys, which only the routes of `isKept` accept; 413 concerns a request body that is too large.
   const statuses = new Set([
     ...always,
     ...(isKept(shape) ? [409, 413, 422] : writes(shape) ? [413] : []),

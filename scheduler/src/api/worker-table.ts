@@ -6,8 +6,9 @@ import type { ErrorCode } from "../base/errors.ts";
  */
 
 /**
- * The state of the session that a poll names. `none`: no session has this number or name. `waiting`: the session is live and one of its
- * polls waits for runs. `ended`: its worker left, or was silent for longer than the session's timeout. `revoked`: its key was revoked.
+ * The state of the session that a poll names. `none`: no session has this number or name. `live`: the session has not ended.
+ * `waiting`: it is live and one of its polls waits for runs. `ended`: its worker left, or was silent for longer than the
+ * session's timeout. `revoked`: its key was revoked.
  */
 export const sessionStates = ["none", "live", "waiting", "ended", "revoked"] as const;
 export type SessionState = (typeof sessionStates)[number];
@@ -24,7 +25,9 @@ export const sessionEvents = [
 ] as const;
 export type SessionEvent = (typeof sessionEvents)[number];
 
-/** The answer to a poll: `answered` means status 200; an error code means a refusal with that code; null: the event is not a poll. */
+/**
+ * The answer to a poll: `answered` means status 200, an error code means a refusal with that code. null: the event is not a poll.
+ */
 export type SessionAnswer =
   | "answered"
   | Extract<ErrorCode, "SESSION_LOST" | "NODE_NAME_TAKEN" | "KEY_FORBIDDEN" | "KEY_UNKNOWN">
@@ -182,7 +185,8 @@ export const claimStandingTable: Record<ClaimState, Record<ClaimEvent, ClaimStep
     verdict: ["ended", "accepted"],
     release: ["released", "accepted"],
     "same again": ["held", null],
-    // An inexact verdict (a number that loses precision) also causes all other parts of the poll that refer to the claim to be refused.
+    // An inexact verdict contains a number that loses precision. All other parts of the poll that refer to the claim are then refused
+    // too.
     "inexact verdict": ["held", "PAYLOAD_NOT_JSON"],
     ...nothing("held"),
     cancel: ["cancelling", null],

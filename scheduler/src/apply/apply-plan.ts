@@ -13,7 +13,7 @@ import { asSaid, type FieldChange, fieldChanges } from "../task/written.ts";
 
 export interface Drift {
   part: TaskPart;
-  /** The value that the last apply set, or that another author defined. */
+  /** The part's value before users edited it: as the last apply set it, or as another author defined it. */
   applied: Json;
   stored: Json;
 }

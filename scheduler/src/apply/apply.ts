@@ -16,10 +16,10 @@ export interface Applied {
 }
 
 /**
- * Executes a plan with one transaction per task: each step is done completely or not at all, independent of the other steps. Each step
- * requires the version that the plan saw: if the task was changed since, the step fails with TASK_STALE. If the store becomes unreachable,
- * the remaining steps are skipped; the next plan shows whether the interrupted step was done.
- * @returns one result per step, in the plan's order
+ * Executes a plan with one transaction per task: each step is done completely or not at all, independent of the other steps.
+ * Each step requires the version that the plan saw: if the task was changed since, the step fails with TASK_STALE. If the store
+ * becomes unreachable, the remaining steps fail without being tried; the next plan shows whether the interrupted step was done.
+ * @returns one result per step, in the plan's order, without those that are unchanged or refused
  */
 export async function applyPlan(
   { tasks, runs }: Pick<Store, "tasks" | "runs">,

@@ -1,4 +1,7 @@
-/** Reads task definitions from YAML, and reports every mistake with its line; also from values that modules export, which have no lines. */
+/**
+ * Reads task definitions from YAML, and reports every mistake with its line. Also reads them from values that modules export,
+ * which have no lines.
+ */
 import { LineCounter } from "yaml";
 import { type CarillonError, isCarillonError, stepsOf } from "../base/errors.ts";
 import type { TaskDefinition } from "../task/task.ts";
@@ -111,8 +114,9 @@ export function readTasks(file: string, content: unknown, lineOf: LineOf = () =>
 }
 
 /**
- * Returns all mistakes of a task, one per option, so that the author can correct them together. After each mistake the wrong option is
- * removed and the rest is read again; a wrong schedule is replaced by a valid one, because other options require a schedule.
+ * Returns the mistakes of a task, one per option, so that the author can correct them together. After each mistake the wrong
+ * option is removed and the other options are read again; a wrong schedule is replaced by a valid one, because other options
+ * require a schedule.
  */
 function mistakesOf(name: string, written: unknown, first: CarillonError): CarillonError[] {
   const found = [first];

@@ -110,7 +110,9 @@ export class Places {
     this.#document = document;
   }
 
-  /** Returns the position of the last key on the path that exists, else that of the document's start; undefined if that is unknown. */
+  /**
+   * Returns the position of the last key on the path that exists, or else of the document's start; undefined if neither is known.
+   */
   offsetOf(path: readonly string[]): number | undefined {
     let node: unknown = this.#document.contents;
     let offset = startOf(node);

@@ -5,7 +5,7 @@ const turns = async () => {
   for (let i = 0; i < 5; i++) await new Promise((resolve) => setImmediate(resolve));
 };
 
-/** A loop that sleeps until it is woken between its steps, and counts its steps. */
+/** A loop that counts its steps, and sleeps after each step until it is woken. */
 function loop() {
   const sleeper = new Sleeper({ ...systemClock, after: () => () => undefined });
   const state = { steps: 0 };

@@ -1,6 +1,7 @@
 /**
- * The source of time for all other code. Only this file and the process's entry points read a system clock or set a timer, so the same
- * engine runs on virtual time. Monotonic time measures durations; times that decide something come from the store's clock.
+ * The source of time for the engine, so that the same engine runs on virtual time. Apart from this file, only code outside the
+ * engine, such as the command line, reads a system clock or sets a timer. Monotonic time measures durations; times that decide
+ * something come from the store's clock.
  */
 export interface Clock {
   /** Returns monotonic time in ms with fractions; it counts from an arbitrary zero and never jumps. */
@@ -129,8 +130,8 @@ export class Sleeper {
 }
 
 /**
- * One timer for many wake-up requests: it fires at the earliest requested time and drops the later requests, which its owner makes again
- * after it fires.
+ * One timer for many wake-up requests. It fires at the earliest requested time and forgets the later requests; its owner
+ * requests them again after the timer has fired.
  */
 export class EarliestTimer {
   readonly #clock: Clock;

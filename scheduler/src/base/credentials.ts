@@ -1,4 +1,7 @@
-/** Removes everything before the last @ of a URL except its scheme, so that it can be printed without credentials; it need not be valid. */
+/**
+ * Removes everything up to the last @ of a URL except its scheme, so that the URL can be printed without credentials. The URL
+ * need not be valid.
+ */
 export const withoutCredentials = (url: string): string => url.replace(/^([a-z][a-z\d+.-]*:\/\/)?.*@/is, "$1");
 
 /** True if a URL contains a password, with or without a user name. */

@@ -6,7 +6,7 @@ test("work that never ends is ended, and what follows goes on", () => {
     for (;;);
   };
   expect(() => cutOffAfter(20, endless)).toThrow(CutOff);
-  // Even a `try` in the work must not catch the interruption.
+  // The interruption must not be caught even by a `try` in the work.
   const caught = () => {
     for (;;)
       try {

@@ -9,9 +9,9 @@ export class CutOff extends Error {
 }
 
 /**
- * Runs a library's code on text from outside, and stops it after `ms`. The code blocks this process in the meantime, and a loop in a
- * library checks no clock, so V8 has to interrupt it. A thread could be terminated too, but would have to be started and given all data
- * each time. Only for code without side effects, because it may stop anywhere and skips every `finally`.
+ * Runs a library's code on text from outside, and stops the code after `ms`. The code blocks this process and checks no clock,
+ * so V8 interrupts it. A thread could be terminated too, but would have to be started and given all data for each call. Only for
+ * code without side effects, because the code may stop anywhere and skips every `finally`.
  * @throws CutOff after the limit; also what `work` throws
  */
 export function cutOffAfter<T>(ms: number, work: () => T): T {

@@ -41,18 +41,18 @@ export class Ending {
   }
 
   /**
-   * The time limit in ms for work that takes the whole `drainMs` and for what follows directly. Half of `closingMs` is left for the steps
-   * after that.
+   * The time limit in ms for a step that waits for running handlers: the remaining time without half of `closingMs`, which is
+   * left for the steps after it.
    */
   get workMs(): number {
     return Math.max(0, this.leftMs - closingMs / 2);
   }
 
   /**
-   * Runs one step. Resolves when the step has ended or its time is over. A failed step does not prevent the next steps; `done` throws its
-   * error.
+   * Runs one step. Resolves when the step has ended or its time is over. A failed step does not prevent the next steps; `done`
+   * throws the error of the first failed step.
    * @param work receives a signal that aborts when the stop continues without the step
-   * @param withinMs default: half of the remaining time, so that the other half is left for later steps
+   * @param withinMs default: half of the remaining time, so that the other half is left for later steps, but at most `stepMostMs`
    */
   async step(
     name: string,
@@ -68,7 +68,8 @@ export class Ending {
       this.#log.error(fields, "a step of the stop has failed");
     });
     if (await settlesWithin(this.#clock, withinMs, ended)) return;
-    // If the whole process was suspended, this timer fires before the input that has arrived is read; so read it before giving up.
+    // If the whole process was suspended, this timer fires before arrived input is read. So let the event loop read it before giving
+    // up.
     await pause(this.#clock, 0);
     if (await settlesWithin(this.#clock, 0, ended)) return;
     abandoned.abort();

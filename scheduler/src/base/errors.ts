@@ -190,7 +190,7 @@ export class CarillonError extends Error {
   }
 }
 
-/** Runs `read`, and prefixes the path of its errors with `outer`, the part of a larger value that `read` checks. */
+/** Runs `read`, which checks the part `outer` of a larger value, and prefixes the path of its errors with `outer`. */
 export function within<Result>(outer: string, read: () => Result): Result {
   try {
     return read();

@@ -34,7 +34,8 @@ export function jsonText(
       hint: "Whoever reads it would run out of stack. Flatten it, or pass it as a text.",
     });
   }
-  // PostgreSQL's jsonb accepts neither. Checked here, the error names the value, and the value does not make a whole batch fail.
+  // PostgreSQL's jsonb accepts neither. The check here names the value in the error, and keeps one value from failing a whole
+  // batch.
   if (text.includes("\\u") && unstorable.test(text)) {
     throw new CarillonError(
       "PAYLOAD_NOT_JSON",
@@ -86,7 +87,7 @@ function lostIn(value: unknown, path: string[]): string | undefined {
 /** Types whose content JSON.stringify ignores. They are recognised by their tags, which are the same in every realm. */
 const contentless = new Set(["Map", "Set", "WeakMap", "WeakSet", "Error", "Promise", "RegExp", "ArrayBuffer"]);
 
-/** True if the JSON text is deeper than limits.jsonDepth. Short texts cannot be, so most texts are not scanned. */
+/** True if the JSON text is deeper than limits.jsonDepth. Short texts cannot be that deep, so most texts are not scanned. */
 function isDeep(text: string): boolean {
   if (text.length <= 2 * limits.jsonDepth) return false;
   let depth = 0;

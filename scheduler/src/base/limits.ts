@@ -1,4 +1,4 @@
-/** All limits of the project. A name says what is counted, or contains the unit. */
+/** The limits of inputs, answers and stored data. A name says what is counted, or contains the unit. */
 export const limits = {
   /** The largest size of a payload or a result, as UTF-8 JSON. */
   payloadBytes: 256 * 1024,
@@ -36,8 +36,8 @@ export const limits = {
   /** The number of grants of one user, and of namespaces of one token. */
   grants: 1_000,
   /**
-   * The number of task definitions that a process caches, about 1 to 2 kB each. At least the half that was used most recently is cached;
-   * with more tasks, others are read from the store again.
+   * The number of task definitions that a process caches, about 1 to 2 kB each. At least the most recently used half of this
+   * number stays in the cache; other definitions are read from the store again.
    */
   definitionsKept: 250_000,
   lockNameLength: 200,
@@ -184,7 +184,7 @@ export const limits = {
   secretBytes: 32 * 1024,
   /** The shortest secret; a shorter one could not be distinguished from other text in a log. */
   secretLeastLength: 8,
-  /** The number of secret values that a process remembers, to redact them from the output of its runs. */
+  /** The number of data keys of secrets, and also of second factors, that one transaction encrypts again with a new key. */
   secretsRemembered: 1_000,
   /** The number of data keys that one transaction encrypts again with a new key. */
   secretsAtOnce: 500,

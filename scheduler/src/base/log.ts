@@ -23,13 +23,13 @@ const say = (level: string) => (fields: object, message: string) => {
 export const standardErrorLog: Log = { debug: nothing, info: nothing, warn: say("warning"), error: say("error") };
 
 /**
- * The global under which OpenTelemetry's API for logs registers an application's provider, and the version of that contract. Read here
- * directly: the API package has a new 0.x version every few weeks, and does no more.
+ * The global under which OpenTelemetry's API for logs registers an application's provider, and the version of that contract.
+ * The global is read here directly, because the API package does no more than that and has a new 0.x version every few weeks.
  */
 const registered = Symbol.for("io.opentelemetry.js.api.logs");
 const contract = 1;
 
-/** As OpenTelemetry numbers them. */
+/** The severity numbers of OpenTelemetry. */
 const severities = { debug: 5, info: 9, warn: 13, error: 17 } as const;
 
 type Level = keyof typeof severities;
@@ -42,8 +42,9 @@ let isEmitting = false;
 let hasFailed = false;
 
 /**
- * Passes a line to the provider that the application has set up; without one, does nothing. If a log processor of the application throws, the
- * line is left out there, and Node prints a warning, once. A line that a processor logs through Carillon is not passed on again.
+ * Passes a line to the provider that the application has set up; without a provider, does nothing. If a log processor of the
+ * application throws, the line is not exported, and Node prints a warning at the first such error. A line that a log processor
+ * itself logs through Carillon is not passed on.
  */
 export function emitLog(level: Level, body: string, attributes: () => object): void {
   const provider = (globalThis as { [registered]?: (asked: number) => LoggerProvider | undefined })[registered];
@@ -63,7 +64,7 @@ export function emitLog(level: Level, body: string, attributes: () => object): v
   }
 }
 
-/** The log, whose lines go to that provider too, except those of the level `debug`. */
+/** Wraps a log so that its lines, except those of the level `debug`, also go to the application's OpenTelemetry provider. */
 export function exported(log: Log): Log {
   const at = (level: Level) => (fields: object, message: string) => {
     emitLog(level, message, () => fields);

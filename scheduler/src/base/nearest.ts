@@ -18,7 +18,9 @@ export function editDistance(a: string, b: string, most = 4): number {
 /** Longer words get no suggestion, because a mistyped name is not that long, and the comparison would be slow. */
 const longestWord = 100;
 
-/** Two words that share this number of first letters may count as forms of the same word: "retries", "retry". */
+/**
+ * If a word begins with this many letters of a name, more edits are allowed, as between forms of one word: "retries", "retry".
+ */
 const stem = 3;
 
 /** Returns the word of `among` that is most similar; "" if none is similar. Letter case only decides between two equally similar words. */

@@ -15,8 +15,8 @@ let underWay = false;
 const ends = new Set<() => void>();
 
 /**
- * Registers a function that is called just before a signal ends the process: a second signal, or the first once everything has stopped. It
- * is needed because a signal's default effect emits no "exit" event.
+ * Registers a function that is called just before a signal ends the process, either at a second signal or once everything has
+ * stopped after the first. The registration is needed because a signal's default effect emits no "exit" event.
  * @returns a function that removes the registration
  */
 export function atSecondSignal(end: () => void): () => void {
@@ -25,11 +25,11 @@ export function atSecondSignal(end: () => void): () => void {
 }
 
 /**
- * Calls `stop` on SIGTERM and SIGINT, and when the process has nothing left to do. Once everything registered here has stopped, the signal
- * has its default effect; if the program itself listens to the signal, the program decides when the process ends. Thus a script that has
- * done its work ends by itself and closes everything, and an embedded server stops with its last user. Idle connections do not keep a
- * process alive: Node emits "beforeExit" when no request, timer or lock is left, and `stop` then keeps the process alive until it is
- * complete. `process.exit()` ends the process without any of this.
+ * Calls `stop` on SIGTERM and SIGINT, and when the process has nothing left to do. Once everything registered here has stopped,
+ * the signal has its default effect; if the program itself listens to the signal, the program decides when the process ends. Thus
+ * a script that has done its work closes everything and ends by itself. Idle connections do not keep a process alive: Node emits
+ * "beforeExit" when no request, timer or lock is left, and `stop` then keeps the process alive until it is complete.
+ * `process.exit()` ends the process without any of this.
  */
 export function stopOnSignals(stop: () => Promise<void>, stopping: AbortSignal, log: Log): void {
   const one = { stop, log };
@@ -46,7 +46,10 @@ function leave(one: Stopping): void {
   if (standing.size === 0 && !underWay) unlisten();
 }
 
-/** Prepends its listener, because after a `once` listener had run, this listener could no longer see whether the program listens too. */
+/**
+ * Prepends its listener: it must run before the program's `once` listeners, which are removed when they run, to see whether the
+ * program listens too.
+ */
 function listen(): void {
   for (const name of names) process.prependListener(name, onSignal);
   process.on("beforeExit", onIdle);

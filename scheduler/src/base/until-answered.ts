@@ -7,9 +7,10 @@ export type UntilAnswered = <T>(ask: () => Promise<T>) => Promise<T>;
 const retryMs = 250;
 
 /**
- * Repeats a request to the store during a start until the store answers, because the start waits for the store and must not fail on one
- * lost reply. Only for requests that are safe to repeat.
- * @throws the last error with `failFast` or when the signal aborts; at once every error other than an unreachable store or STORE_CONFLICT
+ * Repeats a request to the store during a start until the store answers, because the start waits for the store and must not
+ * fail on one lost reply. Only for requests that are safe to repeat.
+ * @throws at once an error other than an unreachable store or STORE_CONFLICT; any error with `failFast` or after the signal has
+ * aborted
  */
 export async function untilAnswered<T>(
   ask: () => Promise<T>,

@@ -25,7 +25,8 @@ export async function complete(program: Command, [shell = "", ...given]: string[
     value: before + value,
     description,
   }));
-  // Bash treats "eu:settle" and "--task=eu" as several words and replaces only the last, so the candidates are cut accordingly.
+  // Bash splits "eu:settle" and "--task=eu" into several words and replaces only the last one, so the start of each candidate is
+  // cut off.
   const whole = before + beginning;
   const cut = shell === "bash" && whole.endsWith(given[0] ?? "") ? whole.length - (given[0] ?? "").length : 0;
   const line = ({ value, description }: Candidate) =>

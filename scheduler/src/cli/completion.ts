@@ -23,7 +23,7 @@ export interface Completion {
   options: Pick<CommonOptions, "store" | "server" | "profile" | "directory" | "schema">;
 }
 
-/** The kind of names of an argument called `name`, by the name of its command or of that command's family. */
+/** For an argument called `name`: the kind of names that it takes, by the name of its command or of that command's family. */
 const families: Readonly<Record<string, Named>> = {
   tasks: "tasks",
   export: "tasks",

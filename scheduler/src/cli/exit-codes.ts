@@ -15,8 +15,8 @@ export const exitCodes = {
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
 
 /**
- * The exit code of `diff`, `apply --plan` and `migrate --plan` if there are pending changes, as that of diff(1). Wrong usage of `diff` and
- * `apply --plan` gives 1, because it could not be distinguished otherwise.
+ * The exit code of `diff`, `apply --plan` and `migrate --plan` if there are pending changes, as that of diff(1). Wrong usage of
+ * `diff` and `apply --plan` therefore gives 1 instead of 2.
  */
 export const changesExit: ExitCode = 2;
 

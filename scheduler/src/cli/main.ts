@@ -1,5 +1,7 @@
 #!/usr/bin/env node
-/** This file uses only syntax that old versions of Node can parse, so that these print this message instead of a syntax error. */
+/**
+ * This file uses only syntax that old versions of Node can parse, so that they print the message below instead of a syntax error.
+ */
 const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
 if (major < 20 || (major === 20 && minor < 19)) {
   process.stderr.write(

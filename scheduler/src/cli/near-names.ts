@@ -13,7 +13,7 @@ const unknown: Partial<Record<ErrorCode, Named>> = {
   PROFILE_UNKNOWN: "profiles",
 };
 
-/** If a word of the command line is an unknown name, adds the most similar existing name to the error. */
+/** If a word of the command line is an unknown name, adds the most similar existing name, if there is one, to the error. */
 export async function withNearName(error: unknown, words: readonly string[], options: CommonOptions): Promise<unknown> {
   const thing = isCarillonError(error) ? unknown[error.code] : undefined;
   if (!isCarillonError(error) || thing === undefined) return error;

@@ -69,7 +69,7 @@ export function chosenReach(options: CommonOptions, environment: Environment = p
   return current === null ? byStore(null) : byProfile(current, "the last carillon login");
 }
 
-/** The token of a profile with exactly this address, because a token must not be sent to another address. */
+/** Returns the token of a profile with exactly this address, because a token must not be sent to another address. */
 function tokenFor(url: string, environment: Environment): string | undefined {
   const { profiles, current } = readProfiles(environment);
   const here = Object.entries(profiles).filter(([, { server }]) => server === url);

@@ -65,7 +65,10 @@ export function watchReaders(terminal: Terminal): void {
 export const exitAfterOutput = (exit: ExitCode): ExitCode =>
   refused && exit === exitCodes.ok ? exitCodes.failed : exit;
 
-/** Sets the reaction for the rest of the process, because a command writes its last output after its work. */
+/**
+ * Sets the reaction to the loss of standard output's reader for the rest of the process, because a command writes its last
+ * output after its work.
+ */
 export function readBy(command: string, options: { plan?: boolean }): void {
   onUnread = onlyLooks(command, options) ? endAtOnce : goOn;
 }

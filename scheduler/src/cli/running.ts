@@ -193,8 +193,10 @@ interface Running {
 }
 
 /**
- * Starts the nodes, waits for a signal, and stops the nodes gracefully: their current runs end first. A second signal exits at once; other
- * workers then retry the interrupted runs as far as each task's policy allows. @throws the error with which a node stopped by itself
+ * Starts the nodes, waits for a signal, the loss of the reader or the end of a node, and stops the nodes gracefully: their
+ * current runs end first. A second signal exits at once; other workers then retry the interrupted runs as far as each task's
+ * policy allows.
+ * @throws the error with which a node stopped by itself
  */
 export async function runUntilStopped(
   towers: readonly { start(): Promise<unknown>; stop(): Promise<void>; ended?(): Promise<void> }[],
@@ -214,7 +216,8 @@ export async function runUntilStopped(
     ["SIGHUP", onSighup],
   ] as const;
   for (const [name, listener] of signals) process.on(name, listener);
-  // The loss of the reader stops the nodes but does not count as the first signal: closing a terminal causes both, in either order.
+  // The loss of the reader stops the nodes but does not count as the first signal, because closing a terminal causes the loss and a
+  // signal in either order.
   const restore = whenUnread(() => stopping.abort());
   try {
     const started = Promise.all(towers.map((tower) => tower.start())).then(onStarted);
@@ -223,7 +226,8 @@ export async function runUntilStopped(
       else stopping.signal.addEventListener("abort", () => resolve("stopped"), { once: true });
     });
     const first = await Promise.race([started, stopped]);
-    // A signal arrived while the nodes were still starting: `stop` below ends the start, so its rejection is expected and ignored.
+    // The stop was requested while the nodes were still starting: `stop` below ends the start, so its rejection is expected and
+    // ignored.
     if (first === "stopped") started.catch((error) => void error);
     else await Promise.race([stopped, ...towers.flatMap((tower) => tower.ended?.() ?? [])]);
     onStopping();

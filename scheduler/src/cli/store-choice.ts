@@ -119,7 +119,10 @@ export interface Opened {
   signal: AbortSignal;
 }
 
-/** Options for a `Carillon` that only reads: it neither plans nor runs tasks, fails fast if the store is unreachable, and logs nothing. */
+/**
+ * Options for the `Carillon` of a command: it neither plans nor runs tasks, fails fast if the store is unreachable, and logs
+ * nothing.
+ */
 export function lookingOptions(options: CommonOptions): CarillonOptions {
   const directory = options.directory ?? (process.env.CARILLON_DIRECTORY || textIn(options.file, "directory"));
   const schema = options.schema ?? (process.env.CARILLON_SCHEMA || textIn(options.file, "schema"));

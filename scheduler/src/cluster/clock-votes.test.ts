@@ -7,7 +7,9 @@ const [me, shiftMs] = [1, 0];
 /** Another node's vote. `before`: its heartbeat counter when the step was first seen; `since`: by how much the counter has grown since. */
 type Other = Partial<Omit<ClockVote, "sessionId" | "beat">> & { since?: number; before?: number | null };
 
-/** @param wallOffMs the store's clock minus this machine's wall clock; by default the wall clock did not step */
+/**
+ * @param wallOffMs the store's clock minus this machine's wall clock; by default `stepMs`, as if the wall clock had not stepped
+ */
 function judge(others: Other[], stepMs = hourMs, wallOffMs = stepMs) {
   const beats = new Map<number, number>([[me, 50]]);
   const votes: ClockVote[] = [{ sessionId: me, beat: 50, offMs: stepMs, wallOffMs }];

@@ -29,8 +29,8 @@ export interface ClockVotes extends ClusterClock {
 /** A difference in ms above this value, if no network round trip explains it, is a step of a clock and not drift. */
 export const stepMs = 500;
 /**
- * A node that had fewer heartbeats than this when the step was seen may have started after the step. That such a node saw no step therefore
- * does not count.
+ * A node that had fewer heartbeats than this when the step was seen may have started after the step, so it does not count as a
+ * node that saw no step.
  */
 const experiencedBeats = 3;
 
@@ -105,8 +105,8 @@ export interface TimeBack {
   /** The highest cluster time that was reached before. */
   reachedMs: number;
   /**
-   * When the first process started after cluster time had gone back; null if time went back while processes ran, by adopting the store's
-   * clock.
+   * The time at which a process first started after cluster time had gone back; null if cluster time went back while processes
+   * ran, because the store's clock was adopted.
    */
   sinceMs: number | null;
   /** True if an operator has replanned the tasks since cluster time went back. */

@@ -25,10 +25,10 @@ export const holdsShown = 10;
  */
 export interface DrainStore {
   /**
-   * Drains a node. Statements that begin after this promise has resolved claim no run for the node; a claim that was already in progress
-   * may still return runs. Idempotent: draining a drained node changes nothing.
+   * Drains a node. Statements that begin after this promise has resolved claim no run for the node; a claim that was already in
+   * progress may still return runs. Idempotent: draining a drained node changes nothing.
    * @returns the runs that the node still has, and whether this call changed something
-   * @throws NODE_UNKNOWN if no process has used this name
+   * @throws NODE_UNKNOWN if no process has this name or had it recently
    */
   drain(node: string, change: Change): Promise<Holds & { changed: boolean }>;
   /** Resumes a node. Idempotent: resuming a node that is not drained changes nothing. @throws NODE_UNKNOWN */

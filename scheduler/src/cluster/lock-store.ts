@@ -1,6 +1,6 @@
 /**
- * A token's position in a lock's queue. The first `permits` tokens of a queue hold the permits, so a permit passes on when a token leaves,
- * without a further write.
+ * A token's position in a lock's queue. The first `permits` tokens of a queue hold the permits, so when one of them leaves, its
+ * permit passes to the next token without a further write.
  */
 export interface Standing {
   /** The position in the queue, from 1; null if the token is not in the queue. */
@@ -20,8 +20,8 @@ export interface SeenSession {
   readonly beat: number | null;
   readonly timeoutMs: number;
   /**
-   * Time since the session's last heartbeat by the store's clock, in ms. Only a hint whether the session should be watched: no session is
-   * ended by this value.
+   * The time in ms since the session's last heartbeat, by the store's clock. It only hints at which sessions to watch, and ends no
+   * session.
    */
   readonly silentMs: number;
 }
@@ -67,8 +67,9 @@ export interface LockStore {
    */
   end(session: number, beat: number | null): Promise<void>;
   /**
-   * Appends the token to the queue. Idempotent: a token that is already in the queue keeps its position. The token is not appended if its
-   * number of permits differs from that of the tokens in the queue, nor, without `wait`, if it would not get a permit at once.
+   * Appends the token to the queue. Idempotent: a token that is already in the queue keeps its position. The token is not
+   * appended if its number of permits differs from that of the tokens in the queue, if the queue has `limits.lockLine` tokens, nor,
+   * without `wait`, if it would not get a permit at once.
    */
   enter(entry: LockEntry): Promise<Standing>;
   /**

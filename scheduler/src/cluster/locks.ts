@@ -23,7 +23,9 @@ export interface Held extends AsyncDisposable {
    * run yet.
    */
   readonly held: boolean;
-  /** Aborts when this process no longer holds the lock, before another holder can get it. The reason is a LOCK_NOT_HELD error. */
+  /**
+   * Aborts when this process no longer holds the lock, before another holder can get the lock. The reason is a LOCK_NOT_HELD error.
+   */
   readonly signal: AbortSignal;
   /**
    * Releases the lock: `held` is false from the call on. Resolves once other processes can get the lock; the value tells whether this
@@ -61,8 +63,9 @@ export interface Lock {
 
 export interface LockOptions {
   /**
-   * True: permits are granted in the order of the requests. Concerns only Redis, where by default a waiter retries after a random pause;
-   * PostgreSQL and ZooKeeper always grant in this order. All users of a name must give the same value. Default false.
+   * True: permits are granted in the order of the requests. The option concerns only Redis, where by default a waiter retries
+   * after a random pause; PostgreSQL and ZooKeeper always grant in the order of the requests. All users of a name must give the
+   * same value. Default false.
    */
   readonly fair?: boolean;
 }

@@ -18,8 +18,8 @@ export interface SessionIdentity {
 }
 
 /**
- * Settings of a process that must agree with those of other processes, or that limit them. The optional fields are missing in reports of
- * older versions.
+ * Settings of a process that must agree with those of other processes, or that other processes need to know. The optional
+ * fields are missing in reports of older versions.
  */
 export interface SessionSettings {
   retentionMs: number;
@@ -68,7 +68,7 @@ export interface Pulse {
   storeMs: number;
   /** The shift and its version; `storeMs` already contains the shift. */
   clock: ClusterClock;
-  /** The PostgreSQL server that answered and the timeline of its log; null if the server does not report them. */
+  /** False: this process or another one has ended this session. */
   server?: string | null;
   /** False: this session has ended, by this process or by another. */
   alive: boolean;
@@ -99,7 +99,10 @@ export interface Pulse {
   ended: { sessionId: number; endedMs: number }[];
   /** The earliest due time among the runs that still need an addressee. */
   nextDirectMs?: number | null;
-  /** True if some run is addressed to a session and not claimed yet. */
+  /**
+   * Groups and tasks with runs that have long been due and that no worker can run; only in the answer to a leader that requests
+   * them.
+   */
   directed?: boolean;
   /** Returned only to the leader, on request: groups and tasks with runs that have long been due and that no worker can run. */
   unserved?: string[];
@@ -134,7 +137,7 @@ export interface ClusterRecord {
   clusterId: string;
   /** The id of the coordination service, or `store`; null before the first node has started. */
   coordination: string | null;
-  /** The address of that service in the form of `serviceAddress`; null if not known. */
+  /** The address of the coordination service in the form of `serviceAddress`; null if not known. */
   coordinationAt: string | null;
   /** The lowest value for the upper half of fences. */
   lockEra: number;
@@ -144,9 +147,9 @@ export interface SessionStore {
   /** Opens a session. @returns the session's number, or the live member that already has this name */
   open(identity: SessionIdentity, nowMs: number): Promise<{ sessionId: number } | { taken: Member }>;
   /**
-   * Sends a heartbeat and returns everything that the process must know, in one statement. A scheduler node receives the other nodes, and
-   * the workers that rely on the store. A worker receives no members, because with thousands of workers each would read the rows of all.
-   * Idempotent.
+   * Sends a heartbeat and returns everything that the process must know, usually in one statement. A scheduler node receives all
+   * nodes, and the workers that rely on the store. A worker receives no members, because with thousands of workers each would read
+   * the rows of all. Repeatable.
    */
   beat(sessionId: number, nowMs: number, how?: Beat): Promise<Pulse>;
   /** Signals the process of this session to send a heartbeat at once. */
@@ -167,14 +170,17 @@ export interface SessionStore {
   ): Promise<number | null>;
   /** Ends this term. If a later term has begun, nothing changes. */
   resign(term: number, nowMs: number, why: string): Promise<void>;
-  /** Marks ended sessions that hold no claims, so that heartbeats skip them, and deletes sessions that ended more than `keepMs` ago. */
+  /**
+   * Marks sessions that ended some time ago and hold no claims, so that heartbeats skip them. Deletes marked sessions, and terms,
+   * that ended more than `keepMs` ago.
+   */
   sweep(nowMs: number, keepMs: number): Promise<void>;
   terms(limit: number): Promise<Term[]>;
   /** Returns the cluster's id and how its nodes coordinate. */
   cluster(): Promise<ClusterRecord>;
   /**
-   * Switches the cluster's coordination from `before` to `next`, if `before` is still in use. If the two differ, locks get a new era, so
-   * that fences continue to increase.
+   * Switches the cluster's coordination from `before` to `next`, if `before` is still in use. If `before` is another service than
+   * `next`, locks get a new era, so that fences continue to increase.
    * @param at the address of `next`; null if it has none
    * @returns false if `before` was no longer in use
    */
@@ -189,8 +195,7 @@ export interface SessionStore {
    */
   shiftClock(number: number, shiftMs: number, nowMs: number): Promise<boolean>;
   /**
-   * Executes an operator's request: removes the shift, so that cluster time is the store's clock from now on. Recorded in the audit log.
-   * @returns the change of cluster time in ms; 0 if there was no shift
+   * Checks whether cluster time has gone back, and records for the alarm the highest time reached. @returns undefined if it has not
    */
   adoptClock(change: Change): Promise<number>;
   /** Checks whether cluster time has gone back, and records the highest time reached for the alarm. @returns undefined if it has not */

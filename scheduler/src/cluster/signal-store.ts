@@ -22,11 +22,14 @@ export type Signal =
   /** A bulk operation was begun or stopped. */
   | { kind: "operations" }
   | { kind: "leadership" }
-  /** A heartbeat of a leader that relies on the store. Each is signalled at once, so that its absence is noticed without delay. */
+  /**
+   * A leader that relies on the store has sent a heartbeat. Each is signalled at once, so that its absence is noticed without
+   * delay.
+   */
   | { kind: "beat"; sessionId: number; beat: number }
   /** The coordination service does not report this session: if its process is alive, it must send a heartbeat at once. */
   | { kind: "prompt"; sessionId: number }
-  /** The token in a lock's queue that now holds a permit. */
+  /** This token in a lock's queue now holds a permit. */
   | { kind: "lock"; token: string }
   /** This worker key was revoked. */
   | { kind: "revoked"; keyId: number }

@@ -147,13 +147,13 @@ const renewed = (before: string) => `${randomUUID()}${after}${before.split(after
 const isRenewed = (id: string, before: string) => id.endsWith(`${after}${before.split(after)[0]}`);
 
 /**
- * Returns the id for a service that holds no cluster's data. If the store records that the cluster uses a service at this address, the
- * service was wiped. Then a live member must write its id there again, so this call fails while there is one; if no member is alive, the
- * service gets a new id.
+ * Returns the id for a service that holds no cluster's data. If the store records that the cluster uses a service at this
+ * address, the service was wiped. Then a live member must write its id there again, so this call fails while a member is alive;
+ * if no member is alive, the service gets a new id.
  * @param mine the service as this process is configured to use it
  * @param waits true if the caller retries on COORDINATION_UNREACHABLE
- * @throws COORDINATION_UNREACHABLE if a live member has not written its id yet; COORDINATION_DIFFERS in the same case without `waits`, and
- * for a process that does not join if the cluster uses another service
+ * @throws COORDINATION_UNREACHABLE if a live member has not written its id yet; COORDINATION_DIFFERS in the same case without
+ * `waits`, and for a process that does not join if the cluster uses another service
  */
 export async function nameForNew(
   sessions: SessionStore,

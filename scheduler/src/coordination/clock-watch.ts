@@ -22,11 +22,14 @@ export interface ClockWatchOptions {
   log: Log;
   /** Only nodes prompt other nodes to send heartbeats; workers do not, because there may be thousands of them. */
   identity: { role: "node" | "worker" };
-  /** How a node reacts if cluster time has gone back when it starts; default: `wait`. */
+  /** How a node reacts at its start if cluster time has gone back; default: `wait`. */
   clockBack?: ClockBack;
 }
 
-/** The clock is read up to `readings` times for a reading with an uncertainty of at most `sharpMs` ms; a step is judged by the best one. */
+/**
+ * The clock is read up to `readings` times for a reading with an uncertainty of at most `sharpMs` ms; a step is judged by the best of
+ * these readings.
+ */
 const sharpMs = 50;
 const readings = 5;
 
@@ -35,7 +38,7 @@ const ahead = (ms: number) => `${seconds(ms)} ${ms > 0 ? "ahead of" : "behind"}`
 
 /**
  * Decides together with the other nodes, after each heartbeat, how to treat steps of the store's clock. The decision is stored in one row,
- * so that all processes follow the same one, and a process that starts later does not need to know the steps.
+ * so that all processes follow the same decision, and a process that starts later does not need to know the steps.
  */
 export class ClockWatch {
   readonly #options: ClockWatchOptions;
@@ -62,7 +65,7 @@ export class ClockWatch {
     if (this.#seen)
       this.#options.log.info({}, "the store's clock shows again what this machine's monotonic clock expects");
     this.#seen = undefined;
-    // The other nodes' votes are read only if this machine's wall clock agrees with the store's clock.
+    // The leader reads the nodes' votes only while the clock is shifted and this machine's wall clock agrees with the store's clock.
     const rawMs = storeClock.now() - clock.shiftMs;
     if (clock.shiftMs === 0 || !leads || !wallAgrees(rawMs - machine.wall(), clock.shiftMs)) return;
     const votes = await store.sessions.clockVotes(false);
@@ -81,7 +84,7 @@ export class ClockWatch {
     if (!step) return;
     const known = this.#seen?.step.sinceMono === step.sinceMono ? this.#seen : undefined;
     const looks = (known?.looks ?? 0) + 1;
-    // Prompts the nodes to send heartbeats at the 1st, 2nd, 4th, 8th … attempt.
+    // A node prompts the other nodes to send heartbeats at its 1st, 2nd, 4th, 8th … attempt to judge the step.
     const prompts = identity.role === "node" && (looks & (looks - 1)) === 0;
     const votes = await store.sessions.clockVotes(prompts);
     // Another node has decided meanwhile; the next heartbeat returns the decision.
@@ -119,8 +122,8 @@ export class ClockWatch {
   }
 
   /**
-   * Checks whether cluster time has gone back: at a node's first heartbeat, when the node begins to lead, and after each decision about the
-   * clock. At other times cluster time cannot go back.
+   * Checks whether cluster time has gone back: at a node's first heartbeat, when the node begins or ceases to lead, and after each decision
+   * about the clock. At other times cluster time cannot have gone back.
    */
   async #lookBack(number: number, leads: boolean): Promise<void> {
     const { store, storeClock, log, identity } = this.#options;
@@ -134,7 +137,7 @@ export class ClockWatch {
     log.error(back, `${timeBackText(back, nowMs)}; wait, or plan from now on by \`carillon clock replan\``);
   }
 
-  /** Logs in every process when a shift begins and when it ends. */
+  /** Logs in each process when cluster time begins to be shifted against the store's clock, when the shift changes, and when it ends. */
   #tell({ number, shiftMs }: ClusterClock): void {
     const first = this.#number === undefined;
     if (this.#number === number) return;

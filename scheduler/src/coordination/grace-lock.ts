@@ -25,12 +25,15 @@ export interface RowSight<Kept extends object> {
   readonly rowVersion: number | null;
 }
 
-/** For each store, the ids under which this process contends for locks. */
+/** For each store, the holder ids under which this process contends for locks. */
 const livesOf = new WeakMap<GraceLockStore, Set<string>>();
 
 /** Time in ms between the moment when the holder stops relying on the lock and the earliest moment when another process may remove it. */
 const marginMs = 500;
-/** A failed heartbeat or read is retried after this many ms, or after a tenth of the usual interval if that is shorter. */
+/**
+ * A failed heartbeat is retried after this many ms, or after a tenth of the usual interval if that is shorter; a failed read after this
+ * many ms, or after the usual interval if that is shorter.
+ */
 const hurryMs = 250;
 
 /**
@@ -50,7 +53,7 @@ export class GraceLockRow<Kept extends object> {
   /** Former holder ids of this process that may still be in the row. */
   readonly #over = new Set<string>();
   #holding: HeldRow<Kept> | undefined;
-  /** The holder id that `take` is writing or has just written; `#see` must not treat it as a former one. */
+  /** The holder id that `take` is writing or has just written; `#see` must not treat it as a former holder id. */
   #taking: string | undefined;
   #silence: { holder: string; beat: number; sinceMono: number } | undefined;
 
@@ -122,8 +125,9 @@ export class GraceLockRow<Kept extends object> {
   }
 
   /**
-   * Reads the row every `pollMs` while this process does not hold the lock, and calls `changed` when it has changed.
-   * @returns a function that stops the reads
+   * Reads the row every `pollMs` while this process does not hold the lock, and calls `changed` after the first read and whenever a later
+   * read differs from the one before.
+   * @returns a function that stops the reads and ends this process's hold
    */
   watch(changed: () => void): () => void {
     const stop = new AbortController();
@@ -152,7 +156,7 @@ export class GraceLockRow<Kept extends object> {
     }
   }
 
-  /** Reads the row once. @returns undefined if this call has removed the holder, so that the caller must read again */
+  /** Reads the row once. @returns undefined if this call tried to remove a dead or former holder, so the caller must read again */
   async #see(): Promise<RowSight<Kept> | undefined> {
     const row = await this.#store.read(this.name);
     if (!row) return { held: false, record: undefined, version: "none", holder: null, rowVersion: null };
@@ -249,7 +253,7 @@ export class HeldRow<Kept extends object> {
     for (let again = false; this.remainingMs > 0; again = true) {
       try {
         const written = await this.#store.write(this.#terms.name, this.holder, record, release);
-        // False at a repeated release means that the first attempt released the lock and its answer was lost, or that the lock was lost.
+        // A repeated release returns false if the first attempt released the lock and its answer was lost, or if the lock had been lost.
         return written || (release && again && (await this.#wasReleased(record)));
       } catch (error) {
         if (!isStoreAway(error)) throw error;

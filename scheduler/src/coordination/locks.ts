@@ -24,7 +24,7 @@ import {
 import { LockElection } from "./election.ts";
 
 export interface LocksOptions {
-  /** Opens the driver of the locks. Called at the first use, after a failure, and after `rest`. */
+  /** Opens the driver of the locks. Called at the first use, and at the next use after a failure or after `rest`. */
   readonly open: () => Promise<LockPlace>;
   /** Called after the driver has been closed because no lock is held or waited for. */
   readonly rest?: () => Promise<void>;

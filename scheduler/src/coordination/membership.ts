@@ -27,12 +27,12 @@ const keptOutBy = new Set<ErrorCode>([
  * leader's heartbeats are also sent as signals: otherwise watchers would see them only at their own next heartbeat, and notice the leader's
  * death that much later. Leadership is vacant once the leader's session has ended.
  *
- * With a coordination service (the witness), the row of a session that the service lists says so, and the session is judged by the service:
- * the first member in the service's queue ends sessions that the service no longer lists. A session that is no longer certain to be listed
- * states in its next heartbeat that it relies on the store again, and continues. So an outage of the service can cost only a leadership. To
- * lead, a node must be first in the queue and reach the store. It may then depose a leader that is not first, whose term the store rejects
- * from then on. If the service has lost its data and does not know which node is first, the head of the queue (`ahead`) may take a vacant
- * term.
+ * A coordination service (the witness), if there is one, lists sessions. The row of a listed session states this, and members then judge
+ * the session by the list: the first member in the service's queue ends sessions that are no longer listed. A session that is no longer
+ * certain to be listed states in its next heartbeat that it relies on the store again, and continues. So an outage of the service can cost
+ * only a leadership. To lead, a node must be first in the queue and reach the store. It may then depose a leader that is not first, whose
+ * term the store rejects from then on. If the service has lost its data and does not know which node is first, the head of the queue
+ * (`ahead`) may take a vacant term.
  *
  * @throws NODE_NAME_TAKEN if a live process with the same name keeps sending heartbeats; CLOCK_BACK
  */
@@ -176,7 +176,7 @@ class StoreMembership implements Membership {
       if (this.#term !== null) await this.#resign(this.#term, why);
       await store.sessions.end(this.#sessionId, null, storeClock.now(), why);
     } catch (error) {
-      // If the session could not be ended here, other members end it after its timeout; only that wait is lost.
+      // If the session could not be ended here, other members end it after its timeout.
       const fields = { error: messageOf(error) };
       if (abandoned?.aborted) log.debug(fields, "did not say goodbye to the store");
       else log.warn(fields, "could not say goodbye to the store");
@@ -197,8 +197,8 @@ class StoreMembership implements Membership {
   }
 
   /**
-   * Called when the event loop runs again after the stand-in thread had taken over: sends a heartbeat, which records what backs the
-   * session.
+   * Called when the event loop runs again after the stand-in thread had taken over. Sends a heartbeat, which writes to the session's row
+   * whether the store or the service now decides if the session is alive.
    */
   #onBack({ resigned }: StoodIn): void {
     if (resigned) this.#term = null;
@@ -240,7 +240,7 @@ class StoreMembership implements Membership {
 
   async #beat(): Promise<void> {
     const { store, clock, storeClock, beatMs, identity, witness } = this.#options;
-    // Only the process or its stand-in thread sends heartbeats, never both: a result of one must not be judged by the other's heartbeat.
+    // Only the process or its stand-in thread sends heartbeats, never both, so that each result is judged with its own heartbeat.
     const stood = await this.#standIn.quiet();
     if (stood) this.#trust.stoodIn(stood.sureUntilMono);
     const { times } = this.#standIn;
@@ -294,7 +294,7 @@ class StoreMembership implements Membership {
     });
   }
 
-  /** Sends a heartbeat shortly before the service's backing ends, so that the session relies on the store again without a gap. */
+  /** Sends a heartbeat shortly before the service may no longer list the session, so that the session relies on the store in time. */
   #watchShown(): void {
     const { witness, clock, identity } = this.#options;
     this.#cancelShown();
@@ -307,8 +307,8 @@ class StoreMembership implements Membership {
   }
 
   /**
-   * The session relies on the store again this many ms before it stops being certain that the service lists it; the store must answer within
-   * that time. While the service answers, that moment is never reached, even if the service's session timeout is shorter.
+   * How many ms before the service may no longer list the session the session relies on the store again; the store must answer within that
+   * time. While the service answers, each answer postpones that moment, even if the service's session timeout is shorter.
    */
   #leadMs(): number {
     return Math.min(this.#options.identity.timeoutMs / 8, 1_000);
@@ -322,7 +322,7 @@ class StoreMembership implements Membership {
     if (!this.#keptOut)
       this.#options.log.warn({ node: this.node, session: lost }, "this node was taken for dead; joining again");
     this.#sessionId = await this.#reopen();
-    // The lost session is reported to the listeners only with the next successful heartbeat, so it stays in the list if this one fails.
+    // The lost session stays in this list until a heartbeat succeeds, because the listeners are told of it only then.
     this.#lost.push(lost);
     this.#announce();
     await this.#beat();
@@ -354,7 +354,7 @@ class StoreMembership implements Membership {
     );
   }
 
-  /** Returns `witness` if the service certainly lists the session and will do so for some time, otherwise `store`. */
+  /** Returns `witness` if the service certainly lists the session for at least `#leadMs()` longer, otherwise `store`. */
   #backing(): Backing {
     const { witness, clock } = this.#options;
     return witness?.sure() && witness.shownUntil() - this.#leadMs() > clock.monotonic() ? "witness" : "store";
@@ -366,7 +366,7 @@ class StoreMembership implements Membership {
     const alive = new Set(pulse.members.map(({ sessionId }) => sessionId));
     for (const sessionId of this.#silence.keys()) if (!alive.has(sessionId)) this.#silence.delete(sessionId);
     for (const member of pulse.members) {
-      // An entry for a listed member would never be removed otherwise, and would make this process send heartbeats without a pause.
+      // The entry of a listed member would stay for good, and this process would send heartbeats without a pause.
       if (member.witnessed) this.#silence.delete(member.sessionId);
       if (member.sessionId === this.#sessionId || member.witnessed) continue;
       const known = this.#silence.get(member.sessionId);
@@ -383,7 +383,7 @@ class StoreMembership implements Membership {
 
   /**
    * If this node is first in the queue, ends sessions that the service no longer lists; it queries the service after the store, so that it
-   * misses no change. Each such session is first prompted to send a heartbeat; a session that sends one is not ended.
+   * misses no change. It first prompts each of these sessions to send a heartbeat, and does not end a session that sends it.
    */
   async #buryGone(pulse: Pulse): Promise<void> {
     const { witness, log } = this.#options;
@@ -473,7 +473,7 @@ class StoreMembership implements Membership {
     for (const listener of this.#leadershipListeners) listener(term);
   }
 
-  /** The time in ms until the next heartbeat; shorter if the timeout of a member without heartbeats ends before. */
+  /** The time in ms until the next heartbeat; shorter if a member without heartbeats reaches its timeout earlier. */
   #untilNextLook(): number {
     const { clock } = this.#options;
     const mono = clock.monotonic();
@@ -490,8 +490,8 @@ class StoreMembership implements Membership {
 
   #untilBeat(): number {
     const { storeClock, beatMs, shownBeatMs = beatMs, identity } = this.#options;
-    // A process that the service lists sends heartbeats rarely, except the leader, which needs the store's answers, and except until the
-    // row says that the service lists the session (other members still watch its heartbeats) and after an interruption of trust.
+    // A process that the service lists sends heartbeats rarely, unless it leads: a leader needs the store's answers. It sends one at once
+    // if the row does not say yet that the service lists the session (members then watch its heartbeats), or if trust was interrupted.
     if (this.#backing() === "witness" && this.#term === null)
       return this.#trust.told === "witness" && this.trusted() ? shownBeatMs : 0;
     const nodes = (this.#pulse?.members ?? []).flatMap(({ role, sessionId }) => (role === "node" ? [sessionId] : []));

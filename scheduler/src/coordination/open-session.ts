@@ -27,7 +27,7 @@ export interface JoinOptions {
   /** The thread that acts for this process while the event loop is blocked; default: none. */
   standIn?: StandIn;
   log: Log;
-  /** How a node reacts if cluster time has gone back when it starts; default: `wait`. */
+  /** How a node reacts at its start if cluster time has gone back; default: `wait`. */
   clockBack?: ClockBack;
   /**
    * Rejects if this process must not run beside a member with an older session. Called with Infinity before a new session replaces a lost
@@ -47,8 +47,9 @@ export const hurryMs = 250;
 export const answerMs = (timeoutMs: number): number => Math.min(timeoutMs / 3, 2_000);
 
 /**
- * Opens a session and returns its number. If a member already has the name, the call waits for that member's timeout, in which the member
- * can show by a heartbeat that it is alive.
+ * Opens a session and returns its number. If a member already has the name, the call waits until that member counts as dead: it has sent
+ * no heartbeat for its timeout, or the service no longer lists it and it has not answered a prompt.
+ * @throws NODE_NAME_TAKEN if that member is alive; STOPPED if the signal aborts
  */
 export async function openSession(options: JoinOptions, signal?: AbortSignal): Promise<number> {
   const { store, clock, storeClock, identity } = options;

@@ -37,9 +37,7 @@ export interface OpenOptions {
 }
 
 const retryMs = 1_000;
-/**
- * How long a live member has to write its id again to a wiped service, in session timeouts: it may notice the wipe only after its timeout.
- */
+/** How many session timeouts a live member has to write its id to a wiped service again: it may notice the wipe only after a timeout. */
 const timeoutsForLiving = 2;
 
 // Drivers are imported on first use, so that a cluster without a coordination service does not load them.

@@ -15,7 +15,8 @@ export function serviceAddress(url: string): string {
 }
 
 /**
- * True if other machines can reach a service that requires no password: any client there can then read and write the cluster's data.
+ * True if the URL contains no password and names a host other than this machine: any client that reaches the service may then be able to
+ * read and write the cluster's data.
  * @param url as configured
  */
 export function isOpenToAll(url: string): boolean {

@@ -66,7 +66,7 @@ export class Trust {
     this.#backing = "either";
   }
 
-  /** Called when the answer to that heartbeat has arrived. */
+  /** Called when the answer to a heartbeat that named `backing` has arrived. @param beganMono when that heartbeat was sent */
   beaten(backing: Backing, beganMono: number): void {
     this.#backing = backing;
     this.#aliveAt = beganMono;
@@ -83,7 +83,7 @@ export class Trust {
     else if (this.#backing !== "store") this.#backing = "either";
   }
 
-  /** Called when the session has been ended: the process that ended it may act already, however recent the last heartbeat is. */
+  /** Called when the session has been ended: other processes may act on that already, however recent the last heartbeat is. */
   over(mono: number): void {
     this.#backing = "store";
     this.#storeUntil = Math.min(this.#storeUntil, mono);

@@ -32,7 +32,8 @@ export interface BinarySearch {
 
 /**
  * Searches for PostgreSQL's programs.
- * @throws EMBEDDED_UNAVAILABLE if none are found; EMBEDDED_FAILED if all that are found have another major version than the data
+ * @throws EMBEDDED_FAILED if usable programs were found, but only with another major version than the data; otherwise
+ * EMBEDDED_UNAVAILABLE
  */
 export async function findBinaries(search: BinarySearch): Promise<Binaries> {
   const refused: string[] = [];

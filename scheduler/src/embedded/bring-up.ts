@@ -33,9 +33,9 @@ const bringUpMs = 120_000;
 const pollMs = 10;
 
 /**
- * Makes this process a user of a running server; starts or recovers the server if needed. If a complete server runs, the process attaches
- * without a lock. Otherwise it waits for the start lock and checks again while it holds the lock, so that of many processes that start at
- * once only one starts the server.
+ * Makes this process a user of a running server; starts or recovers the server if needed. If a server runs and its role and database exist,
+ * the process attaches without a lock. Otherwise it waits for the start lock and checks again while it holds the lock, so that of many
+ * processes that start at once only one starts the server.
  */
 export async function bringUp(place: Place, options: BringUpOptions): Promise<BringUp> {
   const deadline = new AbortController();

@@ -35,8 +35,8 @@ export function fileFailure(error: unknown, what: string): CarillonError {
 }
 
 /**
- * The error for a server (or initdb) that ended unexpectedly, from its output. The first line of the highest severity is the cause; after
- * that line PostgreSQL only shuts down.
+ * The error for a server (or initdb) that ended unexpectedly, from its output. The cause is the first line about a full disk, otherwise the
+ * first line of the highest severity; after that line PostgreSQL only shuts down.
  * @param free the free space on the store's disk in bytes; it is checked because on a full disk the log may lack the error
  */
 export function serverFailure(what: string, output: string, log: string, free?: number): CarillonError {

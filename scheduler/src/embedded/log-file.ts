@@ -1,7 +1,7 @@
 import { copyFile, open, stat, statfs, truncate } from "node:fs/promises";
 import { codeOf } from "./failure.ts";
 
-/** The size in bytes at which the server's log is moved to `.1` and truncated, so that both files stay below twice this size. */
+/** The size in bytes above which the server's log is copied to `.1` and truncated. */
 export const logBytes = 8 * 1024 * 1024;
 
 export const logCheckMs = 30_000;

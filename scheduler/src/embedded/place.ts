@@ -127,7 +127,10 @@ async function findHome(directory: string, owner: Owner | undefined, log: (line:
   }
 }
 
-/** Creates the folder with mode 0700: its mode and owner are the only access control for the server's socket. */
+/**
+ * Ensures that the folder exists, with mode 0700 and the right owner: mode and owner are the only access control for the server's socket.
+ * @throws STORE_REFUSED if the folder belongs to another user and this process is not root
+ */
 async function privateFolder(path: string, owner: Owner | undefined): Promise<void> {
   const made = await mkdir(path, { mode: 0o700 }).then(() => true, existing);
   const { uid, mode } = await stat(path);

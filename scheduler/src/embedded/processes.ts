@@ -17,9 +17,10 @@ interface Process {
 }
 
 /**
- * Finds the server's processes by their working directory, because a pid in a file may belong to another process by now. Every PostgreSQL
- * process has the data folder as its working directory until it ends (a zombie has none), and a child process renames itself "postgres: …".
- * Processes of other users are not visible here and need not be, because PostgreSQL only starts if its user owns the folder.
+ * Finds the server's processes, on Linux by their working directory, because a pid in a file may belong to another process by now. Every
+ * PostgreSQL process has the data folder as its working directory until it ends (a zombie has none), and a child process renames itself
+ * "postgres: …". Unless this process is root, it does not see processes of other users, and need not: PostgreSQL only starts if its user
+ * owns the folder.
  */
 export async function serverProcesses(data: string): Promise<ServerProcesses> {
   const found = process.platform === "linux" ? await fromProc(data) : await fromPs(data);

@@ -96,7 +96,11 @@ async function climb(from: string, to: string): Promise<boolean> {
   }
 }
 
-/** Waits for the holder of the lock. @returns false at once if no process listens there; true after the holder has released the lock */
+/**
+ * Waits for the holder of the lock.
+ * @returns false at once if no process listens there; otherwise true when the connection has ended, or after a short pause if the holder
+ * could not be connected to
+ */
 async function waitWhileHeld(path: string, signal: AbortSignal): Promise<boolean> {
   const end = await new Promise<string>((resolve) => {
     const socket = connect(path);

@@ -31,7 +31,7 @@ export function supervise(
   let left: Promise<void> | undefined;
 
   const hold = (held: Presence) => {
-    presence?.drop(); // the process may not have noticed the former server's end yet; with two connections it would count twice
+    presence?.drop(); // the process may not have noticed the former server's end yet; with two connections it would count as two users
     presence = held;
     retryMs = firstRetryMs;
     void held.ended.then(() => {

@@ -54,12 +54,15 @@ export class Dispatcher {
     if (nextHeldMs !== null) this.#wakeAt(nextHeldMs);
   }
 
-  /** Called when a held run comes due at `dueMs` and must then be decided on. */
+  /** Called when a run is held that is due at `dueMs`; the run is decided on at that time. */
   onHeld(dueMs: number): void {
     this.#wakeAt(dueMs);
   }
 
-  /** Decides on all held runs now: signals about them may have been lost, and heartbeats do not report runs in a bounded queue. */
+  /**
+   * Decides on all held runs, at once or, on a node that does not lead, after `graceMs`: signals about them may have been lost, and
+   * heartbeats do not report runs in a bounded queue.
+   */
   onResync(): void {
     this.#wakeAt(this.#options.storeClock.now());
   }

@@ -40,7 +40,7 @@ export interface EngineOptions {
  */
 const rescueAheadMs = 2_000;
 
-/** The services of one scheduler node. The answers to heartbeats (pulses) and signals wake them; none of them polls. */
+/** The services of one scheduler node. The answers to heartbeats (pulses) and signals wake them. */
 export class Engine {
   readonly #membership: Membership;
   readonly #clock: Clock;

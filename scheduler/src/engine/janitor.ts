@@ -20,7 +20,7 @@ export interface JanitorOptions {
 const rotateEveryMs = hourMs;
 const dayMs = 86_400_000;
 const foldEveryMs = 60_000;
-/** Counters that are folded within this time after a full hour belong to the hour before it. */
+/** Counters that are folded within this many ms after a full hour belong to the hour before it. */
 const hourSlackMs = 10_000;
 /** The longest interval between two folds of counters, in ms: each fold that finds nothing doubles the interval up to this. */
 const foldAtLeastEveryMs = 240_000;
@@ -45,7 +45,7 @@ const enqueuingMs = 600_000;
  */
 export class Janitor {
   readonly #options: JanitorOptions;
-  /** Rotation is an operation of its own, so that the other ones continue if a partition of history cannot be dropped. */
+  /** Rotation is an operation of its own, so that the janitor's other operations continue if a partition of history cannot be dropped. */
   readonly #rotation: SingleFlight;
   readonly #look: SingleFlight;
   readonly #folding: SingleFlight;

@@ -48,8 +48,8 @@ interface Steps {
 }
 
 /**
- * Guarantees that every slot up to `horizonMs` ahead has been stored, with a run that waits there for its due time. Normally the leader
- * does this; any node can, because the store decides which of several planners was first.
+ * Guarantees that the store contains every slot up to `horizonMs` ahead, with a run that waits for its due time unless the slot is skipped.
+ * Normally the leader does this; any node can, because the store decides which of several planners was first.
  */
 export class Planner {
   readonly #options: PlannerOptions;
@@ -142,8 +142,8 @@ export class Planner {
   }
 
   /**
-   * Plans the slots up to `untilMs` that have not been planned yet. One step plans a limited number of tasks; steps follow until
-   * none is left.
+   * Plans the slots up to `untilMs` that have not been planned yet. One step plans a limited number of tasks; steps follow until no such
+   * slot is left, a step achieves nothing, or the term ends.
    * @param term the leader's term; null if `Rescuer` calls this on a node that is not the leader
    */
   async plan(untilMs: number, term: number | null): Promise<void> {
@@ -161,7 +161,8 @@ export class Planner {
           : await store.plans.accept({ sessionId: membership.sessionId, term }, writes, nowMs);
       onAccepted(accepted);
       if (!open) break;
-      // Nothing was written: another planner or an edit has the rows of these plans. The next heartbeat reports them again.
+      // Nothing was written, because another planner or an edit has changed or locked the rows of these plans. The next heartbeat reports
+      // the plans again.
       if (taken.size + unread === 0) return;
       if (term !== null && membership.term() !== term) return;
     }

@@ -49,7 +49,7 @@ export class Reconciler {
   #lookBegan: number | undefined;
   /** When the last read ended, by the monotonic clock. */
   #lookedAt: number;
-  /** Cluster time less the monotonic clock, in ms, after each step. Offsets that no unread change can be stamped by are dropped. */
+  /** Cluster time less the monotonic clock, in ms, after each step. An offset is dropped once all changes stamped by it have been read. */
   #offsets: { offset: number; sinceMono: number }[] = [];
   /** The digest in the last heartbeat's answer, and the digest that had been received when the last read began. */
   #told: string | undefined;

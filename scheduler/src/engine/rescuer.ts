@@ -20,7 +20,7 @@ export interface RescuerOptions {
   aheadMs: number;
 }
 
-/** The first `inTurn` nodes check at different times: each one earlier than the next by a hundredth of the horizon. */
+/** The first `inTurn` nodes check at different times: each of them a hundredth of the horizon earlier than the node after it. */
 const inTurn = 3;
 /**
  * The shortest and the longest pause in ms before the rescuer tries the same slot again: another transaction may hold its row for an
@@ -67,7 +67,7 @@ export class Rescuer {
     this.#cancel = clock.after(inMs, () => void this.#flight.run());
   }
 
-  /** Checks for unplanned slots now, and then sends a heartbeat, whose answer contains the next unplanned slot. */
+  /** Checks for unplanned slots now and plans them, and then sends a heartbeat, whose answer contains the next unplanned slot. */
   run(): Promise<void> {
     return this.#flight.run();
   }

@@ -28,9 +28,9 @@ const lateMs = 5_000;
 const runsPerView = 500;
 
 /**
- * Guarantees that a run of a task with a route is addressed to a worker shortly before the run is due, and that runs addressed to a worker
- * that no longer exists are withdrawn from it. The leader acts at once, other nodes `graceMs` later. If two routers choose workers for a
- * task at the same time, only the choices of one are written.
+ * Guarantees that a run of a task with a route is addressed to a worker shortly before the run is due. The leader does this at once, other
+ * nodes `graceMs` later. The leader also withdraws runs from workers that no longer exist. If two routers choose workers for a task at the
+ * same time, only one router's choices are written.
  */
 export class Router {
   readonly #options: RouterOptions;
@@ -78,8 +78,8 @@ export class Router {
   }
 
   /**
-   * Addresses the runs of a view to workers.
-   * @returns the tasks whose runs were addressed, by this router or meanwhile by another
+   * Addresses the runs of a view to workers; splits and gives up runs where the route requires it.
+   * @returns the tasks with such a run, and those whose runs another router has addressed meanwhile
    */
   async #address(view: RouteView): Promise<Set<number>> {
     const { store } = this.#options;

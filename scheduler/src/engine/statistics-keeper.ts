@@ -15,9 +15,9 @@ export interface StatisticsKeeperOptions {
 }
 
 const addEveryMs = 300_000;
-/** Ends of runs are stored within this time; later ones are in the counts, but not in the durations. */
+/** A run whose end is stored more than this many ms late is counted, but its duration is not added to the statistics. */
 const settledMs = 60_000;
-/** How much of the history one statement reads at first, ms; halved or doubled so that a statement takes about `statementMs`. */
+/** How much of the history one statement reads at first, in ms; halved or doubled so that a statement takes about `statementMs`. */
 const firstSliceMs = 300_000;
 const [leastSliceMs, mostSliceMs] = [1_000, hourMs];
 const statementMs = 1_000;
@@ -79,7 +79,7 @@ export class StatisticsKeeper {
 
   async #merge(): Promise<void> {
     const { store, clock, storeClock } = this.#options;
-    this.#mergedAt = clock.monotonic() - mergeEveryMs + addEveryMs; // after an error, tried again like an addition
+    this.#mergedAt = clock.monotonic() - mergeEveryMs + addEveryMs; // if the merge fails, the next attempt follows after `addEveryMs`
     const day = Math.floor(storeClock.now() / hourMs / 24) * 24;
     await store.statistics.merge(day - hoursKept, day - daysKept * 24);
     this.#mergedAt = clock.monotonic();

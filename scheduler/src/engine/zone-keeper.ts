@@ -17,8 +17,8 @@ const lookEveryMs = 3_600_000;
 
 /**
  * Guarantees that tasks are planned with the newest time zone database among the scheduler nodes. Each node records its own database when
- * it starts, and replans the tasks that it affects. Every hour the leader searches for tasks that were left out, for example because a node
- * ended while it replanned.
+ * the node starts, and replans the tasks whose zones have other rules there. Every hour the leader searches for tasks that were left out,
+ * for example because a node ended while it replanned.
  */
 export class ZoneKeeper {
   readonly #options: ZoneKeeperOptions;

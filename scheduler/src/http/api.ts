@@ -151,7 +151,7 @@ export class Api {
         method: shape.method,
         url: shape.path.replace(/\{(\w+)\}/g, ":$1"),
         config: { policy: shape.policy, touches: shape.touches },
-        // Only requests are handled by a hook. `sendText` compresses large answers, because a compression hook would run for every answer.
+        // This hook decompresses requests only. `sendText` compresses large answers, because a hook for that would run for every answer.
         ...(writes(shape) ? { preParsing: unpack } : {}),
         bodyLimit: shape.large ? limits.largeRequestBytes : limits.requestBytes,
         // The caller is checked before the body is read, so that the server reads no body from an unknown caller.
@@ -269,7 +269,7 @@ export class Api {
     return send(request, reply, shape, answered);
   }
 
-  /** Checks access to a run or operation; an invisible one counts as unknown. @throws RUN_UNKNOWN, OPERATION_UNKNOWN, ACCESS_DENIED */
+  /** Checks access. A run or operation that the caller may not view is unknown. @throws RUN_UNKNOWN, OPERATION_UNKNOWN, ACCESS_DENIED */
   async #checkThere({ touches }: RouteShape, given: Record<string, unknown>, { who, reach }: Shown): Promise<void> {
     if (reach.namespaces === null || (touches !== "run" && touches !== "operation")) return;
     const { store } = this.#options;
@@ -285,7 +285,7 @@ export class Api {
     }
   }
 
-  /** @param signal for a stream, one that also aborts when its client disconnects; otherwise the server's own signal */
+  /** @param signal the server's own signal; for a stream, a signal that also aborts when the stream's client disconnects */
   #callOf(
     request: FastifyRequest,
     reply: FastifyReply,

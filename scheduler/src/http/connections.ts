@@ -10,7 +10,10 @@ const share = 0.5;
 const lookedAt = 20;
 const toldEveryMs = 60_000;
 
-/** The maximum number of connections to this process's server. The limit of open files is read on Linux; elsewhere it is `mostEver`. */
+/**
+ * The maximum number of connections to this process's server: `mostEver`, or on Linux the `share` of the limit of open files if that is
+ * less.
+ */
 export function connectionsMost(limits = "/proc/self/limits"): number {
   const [, soft] = /^Max open files +(\d+)/m.exec(existsSync(limits) ? readFileSync(limits, "utf8") : "") ?? [];
   return soft === undefined ? mostEver : Math.min(mostEver, Math.floor(Number(soft) * share));
@@ -30,7 +33,7 @@ export class Connections {
   readonly #log: Log;
   /** Connections by address, the oldest first. */
   readonly #held = new Map<string, Set<Socket>>();
-  /** The addresses by their number of connections: index 3 holds those with three, in the order in which they reached three. */
+  /** The addresses by their number of connections: index 3 holds the addresses with three, in the order in which they reached three. */
   readonly #having: Set<string>[] = [];
   #count = 0;
   #closed = 0;

@@ -1,8 +1,8 @@
 /**
  * Serves the files of the console from the package @carillon/console, which `npm run build` creates. File names contain a hash of the
  * content, so browsers may cache them indefinitely. Compressible files are stored only in brotli; other encodings are computed at the first
- * request and cached. Usually that is gzip, because browsers do not accept brotli over plain HTTP. If a browser requests a page at a path
- * without a route, it gets the console's single page, which selects the view by the path.
+ * request and cached. Over plain HTTP browsers accept gzip but not brotli. If a browser requests a page at a path without a route, it gets
+ * the console's single page, which selects the view by the path.
  */
 import { randomBytes } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";

@@ -19,7 +19,7 @@ export class InFlight {
       const before = this.#busy.get(socket);
       if (before === undefined) socket.once("close", () => this.#free(socket));
       this.#busy.set(socket, (before ?? 0) + 1);
-      // `close` is emitted in all cases: if the client disconnects before the answer, and if the answer is sent without Fastify.
+      // `close` is also emitted if the client disconnects before the answer, and if the answer is sent without Fastify.
       reply.raw.once("close", () => {
         // If the socket was closed first, its count has been removed already.
         const count = this.#busy.get(socket);

@@ -6,7 +6,7 @@ import { inexactPlaces } from "./workers/inexact-parts.ts";
 
 /** The maximum depth of a body. A value within the body may have the full storable depth, so a body may be a little deeper. */
 const depthMost = limits.jsonDepth + 10;
-/** Matches escapes of NUL and of surrogates. Unescaped ones cannot occur in a body, because the body is valid UTF-8. */
+/** Matches escapes of NUL and of surrogates. Neither occurs unescaped in a body: JSON forbids NUL, and UTF-8 forbids surrogates. */
 const suspectEscapes = /\\u(?:0000|[dD][89a-fA-F])/;
 
 /**

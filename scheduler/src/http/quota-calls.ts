@@ -62,8 +62,9 @@ export function quotaCalls(
 }
 
 /**
- * Returns whether the caller may view a quota. Callers see the default quotas, their own, and those of namespaces that they may view; a
- * key's quota is visible to users who may list the key.
+ * Returns a function that tells whether the caller may view a quota. A caller with access to all namespaces sees all quotas of users and
+ * namespaces. Other callers see the default quotas, their own, and those of namespaces that they may view. A key's quota is visible to
+ * users who may list the key.
  */
 function seenBy(who: Principal | null, reach: Reach): (quota: Quota) => boolean {
   const ofKeys = who === null ? undefined : new Reach(who, "admin");

@@ -51,7 +51,7 @@ export class Quotas {
     this.#clock = clock;
   }
 
-  /** Counts all of the runs, or none of them if a quota would be exceeded. @param ask called only if quotas exist @throws QUOTA_EXCEEDED */
+  /** Counts all of the runs, or none of them if a quota would be exceeded. @param ask not called without quotas @throws QUOTA_EXCEEDED */
   take(user: string, ask: () => Promise<readonly Asked[]>): Promise<void> {
     return this.takeCounted(user, async () => {
       const of = new Map<string, Counted>();

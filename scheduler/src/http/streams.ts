@@ -14,7 +14,7 @@ const lookMs = 500;
 /** A run's end may become visible in the store up to this many ms after its end time. */
 const endBackMs = 5_000;
 const endsPerLook = 500;
-/** If more events than this wait for a slow client, the oldest ones are dropped and counted. */
+/** If more events than this wait for a slow client, the oldest events are dropped and counted. */
 const waitingMax = 2_000;
 
 type LiveEvent = Event<"followEvents">;

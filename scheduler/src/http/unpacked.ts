@@ -10,8 +10,8 @@ const unpackers: Readonly<Record<string, typeof createGunzip | typeof createInfl
 };
 
 /**
- * Decompresses request bodies. If the body does not match its Content-Encoding or is incomplete, the client gets an error. The remaining
- * body is read before that, up to the limit, because a client whose connection is closed while it sends does not read the answer.
+ * Decompresses request bodies. If the body does not match its Content-Encoding or is incomplete, the client gets an error, after the
+ * remaining body has been read up to the limit: a client whose connection is closed while it sends does not read the answer.
  * @fastify/compress is not used here, because it would destroy the request together with the decompressor.
  */
 export const unpack: preParsingHookHandler = (request, reply, raw, done) => {
@@ -34,7 +34,7 @@ export const unpack: preParsingHookHandler = (request, reply, raw, done) => {
   done(null, body);
 };
 
-/** @param most the maximum size of the compressed body, in bytes */
+/** @param most the maximum size of the body in bytes, both compressed and decompressed */
 function unpacked(raw: Readable, unpacker: ReturnType<typeof createGunzip>, most: number): Readable {
   // Fastify compares this count with Content-Length, and the decompressed length with its limit: a small body may decompress to a huge one.
   const body = Object.assign(new PassThrough(), { receivedEncodedLength: 0 });

@@ -4,9 +4,9 @@ const isOpen = (field: string): boolean => field.split(",").some((item) => /^[*?
 const ranged = (field: string, range: string): string => field.replace(/(^|,)\*\//g, `$1${range}/`);
 
 /**
- * Rewrites day fields of robfig/cron and cron-parser for Carillon. For "every second day" (a star with a step) and "Monday", these two fire
- * on days that match either field, because they treat a star with a step as restricted; Carillon and cron fire on days that match both.
- * With a range such as 1-31 in place of the star, all of them fire on days that match either field.
+ * If both day fields of an expression of robfig/cron or cron-parser are restricted, replaces a star with a step in them by a
+ * range such as 1-31. These two programs fire on days that match either field, even if one field is a star with a step; Carillon
+ * would require both.
  */
 export function eitherDay(expression: string): string {
   const fields = expression.trim().split(/\s+/);

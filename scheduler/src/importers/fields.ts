@@ -30,7 +30,7 @@ export function fieldTable(text: string): FieldTable {
 }
 
 /**
- * Reports every field of `row` that is not imported although it has a value.
+ * Reports every field of `row` that has a value and that the table marks as `lost` or does not list.
  * @param place the object that contains the fields, such as "Target"; "" for the entry itself
  */
 export function tellFields(row: Row, table: FieldTable, source: string, findings: Findings, place = ""): void {

@@ -1,6 +1,6 @@
 /**
- * The result of importing another scheduler's export: tasks in the format of a task file, and remarks. Every omission is reported: a detail
- * that a task cannot express gives a remark of the kind `lost`, and an entry that cannot become a task gives a `problem`.
+ * The result of importing another scheduler's export: tasks in the format of a task file, and remarks. A detail that a task
+ * cannot express gives a remark of the kind `lost`, and an entry that cannot become a task gives a `problem`.
  */
 import { isCarillonError } from "../base/errors.ts";
 import { limits } from "../base/limits.ts";
@@ -181,7 +181,7 @@ export type Row = Record<string, unknown>;
 export const isRow = (value: unknown): value is Row =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** Returns the value at a path such as "spec.template.metadata" in nested objects; undefined if there is none. */
+/** Returns the value at a path such as "spec.template.metadata" in nested objects; undefined if the path leads to no value. */
 export function within(value: unknown, path: string): unknown {
   let at = value;
   for (const name of path.split(".")) {

@@ -14,7 +14,7 @@ jobKey | lost | at most one item of a key waits | Set overlap: queue.
 jobKeyMode | lost | what a later item of a key does | Set overlap: queue.
 `);
 
-/** graphile-worker waits e^n seconds after attempt n, where n is at most ten. These retry options approximate that. */
+/** The retry options that approximate graphile-worker's delay of e^n seconds after attempt n, where n is at most ten. */
 const pauses = { backoff: "exponential", delay: "3s", maxDelay: "6h" };
 
 export function importGraphile(files: readonly SourceFile[], options: ImportOptions): Findings {

@@ -129,7 +129,7 @@ function addCron(item: Row, options: ImportOptions, findings: Findings): void {
         findings,
       ),
       overlap,
-      // With a deadline, Kubernetes starts a late run until the deadline and skips it afterwards. Without one, it starts every late run.
+      // Kubernetes starts a late run until the deadline and skips it afterwards. Without a deadline, the task gets the default policy.
       misfire: deadline === undefined ? undefined : { policy: "skip", after: Math.max(1_000, deadline * 1_000) },
       retry: limit > 0 ? { attempts: limit + 1, ...tries } : undefined,
       timeout: active === undefined ? undefined : `${active}s`,
@@ -199,8 +199,8 @@ const imageOf = (pod: unknown): string => {
 };
 
 /**
- * Returns the command of the pod's only container, for a worker that runs the command as a process on its machine. `command` is undefined
- * if the container has none.
+ * Returns the command of the pod's only container, for a worker that runs the command as a process on its machine. `command` is
+ * undefined if the container names no command, or if the pod does not have exactly one container.
  */
 function commandOf(pod: unknown): { command: Row | undefined; remarks: [string, string?][] } {
   const containers = rowsOf(within(pod, "containers"));

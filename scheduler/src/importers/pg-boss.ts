@@ -45,14 +45,14 @@ export function importPgBoss(files: readonly SourceFile[], options: ImportOption
   return findings;
 }
 
-/** Returns the `options` column, which contains JSON; exports that write it as a text are parsed. */
+/** Returns the value of the `options` column. Some exports write this column as JSON text, which is parsed. */
 function optionsOf(row: Row): unknown {
   const { options } = row;
   if (typeof options !== "string") return options;
   try {
     return JSON.parse(options);
   } catch {
-    return undefined; // `addSchedule` reads the same column and reports the problem.
+    return undefined; // `addSchedule` reports the unreadable options as lost.
   }
 }
 

@@ -1,7 +1,6 @@
 /**
  * Converts cron expressions of Quartz, which XXL-JOB uses too, to Carillon's dialect. Quartz numbers weekdays from 1 (Sunday) to 7, and
- * Carillon from 0 to 6, so weekday numbers become names. Steps in the weekday field become lists of names, because a step counts from a
- * number.
+ * Carillon from 0 to 6, so weekday numbers become names, and a weekday field with a step becomes a list of names.
  */
 const days = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
 
@@ -32,7 +31,10 @@ function dayItem(item: string): string {
   );
 }
 
-/** Converts a whole expression. One without six or seven fields is returned unchanged, so that the cron parser refuses it. */
+/**
+ * Converts a whole expression. An expression without six or seven fields is returned unchanged, so that the cron parser refuses
+ * it.
+ */
 export function quartzCron(expression: string): string {
   const fields = expression.trim().split(/\s+/);
   if (fields.length < 6 || fields.length > 7) return expression;

@@ -1,6 +1,6 @@
 /**
- * Reads Quartz's JDBC tables (`QRTZ_…`) from a dump of MySQL or PostgreSQL and converts them to the same tree as Quartz's XML, so that one
- * importer handles both. A trigger's state, which the XML does not contain, becomes a child `trigger-state`.
+ * Reads Quartz's JDBC tables (`QRTZ_…`) from a dump of MySQL or PostgreSQL and converts them to the tree that Quartz's XML gives,
+ * so that one importer reads tables and XML. A trigger's state, which the XML does not contain, becomes a child `trigger-state`.
  */
 import { column, numberOf, type Row, textOf } from "./findings.ts";
 import { rowsOfCopy } from "./sql-copy.ts";
@@ -8,8 +8,8 @@ import { rowsOfSql } from "./sql-rows.ts";
 import type { Element } from "./xml.ts";
 
 /**
- * The columns of each table in their order, for an INSERT that names no columns. This order does not fit Quartz 1, whose tables have no
- * SCHED_NAME; its columns are read from CREATE TABLE.
+ * The columns of each table in their order, for an INSERT that names no columns. The tables of Quartz 1 have no SCHED_NAME and
+ * another order, so the columns are then read from CREATE TABLE.
  */
 const key = ["sched_name", "trigger_name", "trigger_group"];
 const columns: readonly (readonly [string, readonly string[]])[] = [

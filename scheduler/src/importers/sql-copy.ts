@@ -4,7 +4,7 @@ import type { Row } from "./findings.ts";
 const block = /^COPY\s+(?:"?\w+"?\.)?"?(\w+)"?\s*\(([^)]*)\)\s+FROM\s+stdin;\r?\n([\s\S]*?)^\\\.\s*$/gim;
 const escapes: Record<string, string> = { b: "\b", f: "\f", n: "\n", r: "\r", t: "\t", v: "\v" };
 
-/** @returns the rows by table name in lower case, and the rest of the text without the COPY blocks, which is ordinary SQL */
+/** @returns the rows by table name in lower case, and the text without the COPY blocks, which is ordinary SQL */
 export function rowsOfCopy(text: string): { rows: Map<string, Row[]>; rest: string } {
   const rows = new Map<string, Row[]>();
   const rest = text.replace(block, (_, table: string, columns: string, lines: string) => {

@@ -43,8 +43,8 @@ const interpreters: Record<string, string> = { GLUE_SHELL: "/bin/bash", GLUE_PYT
 const argumentBytes = 128 * 1024;
 
 /**
- * Returns the order of the table's columns, for rows whose INSERT or CREATE TABLE does not name them. Known are the order of version 2.0,
- * the same with the three trigger columns that version 2.1 added, and the order of version 2.3.
+ * Returns the order of the table's columns, for rows whose INSERT or CREATE TABLE does not name them. Three orders are known:
+ * that of version 2.0, the same order with the three trigger columns that version 2.1 added, and that of version 2.3.
  */
 function columnsOf(count: number): readonly string[] | undefined {
   const described = ["add_time", "update_time", "author", "alarm_email"];

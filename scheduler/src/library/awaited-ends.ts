@@ -20,8 +20,8 @@ interface Waiter {
 
 const runsPerStatement = 1_000;
 /**
- * The delays of additional queries, in ms. A transaction that ends a run sends no signal if it began before the wait was registered. It is
- * committed by the time of one of these queries, even on a slow disk.
+ * The delays of additional queries, in ms. A transaction that ends a run sends no signal if it began before the wait was
+ * registered. These queries find the end that such a transaction commits, even on a slow disk.
  */
 const looksAgainMs = [5, 50, 500];
 /** The interval of the query that finds ended runs whose signal was lost. */
@@ -131,7 +131,7 @@ export class AwaitedEnds {
     this.#cancelLinger = undefined;
   }
 
-  /** Starts querying at the end of the current turn of the event loop, so that one statement serves all waits added in this turn. */
+  /** Starts querying after the current synchronous code, so that one statement serves all waits that this code adds. */
   #ask(): void {
     if (this.#asking) return;
     this.#asking = true;
@@ -145,7 +145,10 @@ export class AwaitedEnds {
     });
   }
 
-  /** Registers waits and queries outcomes until none are left. Never rejects: errors are passed to the waiting callers. */
+  /**
+   * Registers waits and queries outcomes until `#fresh` and `#due` are empty. Never rejects: errors are passed to the waiting
+   * callers.
+   */
   async #askAll(): Promise<void> {
     while (this.#fresh.size + this.#due.size > 0 && this.#closed === undefined) {
       const fresh = taken(this.#fresh, runsPerStatement);

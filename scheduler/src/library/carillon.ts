@@ -293,7 +293,7 @@ export class Carillon {
     return { store, embedded, url, coordination, nowMs: () => this.#storeClock.now() };
   }
 
-  /** This process's measurements and the cluster's figures, in the form that an `Accept` header wants. @throws OPTION_INVALID */
+  /** Returns this process's measurements and the cluster's figures in the format that `accept` requests. @throws OPTION_INVALID */
   async metrics(accept?: string): Promise<{ contentType: string; text: string }> {
     const { store, nowMs } = await this.open();
     return this.#measuring.read({ store, nowMs: nowMs(), ...stateOf(this.#started, this.settings) }, accept);
@@ -325,7 +325,7 @@ export class Carillon {
   }
 
   /**
-   * Returns a lock for long work that stays with its process between uses, and for a grace period after its end: see docs/grace-lock.md.
+   * Returns a lock that its process keeps between uses; if the process vanishes, others wait a while: see docs/grace-lock.md.
    * @throws OPTION_INVALID, STOPPED, COORDINATION_UNSUPPORTED on Redis, STORE_…, COORDINATION_…
    */
   graceLock(name: string, options: GraceOptions = {}): Promise<GraceLock> {
@@ -335,7 +335,7 @@ export class Carillon {
   // ---- private methods
 
   #open(): Promise<Opened> {
-    // Installed when the store is opened, because a process that never calls `start()` must release its locks on a signal too.
+    // Handles SIGTERM and SIGINT from now on: a process that never calls `start()` must release its locks too.
     this.#heedSignals();
     return openStore({
       settings: this.settings,
@@ -484,7 +484,7 @@ export class Carillon {
     return { author, reason, nowMs: this.#storeClock.now() };
   }
 
-  /** Enqueues a batch. The same statement claims the due runs that can start here; the others are signalled to other workers. */
+  /** Enqueues a batch. The same statement claims due runs for this process's worker; other runs are signalled to other workers. */
   #send(store: Store, writes: EnqueueWrite[], drawn: number[], signal: AbortSignal): Promise<Enqueued[]> {
     const until = this.settings.failFast ? AbortSignal.abort() : signal;
     const send = (local?: LocalClaims) => store.runs.enqueue(writes, this.#storeClock.now(), local, drawn, until);

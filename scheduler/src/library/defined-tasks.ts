@@ -54,7 +54,7 @@ export class DefinedTasks {
     this.#hotReload = hotReload;
   }
 
-  /** @returns true if the definition replaces an earlier one @throws TASK_DUPLICATE, TASK_INVALID */
+  /** @returns true if the definition replaces an earlier definition @throws TASK_DUPLICATE, TASK_INVALID */
   add(defined: Defined): boolean {
     const { definition, handler } = defined;
     const { name } = definition;
@@ -121,7 +121,10 @@ export class DefinedTasks {
     return this.#defined.get(name)?.schema ?? this.#produced.get(name)?.payload;
   }
 
-  /** Returns the handler of a task that is defined here, wrapped so that the payload is validated first; undefined if there is none. */
+  /**
+   * Returns the handler that this process defines for the task; undefined if it defines none. With a payload schema, the returned
+   * handler validates the payload first.
+   */
   handlerOf(definition: TaskDefinition): Handler | undefined {
     const name = handlerTask(definition);
     const defined = this.#defined.get(name);
@@ -132,9 +135,10 @@ export class DefinedTasks {
   }
 
   /**
-   * Returns the next slots that will run, in epoch ms. They follow from the stored definition if this process has read it, else from the
-   * definition in this process.
-   * @throws CALENDAR_UNKNOWN if the definition in this process names a calendar, because the calendar's days are only in the store
+   * Returns the next slots that will run, in epoch ms. They follow from the stored definition if this process has read it, else
+   * from the definition in this process.
+   * @throws CALENDAR_UNKNOWN if this process has not read the stored definition and the task has a calendar, whose days only the
+   * store has
    */
   next(definition: TaskDefinition, nowMs: number, count: number): number[] {
     const taskId = this.#taskIds.get(definition.name);
@@ -209,7 +213,7 @@ export class DefinedTasks {
       await this.#register(ordered.slice(from, from + savedTogether), registry);
   }
 
-  /** Returns the definition together with those of the tasks that it runs after, because these must be stored first. */
+  /** Returns the definition together with those of the tasks that it runs after, because those definitions must be stored first. */
   #withUpstream(definition: TaskDefinition): TaskDefinition[] {
     const some = new Set([definition]);
     // The loop also visits the definitions that its body adds to the Set.

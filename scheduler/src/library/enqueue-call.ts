@@ -37,9 +37,9 @@ export interface EnqueueCallOptions {
 }
 
 /**
- * Converts the arguments of an enqueue to a write for the store. The conversion is synchronous if the store is open, the task's id is
- * cached and no step is asynchronous, because a promise for each of its eight steps took half of an enqueue's CPU time (garbage collection
- * included).
+ * Converts the arguments of an enqueue to a write for the store. The conversion is synchronous if the store is open, the task's
+ * id is cached and no step is asynchronous. With a promise for each of the eight steps, the promises took half of an enqueue's
+ * CPU time (garbage collection included).
  */
 export class EnqueueCall {
   readonly #defined: DefinedTasks;
@@ -154,7 +154,8 @@ export class EnqueueCall {
       one.catch((error: unknown) => {
         failure ??= { error };
       });
-      // A transaction's client can execute only one statement at a time, so each enqueue waits for the one before it.
+      // With `tx`, each enqueue waits for the one before it, because a transaction's client can execute only one statement at a time.
+      // Without `tx`, at most `askedMost` enqueues are pending.
       await asked[asked.length - (options.tx ? 1 : askedMost)];
     };
     if (Array.isArray(payloads)) {

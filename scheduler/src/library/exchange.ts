@@ -62,7 +62,8 @@ export async function exchange(running: Running, options: CarillonOptions): Prom
     handlers.callHttpBy(callHttp);
   }
   if (names.includes("alarms")) {
-    // A process that was started without alarms does not evaluate them, so it needs a restart; so does one that shall end its alarms.
+    // Alarms are exchanged only if the process was started with the option `alarms` and still has it. Adding or removing the option
+    // needs a restart.
     if (alarms && settings.alarms && next.alarms && channels) {
       change("alarms", Object.keys(channels).length);
       Object.assign(settings.alarms, next.alarms);

@@ -47,7 +47,7 @@ export class Handlers {
     return httpCaller({ ...options, clock: this.#clock, log: this.#log });
   }
 
-  /** Replaces the HTTP caller for runs that start from now on; runs in progress continue with the previous one. */
+  /** Replaces the HTTP caller for runs that start from now on; runs in progress continue with the previous caller. */
   callHttpBy(call: ReturnType<typeof httpCaller>): void {
     this.#callHttp = call;
   }

@@ -44,14 +44,14 @@ export interface Opening {
   /** Aborted when no call waits for the store any more. */
   abandon: AbortSignal;
   untilAnswered: UntilAnswered;
-  /** Called after the store was restored from a backup and the cached definitions were dropped. */
+  /** Called after the store was restored from a backup and this process has dropped its cached definitions. */
   onBack: () => void;
   /** Creates the handle that the caller of `enqueue` gets. */
   handleOf: (enqueued: Enqueued) => RunHandle;
   send: (store: Store, ...batch: Parameters<SendEnqueues>) => Promise<Enqueued[]>;
 }
 
-/** Opens the store, or the embedded store if no other is given. If a later step fails, everything that was opened is closed again. */
+/** Opens the given store, or else the embedded store. If a later step fails, everything that was opened is closed again. */
 export async function openStore({ settings, place, log, signal, storeClock, ...given }: Opening): Promise<Opened> {
   const { schema, migrate, failFast, connections } = settings;
   const {

@@ -51,7 +51,10 @@ interface Speaking {
   "~standard": { jsonSchema?: { input?: (options: { target: string }) => unknown } };
 }
 
-/** Returns the JSON Schema that a schema library generates; undefined if there is none, or if it is too long to be stored with the task. */
+/**
+ * Returns the JSON Schema that a schema library generates; undefined if the library generates no schema, or if the schema is too
+ * long to be stored with the task.
+ */
 export function saidSchema(schema: StandardSchemaV1 | undefined): PayloadSchema | undefined {
   const say = (schema as Speaking | undefined)?.["~standard"].jsonSchema?.input;
   if (!say) return undefined;

@@ -78,7 +78,7 @@ interface Started {
 export class RemoteWorker {
   readonly settings: RemoteWorkerSettings;
   readonly #log: Log;
-  /** Ends the export of metrics. */
+  /** Resolves with a function that ends the export of metrics. */
   #exported: Promise<() => void> | undefined;
   readonly #redactor = new Redactor();
   readonly #served = new Map<string, Served>();

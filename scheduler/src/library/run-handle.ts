@@ -52,8 +52,8 @@ export interface RunHandle<Result = unknown> {
   /** With `ifKeyTaken: "replace"`: the id of the waiting run that this run replaced; otherwise undefined. */
   readonly replaced: number | undefined;
   /**
-   * With `ifKeyTaken: "again"`: true if the run with the key has already started. One more run, with the payload and options of this
-   * enqueue, follows its end, and this handle belongs to the run that has started. Undefined: this handle belongs to the run that the
+   * With `ifKeyTaken: "again"`: true if the run with the key has already started. This handle then belongs to that run, and one
+   * more run, with the payload and options of this enqueue, follows its end. Undefined: this handle belongs to the run that the
    * enqueue created or found.
    */
   readonly again: boolean | undefined;

@@ -63,8 +63,8 @@ const pageMost = 1_000;
 const countMost = 10_000;
 
 /**
- * Returns a filter for duplicates. A run that ends between two queries is in both, because lists contain the live runs before the ended
- * runs.
+ * Returns a function that is false for a run that it has already seen as a live run. A run that ends between two queries is in
+ * both results, because lists contain the live runs before the ended runs.
  */
 function onceEach(): (run: Pick<RunRecord, "runId" | "state">) => boolean {
   const live = new Set<number>();
@@ -75,8 +75,8 @@ function onceEach(): (run: Pick<RunRecord, "runId" | "state">) => boolean {
   };
 }
 /**
- * The maximum number of queries for one page. It applies if an index cannot select the runs, so that many are read to find one that
- * matches.
+ * The maximum number of queries for one page. It takes effect if no index can select the runs, so that many runs are read to find
+ * one that matches.
  */
 const looksMost = 10;
 const logsDefault = 1_000;
@@ -208,7 +208,7 @@ export class Runs implements HandledRuns {
 
   /**
    * Counts the matching runs, up to `most` (default 10,000). The runs are read page by page, so counting costs as much as listing.
-   * @returns `more` is true if more than `most` runs match
+   * @returns the count; `more` is true if more than `most` runs match
    */
   async count(filter: RunsFilter = {}, { most = countMost }: { most?: number } = {}): Promise<RunsCount> {
     let runs = 0;

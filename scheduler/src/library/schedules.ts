@@ -82,7 +82,7 @@ interface SchedulesOptions {
 
 const entryOptions = ["payload", ...scheduleOptions.filter((name) => name !== "schedule" && name !== "slotPayload")];
 const optionNames = [...entryOptions, "tx", "author", "reason"];
-/** The largest number of schedules in one call of `saveSchedules`, which creates the new ones among them together. */
+/** The largest number of schedules in one call of `saveSchedules`, which creates the new schedules of a call together. */
 const storedTogether = 500;
 /** The number of concurrent removals; each removal is a transaction of its own. */
 const removedAtOnce = 4;
@@ -181,7 +181,10 @@ export class Schedules {
     return defineTask(nameOfSchedule(task, name), { ...own, of: task, schedule, slotPayload });
   }
 
-  /** Removes the schedule but keeps its history. Runs that have started continue. @returns false if there was no such schedule */
+  /**
+   * Removes the schedule but keeps its history. Runs that have started continue. @returns false if the task had no schedule of this
+   * name
+   */
   async remove(task: string, name: string, { tx: given, ...why }: RemoveSchedule = {}): Promise<boolean> {
     const tx = given === undefined ? undefined : clientOf("tx", given);
     const { store } = await this.#options.open();

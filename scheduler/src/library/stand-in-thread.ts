@@ -5,11 +5,11 @@ import { isCarillonError } from "../base/errors.ts";
 import { SharedStanding, type StandInPlace, type Standing } from "../cluster/stand-in.ts";
 import type { ThreadData } from "./stand-in-data.ts";
 
-/** The interval at which the thread checks the event loop, in ms. */
+/** The interval in ms at which the thread checks whether the event loop runs. */
 const lookMs = 50;
 /**
- * The event loop counts as blocked after this time without a tick, in ms. The thread shall act within 250 ms, and its queries need the
- * rest.
+ * The event loop counts as blocked after this time without a tick, in ms. The thread shall act within 250 ms; the remaining 50 ms
+ * are for its queries.
  */
 const stillMs = 200;
 /**
@@ -64,7 +64,7 @@ async function standIn(sinceMs: number): Promise<void> {
       const found = await store.prove(sessionId, nowMs - sinceMs);
       if (!found.alive || (server !== null && found.server !== server)) return;
       shared.sureUntilMs = found.sureUntilMs;
-      // `alone` is true if no other worker can execute the claimed runs. Releasing them would then be useless.
+      // `alone` is true if no other worker can execute the claimed runs. Releasing the claims would then be useless.
       alone = found.alone;
       beatAt = nowMs;
     }
@@ -100,8 +100,8 @@ async function watch(): Promise<never> {
     const lateByMs = nowMs - lookedMs - lookMs;
     lookedMs = nowMs;
     if (shared.ticks !== seenTicks) [seenTicks, seenMs] = [shared.ticks, nowMs];
-    // Subtracts only long delays, in which this thread did not run either. On a busy machine every check is slightly late, and a blocked
-    // event loop must still be detected.
+    // Subtracts only long delays, in which this thread did not run either. Short delays are not subtracted: on a busy machine every
+    // check is slightly late, and a blocked event loop must still be detected.
     else if (lateByMs > lateMs) seenMs += lateByMs;
     if (nowMs - seenMs < stillMs || standing.sessionId === 0 || shared.acts) {
       if (store && !shared.acts && nowMs - usedMs > keepOpenMs) await closeStore();

@@ -45,13 +45,13 @@ export function remoteStandInOf(
 
 /**
  * Starts the thread from the file beside this one. If that fails, for example because a bundle does not contain the file, the process works
- * without the thread. A handler that blocks the event loop for longer than the session timeout then costs the process its session.
+ * without the thread. The process then loses its session if a handler blocks the event loop for longer than the session timeout.
  */
 export function openStandIn({ clock, log, ...data }: StandInOptions): StandIn {
-  // Undefined in a CommonJS bundle, where a module has no URL, so that the thread's file cannot be found.
+  // `import.meta.url` is undefined in a CommonJS bundle, where a module has no URL. The thread's file cannot be found then.
   const here: string | undefined = import.meta.url;
-  // No thread with a virtual clock, which does not advance in the thread, nor with TypeScript sources, as in this project's own tests,
-  // because some Node versions cannot load the thread's file then.
+  // No thread is started with a virtual clock, which does not advance in the thread, nor from TypeScript sources, as in this
+  // project's own tests, because some Node versions cannot load the thread's file as TypeScript.
   if (clock !== systemClock || here?.endsWith(".ts")) return noStandIn;
   const shared = new SharedStanding();
   const without = (error: unknown) =>

@@ -36,7 +36,7 @@ export interface Started {
   http?: HttpServer | undefined;
   alarms?: Alarms | undefined;
   late?: LateStarts;
-  /** Ends the export of metrics. */
+  /** Resolves with a function that ends the export of metrics. */
   exported?: Promise<() => void> | undefined;
   reconciler?: Reconciler;
   heard?: Promise<void>;
@@ -80,7 +80,7 @@ export const memberOptions = (parts: Omit<JoinOptions, OfSettings>, { beatMs, cl
   shownBeatMs: longestBeatMs,
 });
 
-/** Counts each first try that starts in this process or behind it, and reports the late ones; begins to export what is measured. */
+/** Begins to export the measurements. Returns a function that counts each first attempt that starts, and reports late ones. */
 export function countingStarts(
   started: Started,
   options: LateStartsOptions & Settings & { store: Store },
@@ -148,9 +148,9 @@ export const following =
   };
 
 interface Parts {
-  /** undefined if the node has not started. */
+  /** Undefined if the node has not started. */
   started: Started | undefined;
-  /** undefined if the stop must not release the locks. */
+  /** Undefined if the stop must not release the locks. */
   locks: Locks | undefined;
   /** The threads and processes of isolated handlers. Those that are still running are terminated. */
   isolates: { close(): void };

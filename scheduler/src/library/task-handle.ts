@@ -32,18 +32,18 @@ export interface Task<Input, Result = unknown> {
   readonly name: string;
   enqueue(...given: [...payload: PayloadOf<Input>, options?: EnqueueOptions]): Promise<RunHandle<Result>>;
   /**
-   * Enqueues a run for each payload, thousands per statement. Resolves with the handles in the order of the payloads once all runs are
-   * stored. All payloads of an array are validated before the first run is created; the error's path names the invalid one. A stream is
-   * read as fast as the store accepts its payloads. If the store fails in the middle, some runs have been created. To repeat the call
-   * safely, use keys, or `tx`, which creates all runs or none.
+   * Enqueues a run for each payload, thousands per statement. Resolves with the handles in the order of the payloads once all runs
+   * are stored. All payloads of an array are validated before the first run is created; the error's path names the invalid payload.
+   * A stream is read as fast as the store accepts its payloads. If the store fails in the middle, some runs have been created. To
+   * repeat the call safely, use keys, or `tx`, which creates all runs or none.
    * @throws the errors of `enqueue`
    */
   enqueueMany(...given: EnqueueMany<Input>): Promise<RunHandle<Result>[]>;
   /** Runs the task now, in addition to its schedule. */
   run(...given: PayloadOf<Input>): Promise<RunHandle<Result>>;
   /**
-   * Stores a named schedule of the task in addition to its own, or replaces the one with this name. Example: `schedule("tenant-7",
-   * every("1h"))`. An identical schedule changes nothing.
+   * Stores a named schedule of the task in addition to its own, or replaces the schedule with this name. Example:
+   * `schedule("tenant-7", every("1h"))`. An identical schedule changes nothing.
    * @throws TASK_INVALID, PAYLOAD_…, OPTION_INVALID, CALENDAR_UNKNOWN, STORE_…
    */
   schedule(

@@ -1,6 +1,7 @@
 /**
- * The entry point carillon/nest, a NestJS module. It provides the Carillon, takes decorated methods of providers as tasks, and starts and
- * stops both with the application. Only this entry point imports @nestjs/common and @nestjs/core, which the application installs.
+ * The entry point carillon/nest, a NestJS module. It provides the Carillon, defines a task for each decorated method of a
+ * provider or controller, and starts and stops the Carillon with the application. Only this entry point imports @nestjs/common
+ * and @nestjs/core, which the application installs.
  */
 import { type DynamicModule, type FactoryProvider, Inject, type ModuleMetadata } from "@nestjs/common";
 import { DiscoveryModule, DiscoveryService, MetadataScanner } from "@nestjs/core";

@@ -181,7 +181,10 @@ function pack(plain: Buffer): Promise<Buffer> {
   });
 }
 
-/** Converts an error response. An error that says that the server cannot respond now is treated as an unreachable server. */
+/**
+ * Converts an error response. A status of 500 or above, or a code that this version does not know, counts as an unreachable
+ * server.
+ */
 function refusal(status: number, text: string): CarillonError {
   const { code = "", detail: what = `the server answered ${status}`, hint = "" } = problemWords(text);
   if (status >= 500 || !Object.hasOwn(errorCodes, code)) return new CarillonError("SERVER_UNREACHABLE", what);

@@ -74,7 +74,7 @@ export class RemoteClaims implements Omit<ClaimStore, "reclaim"> {
       for (const runId of found.keys()) this.#traces.delete(runId);
       return found;
     },
-    // Sent in a poll of its own, because a server of an older version rejects a poll that contains this part.
+    // The spans are sent in a poll of their own, because a server of an older version rejects a poll that contains spans.
     leave: async (spans) => {
       for (const part of inParts(spans.map(({ runId, fence, context }) => ({ runId, fence, context }))))
         await this.#options.session.poll({ spans: part });
@@ -99,7 +99,7 @@ export class RemoteClaims implements Omit<ClaimStore, "reclaim"> {
     }
   }
 
-  /** Returns no counts, because the server itself waits for runs that are due soon. */
+  /** Returns no counts of future runs, because the server itself waits for runs that are due soon. */
   async coming(): ReturnType<ClaimStore["coming"]> {
     return { counts: [], nextMs: null };
   }
@@ -202,7 +202,7 @@ export class RemoteClaims implements Omit<ClaimStore, "reclaim"> {
     return this.heldBy();
   }
 
-  /** Sent in a poll of its own, because a server of an older version rejects a poll that contains this part. */
+  /** Sends the question in a poll of its own, because a server of an older version rejects a poll that contains `placesFor`. */
   async roomElsewhere(_sessionId: number, placesFor: number[]): ReturnType<ClaimStore["roomElsewhere"]> {
     return (await this.#options.session.poll({ placesFor }, this.#givenUp.signal)).places ?? [];
   }

@@ -50,7 +50,8 @@ async function joining(says: readonly (readonly [number, ErrorCode | null])[]): 
 }
 
 it("gives a server that has just begun itself time to find out that the name's holder is gone", async () => {
-  // Simulates a power cut: no server responds for a long time, and the first that responds must wait until the former session has expired.
+  // Simulates a power cut: no server responds for a long time, and the first server that responds accepts the name only after the
+  // former session has expired.
   const says = [
     [0, "SERVER_UNREACHABLE"],
     [20_000, "NODE_NAME_TAKEN"],

@@ -148,7 +148,7 @@ export class RemoteSession implements Membership {
     }
   }
 
-  /** Ends the repetition of failed polls: a pending request is sent once more, and then rejects. */
+  /** Ends the repetition of failed polls: a poll that waits for its repetition is sent once more, and rejects if it fails again. */
   close(): void {
     this.#closing.abort();
   }
@@ -199,7 +199,10 @@ export class RemoteSession implements Membership {
     this.#onKeyGone(error);
   }
 
-  /** Replaces the recalls, because every response lists all open recalls, and notifies the listener of new ones. */
+  /**
+   * Replaces the known recalls by those of a response, which lists all open recalls. Notifies the listener if there are new
+   * recalls.
+   */
   #hear(recalls: GivenRecall[]): void {
     const before = new Set(this.#recalls.map(({ fence }) => fence));
     this.#recalls = recalls;

@@ -26,7 +26,8 @@ export interface ClaimRequest {
   untilMs: number;
   limit: number;
   /**
-   * The number of claimed runs that could start at once. At most this many runs are claimed from a group with a limit. Default: `limit`.
+   * The number of claimed runs that the worker could start at once. It is also the maximum number of runs claimed from a group with
+   * a limit. Default: `limit`.
    */
   free?: number;
   nowMs: number;
@@ -63,8 +64,8 @@ export interface ClaimedRun {
   /** The state that an earlier attempt of this run saved, or the state passed on by the run that this run continues. */
   state?: Json;
   /**
-   * True if ending the run needs additional statements: the task counts its concurrent runs or plans its next slot from a run's end, or
-   * other runs depend on this run.
+   * True if the end of the run needs additional statements: the task counts its concurrent runs, or plans its next slot from a
+   * run's end, or other runs depend on this run.
    */
   linked: boolean;
 }
@@ -87,8 +88,8 @@ export interface LocalClaims {
 export interface ClaimAnswer {
   runs: ClaimedRun[];
   /**
-   * Returns when to claim again: the earliest due time of the remaining runs, or null if no run waits. It is a separate promise, so that
-   * the claimed runs can start before this query completes.
+   * Returns when to claim again: the earliest due time of the remaining runs; null if no run waits. It is a function of its own, so
+   * that the claimed runs can start before its query completes.
    */
   nextDue: () => Promise<number | null>;
   /** True if the session is being drained. The store then gives it no runs and did not look for any. */
@@ -173,10 +174,10 @@ export interface ClaimStore {
    */
   turn(request: TurnRequest): Promise<{ runs: ClaimedRun[]; lastTaskId: number }>;
   /**
-   * Stores each verdict whose fence is still the run's current fence. Calls can be repeated: a verdict that is already stored counts as
-   * applied. A claim ends only once. If a call has several verdicts on one claim, the first counts; the others are recorded as late
-   * results, and the return value covers only the first.
-   * @returns the fences whose verdict was refused because the claim no longer belongs to the session
+   * Stores each verdict whose fence is still the run's current fence. Calls can be repeated: a verdict that is already stored
+   * counts as applied. If a call has several verdicts on one claim, only the first counts, because a claim ends only once; the
+   * other verdicts are recorded as late results.
+   * @returns the fences whose first verdict was refused because the claim no longer belongs to the session
    */
   settle(sessionId: number, settlements: Settlement[], nowMs: number): Promise<Set<number>>;
   /** Settles one run inside the caller's transaction. @returns true if the claim was still valid */

@@ -8,7 +8,7 @@ export interface DeadLetter {
   endedMs: number;
   fingerprint: string;
   state: "open" | "redriven" | "dismissed";
-  /** The id of the run that redrives this one; null if there is none. */
+  /** The id of the run that redrives this run; null if no run redrives it. */
   redrivenBy: number | null;
 }
 
@@ -19,8 +19,8 @@ export interface DeadGroup {
   reason: Reason | null;
   letters: number;
   /**
-   * The names of the tasks with letters in this group, in alphabetical order, at most 100; `taskCount` is the number of all such
-   * tasks.
+   * The names of the tasks with letters in this group, in alphabetical order, at most 100. `taskCount` is the number of all tasks
+   * with letters in the group.
    */
   tasks: string[];
   taskCount: number;
@@ -40,6 +40,6 @@ export interface DeadLetterStore {
   groups(filter: OperationFilter): Promise<DeadGroups>;
   /** Returns open letters, newest first. */
   letters(filter: OperationFilter, limit: number): Promise<DeadLetter[]>;
-  /** Returns a run's own dead letter, and the id of the run that this run redrives; null where there is none. */
+  /** Returns a run's own dead letter, and the id of the run that this run redrives; each is null if it does not exist. */
   linksOf(runId: number): Promise<{ letter: DeadLetter | null; redrives: number | null }>;
 }

@@ -21,9 +21,9 @@ export interface EnqueueOptions extends RunPolicies, KeyOverTime {
   /** A key that at most one unfinished run of a task can have. By default, enqueueing with a key in use returns the run that has it. */
   key?: string;
   /**
-   * What happens if an unfinished run has the key. "keep", the default, leaves that run unchanged. "replace" replaces that run if it still
-   * waits for its first attempt; the replaced run ends as skipped. "again" does the same, and if that run has started, creates one more run
-   * after its end, with the values of the latest such enqueue.
+   * What happens if an unfinished run has the key. "keep", the default, leaves that run unchanged. "replace" replaces that run if
+   * it still waits for its first attempt; the replaced run ends as skipped. "again" does the same; if that run has started, one
+   * more run is created after its end, with the values of the latest enqueue with "again".
    */
   ifKeyTaken?: IfKeyTaken;
   /**

@@ -12,9 +12,8 @@ export interface Reason {
 }
 
 /**
- * Removes data from an error message: quoted texts, numbers, ids, hexadecimal numbers. Failures with the same cause then give the same
- * text, and causes that differ in words give different texts. A word with a digit counts as data, because it is more often an id than a
- * name.
+ * Removes data from an error message: quoted texts, numbers, ids, hexadecimal numbers. Failures with the same cause then usually
+ * give the same text. A word with a digit counts as data, because it is more often an id than a name.
  */
 export function normalised(message: string): string {
   return message

@@ -8,7 +8,8 @@ const codeLength = 100;
 export const textOf = (thrown: unknown): string => clean(messageOf(thrown).slice(0, limits.errorMessageLength));
 
 /**
- * Returns the parts of a thrown value that are stored. A CarillonError has no stack there, because its code and message describe it fully.
+ * Returns the parts of a thrown value that are stored. The stack of a CarillonError is left out: its code and message describe it
+ * fully.
  */
 export function errorParts(thrown: unknown): { code?: string; message: string; stack?: string } {
   const { code, stack } = partsOf(thrown);
@@ -24,7 +25,7 @@ function partsOf(thrown: unknown): { code?: unknown; stack?: unknown } {
     const code = (thrown as { code?: unknown } | null | undefined)?.code;
     return { code, stack: thrown instanceof Error && !isCarillonError(thrown) ? thrown.stack : undefined };
   } catch {
-    // A property of the thrown value throws when it is read; `textOf` reports that.
+    // A property of the thrown value throws when it is read; `textOf` describes such a value.
     return {};
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Splits items that name claims into the first item of each claim and all later items. Because a claim ends only once, the first of several
- * verdicts on it counts. Both parts keep the order of `given`.
+ * Splits items that name claims into the first item of each claim and all later items. Because a claim ends only once, only the
+ * first of several verdicts on it counts. Each list keeps the order of `given`.
  */
 export function firstOfEach<Item extends { readonly runId: number; readonly fence: number }>(
   given: Item[],

@@ -2,7 +2,7 @@ import type { Json } from "../base/json.ts";
 import type { Ends } from "../task/after.ts";
 import type { Enqueued } from "./run-record.ts";
 
-/** A run that has ended, as another run reads it that follows it or joins it. */
+/** An ended run, as it is shown to the run that follows it, joins it or continues it. */
 export interface RunInput {
   runId: number;
   task: string;
@@ -17,7 +17,9 @@ export interface RunInput {
 export interface ChildWrite {
   taskId: number;
   payload: string | null;
-  /** Unique among the children of its parent. If a later attempt of the parent spawns the same key, it gets the same child. */
+  /**
+   * Unique among the parent's children of this task. If a later attempt of the parent spawns the same key, it gets the same child.
+   */
   key: string;
 }
 
@@ -91,8 +93,8 @@ export interface RunFlow {
 }
 
 /**
- * Selects a page of a run's inputs: those with an id above `afterRunId`; at least one, at most `limit`, and at most `bytes` bytes of
- * results.
+ * Selects a page of a run's inputs: those with an id above `afterRunId`, at most `limit` inputs and at most `bytes` bytes of
+ * results. A page has at least one input, even if its result is larger.
  */
 export interface InputsPage {
   afterRunId: number;

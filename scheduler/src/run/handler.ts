@@ -21,17 +21,18 @@ export interface Run {
   /** For a task with `route: "broadcast"` or `{ shards }`: the index of this run's part, from 0, and the number of parts; else null. */
   readonly shard: { readonly index: number; readonly total: number } | null;
   /**
-   * A number higher than the fence of every earlier attempt of this run. Pass it to the system that the handler writes to, and let that
-   * system reject writes of the same run with a lower fence. Runs are claimed before they are due, so runs of one task may start in another
-   * order than that of their fences. Fences therefore order different runs of a task only if those runs cannot overlap.
+   * A number higher than the fence of every earlier attempt of this run. Pass it to the system that the handler writes to, and let
+   * that system reject writes of the same run with a lower fence. Different runs of a task may start in another order than that of
+   * their fences, because runs are claimed before they are due. Fences therefore order different runs only if these runs cannot
+   * overlap.
    */
   readonly fence: number;
   /** Aborts when the run times out, is cancelled, or may no longer own its claim. Its reason is a CarillonError. */
   readonly signal: AbortSignal;
   readonly log: RunLog;
   /**
-   * Returns a secret's current value, or one of the two stored versions: the current and the previous one. From then on, the value is
-   * redacted in everything that this process's runs log, return, report as progress or throw.
+   * Returns a secret's current value, or the value of one of its two stored versions, the current and the previous one. From then
+   * on, the value is redacted in everything that this process's runs log, return, report as progress or throw.
    * @throws SECRET_UNKNOWN, SECRET_FORBIDDEN, SECRET_KEY_MISSING, FENCE_STALE
    */
   secret(name: string, options?: { version?: number }): Promise<string>;
@@ -118,8 +119,8 @@ export interface RunNotice {
   slotMs: number | null;
   dueMs: number;
   /**
-   * The time since when the run waited only for a worker. It is later than `dueMs` if the run first waited for a limit, a rate, a preceding
-   * run or the end of a pause.
+   * The time since when the run waited only for a worker. It is later than `dueMs` if the run was enqueued late, or first waited
+   * for a limit, a rate, a preceding run or the end of a pause.
    */
   readyMs: number;
   startedMs: number;

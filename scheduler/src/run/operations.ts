@@ -48,15 +48,15 @@ export const operationTransition = (state: OperationState, event: OperationEvent
   transitions[state]?.[event];
 
 /**
- * Selects the items that an operation acts on. All given fields must match. For a live run, the time limits apply to its due time; for an
- * ended run, to its end.
+ * Selects the items that an operation acts on. An item must match all given fields. The time limits apply to the due time of a
+ * live run and to the end of an ended run.
  */
 export interface OperationFilter {
   task?: string;
   /** A pattern for the task's name, in which `*` matches any text and `?` one character. */
   matching?: string;
   group?: string;
-  /** The task's namespace must be one of these. */
+  /** The namespaces that the task may be in. */
   namespaces?: string[];
   fingerprint?: string;
   /** Labels that a run must have; for dead letters, the labels of the letter's run. All of them must match. */
@@ -128,8 +128,9 @@ export interface OperationStore {
    */
   begin(request: OperationRequest, token: string, nowMs: number): Promise<number>;
   /**
-   * Executes one small step of the given operation, or of the one that is next in turn. Any number of callers can do so at once, and a step
-   * can be repeated: its effect either is committed together with the operation's new position, or is harmless if done twice.
+   * Executes one small step of the given operation, or of the operation that is next in turn. Any number of callers can do this at
+   * once, and a step can be repeated: its effect either is committed together with the operation's new position, or is harmless if
+   * done twice.
    * @returns the operation whose step was executed, or null with the time of the next step
    */
   step(nowMs: number, operationId?: number): Promise<{ stepped: number | null; nextMs: number | null }>;

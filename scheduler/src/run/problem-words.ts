@@ -1,6 +1,6 @@
 /**
- * Reads the fields of an error response if it comes from a Carillon server (RFC 9457). Any other content, for example of a proxy, gives no
- * fields. Empty texts are left out.
+ * Reads the fields of an error response if it comes from a Carillon server (RFC 9457). Empty texts are left out. Any other
+ * response, such as that of a proxy, gives no fields.
  */
 export function problemWords(text: string): { code?: string; detail?: string; hint?: string; path?: string } {
   let said: unknown;

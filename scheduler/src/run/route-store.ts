@@ -11,8 +11,8 @@ export interface UnaddressedRun {
   /** The number of times that the run has been claimed. */
   attempt: number;
   /**
-   * The release (version of the code) that the run must stay on, for a task that pins runs to a release: that of the worker of the last
-   * attempt. A child, a continuation or a join of a pinned run has the release of that run.
+   * The release (version of the code) that the run must stay on, for a task that pins runs to a release: the release of the last
+   * attempt's worker. A child, a continuation or a join of a pinned run has the release of that run.
    */
   release: string | null;
   /** True if a worker with that release is alive, or ended at or after `goneMs`. */
@@ -25,13 +25,13 @@ export interface UnaddressedRun {
  */
 export interface RouteView {
   runs: UnaddressedRun[];
-  /** True if there are more such runs than `runs` contains. */
+  /** True if there are more unaddressed runs than `runs` contains. */
   more: boolean;
   /** When the first run that is due after `untilMs` is due, in epoch ms; null if there is none. */
   nextDueMs: number | null;
-  /** `canRun`: the ids of those tasks that the worker can run; null: all of them. */
+  /** `canRun`: the ids of those of `tasks` that the worker can run; null: all of them. */
   workers: (Omit<LiveWorker, "ofTask"> & { groups: string[]; canRun: number[] | null })[];
-  /** The tasks of these runs. */
+  /** The tasks of `runs`. */
   tasks: {
     taskId: number;
     definition: TaskDefinition;
@@ -47,8 +47,8 @@ export interface AddressWrite {
   sessionId: number;
   node: string;
   /**
-   * The turn to store for the chosen node. It is above every turn of the task in the view, and each further write for the task has a higher
-   * one.
+   * The turn to store for the chosen node. It is above every turn of the task in the view; each further write for the task has a
+   * higher turn.
    */
   turn: number;
 }
@@ -61,10 +61,10 @@ export interface RouteStore {
    */
   view(untilMs: number, limit: number, exceptTaskIds: number[], goneMs: number): Promise<RouteView>;
   /**
-   * Addresses runs to sessions, if the run is still ready and unaddressed and the session is alive and not stopping. Never gives a worker
-   * more runs of a task than the task's limit per worker. Can be repeated.
-   * @returns the runs that were addressed, and the tasks for which another router has chosen since the view; for these tasks nothing was
-   * written, and the caller must read the view again
+   * Addresses each run to its session, if the run is still ready and unaddressed and the session is alive and not stopping. Never
+   * gives a worker more runs of a task than the task's limit per worker. Can be repeated.
+   * @returns the runs that were addressed, and the tasks for which another router has chosen since the view; for these tasks
+   * nothing was written, and the caller must read the view again
    */
   address(writes: AddressWrite[], nowMs: number): Promise<{ addressed: Set<number>; overtaken: Set<number> }>;
   /**

@@ -33,7 +33,9 @@ export interface RouteRun {
   releaseStands: boolean;
 }
 
-/** The turn at which each node last got a run of the task; a higher number is later. Nodes that have left are still in the map. */
+/**
+ * The turn at which each node last got a run of the task; a higher number is later. The map also contains nodes that have left.
+ */
 export type Turns = ReadonlyMap<string, number>;
 
 type Policies = Pick<PolicyParts, "route" | "labels" | "limit" | "onReleaseGone">;
@@ -51,8 +53,8 @@ export function eligible({ route, labels = {} }: Policies, view: readonly LiveWo
 }
 
 /**
- * @returns "wait" if no worker can take the run now; "fail" if the run is pinned to a release that has no workers any more and the task's
- * `onReleaseGone` does not permit another release
+ * @returns the chosen worker; "wait" if no worker can take the run now; "fail" if the run is pinned to a release that has no
+ * workers any more and the task's `onReleaseGone` is "fail"
  */
 export function choose(
   policies: Policies,
@@ -106,7 +108,10 @@ const strategies: Record<Exclude<Route["by"], "hash" | "broadcast">, Strategy> =
     const ring = [...free].sort(byName);
     return ring.find((worker) => worker.node > node) ?? ring[0];
   },
-  /** Chooses the node with the lowest load in relation to its capacity; among equal ones, the node whose turn is longest ago. */
+  /**
+   * Chooses the node with the lowest load in relation to its capacity; among equally loaded nodes, the node whose turn is longest
+   * ago.
+   */
   "least-loaded": (free, _run, turns) =>
     least(free, (a, b) => loadOf(a) - loadOf(b) || turnOf(turns, a) - turnOf(turns, b) || byName(a, b)),
   "least-recently-used": (free, _run, turns) =>
@@ -126,8 +131,9 @@ const strategies: Record<Exclude<Route["by"], "hash" | "broadcast">, Strategy> =
 };
 
 /**
- * Rendezvous hashing: a weight is computed for each pair of worker and key, and the worker with the highest weight gets the key. When a
- * worker leaves, only its keys move, evenly to the others; when a worker joins, it gets an equal share from all.
+ * Rendezvous hashing: a weight is computed for each pair of worker and key, and the worker with the highest weight gets the key.
+ * When a worker leaves, only its keys move, about evenly to the others; when a worker joins, it gets about equally many keys from
+ * each of them.
  */
 export function byHash(view: readonly LiveWorker[], key: string): LiveWorker | undefined {
   return least(view, (a, b) => weight(key, b.node) - weight(key, a.node) || byName(a, b));

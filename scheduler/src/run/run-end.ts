@@ -20,7 +20,8 @@ export interface EndStore {
   /** Requests a signal for the end of each of these runs. Can be repeated. The store deletes the request after an hour. */
   awaitEnds(runIds: number[], nowMs: number): Promise<void>;
   /**
-   * Returns how those of the runs ended that have ended, and deletes the requests for their signals.
+   * Returns the ends of those runs that have ended, and deletes the requests for their signals. A run that the store does not know
+   * is returned with the outcome null.
    * @param sinceMs the earliest time at which one of these runs may have ended
    */
   ends(runIds: number[], sinceMs: number): Promise<RunEnd[]>;

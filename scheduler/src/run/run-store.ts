@@ -7,8 +7,8 @@ export interface RunStore extends EndStore {
   /**
    * Creates runs. Can be repeated: the runs' ids are reserved first, so a second attempt recognises the runs of the first.
    * @param local claims those of the runs that are due at once for a worker in this process
-   * @param drawn if empty, it receives the runs' ids in the order of `writes`. If it is passed again with all or some of the same writes,
-   * existing runs are returned, because after a failed call it is unknown whether the runs were created
+   * @param drawn if empty, it receives the runs' ids in the order of `writes`. After a failed call it is unknown whether the runs
+   * were created; if `drawn` is then passed again with all or some of the same writes, existing runs are returned
    * @param signal once aborted, the call is not repeated while the store is unreachable; the next error is thrown
    */
   enqueue(
@@ -19,9 +19,9 @@ export interface RunStore extends EndStore {
     signal?: AbortSignal,
   ): Promise<Enqueued[]>;
   /**
-   * Enqueues a run that replaces the waiting run with its key, or that keeps its key for a period (`uniqueFor`): see `EnqueueWrite`. If the
-   * run with the key has had an attempt, is claimed by a worker, or still has the key by `uniqueFor`, that run is returned and none is
-   * created. Repeated until the store responds, like `enqueue`.
+   * Enqueues a run that replaces the waiting run with its key, or that keeps its key for a period (`uniqueFor`): see
+   * `EnqueueWrite`. If the run with the key has had an attempt, is claimed by a worker, or still has the key by `uniqueFor`, that
+   * run is returned and no run is created. The call is repeated until the store responds, like `enqueue`.
    */
   enqueueReplacing(write: EnqueueWrite, nowMs: number, signal?: AbortSignal): Promise<Enqueued>;
   /** Resolves once other processes have been sent signals for all runs that this process has enqueued and committed so far. */
@@ -56,10 +56,10 @@ export interface RunStore extends EndStore {
   endExpired(nowMs: number): Promise<number>;
   /** Deletes the records of keys whose `uniqueFor` has passed. */
   forgetKeys(nowMs: number): Promise<void>;
-  /** Returns those of these runs whose worker has not responded to a recall yet. */
+  /** Returns those of the given runs whose worker has not responded to a recall yet. */
   recallsOpen(runIds: number[]): Promise<number[]>;
   find(runId: number): Promise<RunRecord>;
-  /** Returns runs of a task, even of one that has been removed. @throws TASK_UNKNOWN if no task with that name ever existed */
+  /** Returns runs of a task, even of a removed task. @throws TASK_UNKNOWN if no task with that name ever existed */
   list(filter: RunFilter): Promise<RunRecord[]>;
   attempts(runId: number): Promise<AttemptRecord[]>;
   logs(runId: number, limit: number): Promise<LogLine[]>;

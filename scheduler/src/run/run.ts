@@ -1,10 +1,10 @@
 import { CarillonError } from "../base/errors.ts";
 
 /**
- * The states of a run in the store. `held`: waits for a slot of concurrency under the task's overlap policy. `paused`: enqueued while its
- * task is paused. `ready`: can be claimed once due. `claimed`: a worker has it. `undecided`: its worker was lost, and an operator must
- * decide whether it is retried. All others are outcomes; a run that has ended moves from the live table to the history table. Exception:
- * `withdrawn` is a planned slot that an edit or a pause took back before it was due. No record of it remains.
+ * The states of a run in the store. `held`: waits for a slot of concurrency under the task's overlap policy. `paused`: enqueued
+ * while its task is paused. `ready`: can be claimed once due. `claimed`: a worker has it. `undecided`: its worker was lost, and
+ * an operator must decide whether it is retried. All others are outcomes; a run that has ended moves from the live table to the
+ * history table. A slot in the state `withdrawn` leaves no record: an edit or a pause took it back before it was due.
  */
 export const liveStates = ["held", "paused", "ready", "claimed", "undecided"] as const;
 export type LiveState = (typeof liveStates)[number];

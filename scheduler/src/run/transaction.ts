@@ -93,8 +93,8 @@ function clientIn(what: string, given: Parts): SqlClient {
 }
 
 /**
- * Accepts a client of pg, but refuses a pool. A pool has `query()` too, but runs each statement on any of its connections. Only a pool has
- * counts of connections.
+ * Accepts a client of pg, but refuses a pool. A pool has `query()` too, but runs each statement on any of its connections. A pool
+ * is recognised by its counts of connections.
  */
 function ofPg(what: string, given: Parts): SqlClient {
   const isPool = [given.totalCount, given.idleCount, given.waitingCount].every((count) => typeof count === "number");

@@ -64,7 +64,7 @@ describe("a blackout window", () => {
         ({ entered }) => entered > 0 && entered < dayMs,
       );
       for (const { from: at, entered, offset } of gaps) {
-        // A clock change with another one within three days is left out, because another rule applies when clocks go back.
+        // A clock change with another clock change within three days is left out, because another rule applies when clocks go back.
         if ([...zone.transitions(at - 3 * dayMs, at + 3 * dayMs)].length > 1) continue;
         const end = (((at + offset) % dayMs) / minute) | 0;
         const inGap = end - Math.ceil((chance.next() * entered) / minute);

@@ -67,14 +67,17 @@ const wordsOf = (window: BlackoutWindow) =>
 export type Steps = Map<number, Step>;
 
 interface Step {
-  /** The window that contains the instant: the first one with `skip`, or else the last one that delays. undefined if none contains it. */
+  /**
+   * The first window with `skip` that contains the instant; else the last window that delays and contains it; undefined if no
+   * window contains it.
+   */
   window: BlackoutWindow | undefined;
   endMs: number;
 }
 
 /**
- * The number of windows in a chain that are computed without the cache. If windows follow each other without gaps, each judgement would
- * otherwise follow the chain for a year.
+ * The number of windows in a chain that are computed without the cache. In a longer chain of windows without gaps, each judgement
+ * would follow the chain for up to a year, so the cache is used.
  */
 const shortRow = 16;
 const stepsKept = 2_000;
@@ -102,8 +105,8 @@ function rememberedStep(steps: Steps, windows: readonly BlackoutWindow[], at: nu
 }
 
 /**
- * Returns the instant before which all due times from `dueMs` on are in the same windows as `dueMs`. Windows that both begin and end within
- * that time are ignored, because they only add to these windows.
+ * Returns the instant before which all due times from `dueMs` on are in the same windows as `dueMs`. A window that begins and
+ * ends within that time is ignored, because it only adds to these windows.
  */
 function heldAlike(windows: readonly BlackoutWindow[], dueMs: number): number {
   const held = windows.map((window) => occurrenceAt(window, dueMs));

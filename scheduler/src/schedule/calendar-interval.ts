@@ -209,7 +209,7 @@ const onHints: { [unit in PeriodUnit]: string } = {
 
 /**
  * Validates the days of a period.
- * @param anchorDay the day number of the anchor, whose day is used if none is given; null if there is no anchor
+ * @param anchorDay the day number of the anchor, whose day is used if no day is given; null if there is no anchor
  */
 function daysGiven(unit: PeriodUnit, given: unknown, anchorDay: number | null): (number | string)[] | null {
   if (unit === "day") {

@@ -87,8 +87,8 @@ export function instantAt(zone: Offsets, local: number): number {
 }
 
 /**
- * Returns the first instant at which clocks in the zone show this local time or a later one. For a skipped local time, that is the end of
- * the gap.
+ * Returns the first instant at which clocks in the zone show this local time or a later local time. For a skipped local time,
+ * that is the end of the gap.
  */
 export function beginOf(zone: Zone, local: number): number {
   const instant = instantAt(zone, local);
@@ -106,7 +106,10 @@ const startOf = (zone: Zone, day: number) => (day * dayMs < endOfTime ? beginOf(
 export interface RunDays {
   zone: Zone;
   allows(day: number): boolean;
-  /** Returns the first permitted day at or after `day`, or with `way` −1 the last one at or before `day`; ±Infinity if there is none. */
+  /**
+   * Returns the first permitted day at or after `day`; with `way` −1, the last permitted day at or before it; ±Infinity if there is
+   * none.
+   */
   nearest(day: number, way: 1 | -1): number;
 }
 
@@ -231,8 +234,8 @@ function* spansAround(zone: Zone, day: number) {
 }
 
 /**
- * Yields the moves by which the slots of one day get to another day. Within one move, moved times are in order; across moves they may not
- * be.
+ * Yields the moves by which the slots of one day get to another day. Moved times are in order within one move, but the times of
+ * different moves may overlap.
  */
 function* movesOf(zone: Zone, day: number, target: number): Iterable<Move> {
   for (const { fromMs, toMs, offset } of spansAround(zone, day)) {
@@ -256,8 +259,9 @@ export function movedTo({ nearest }: RunDays, day: number, way: 1 | -1): number 
 }
 
 /**
- * A schedule whose slots on excluded days are moved to permitted days. Its slots are at the moved times; two slots moved to the same
- * instant are one slot. Slots are computed one day at a time: the day's own slots, and the slots of the excluded days that are moved to it.
+ * A schedule whose slots on excluded days are moved to permitted days. Its slots are at the moved times; two slots moved to the
+ * same instant are one slot. The slots of one day are computed together: its own slots, and the slots of excluded days that are
+ * moved to it.
  */
 export class MovingSchedule implements Schedule {
   readonly #base: Schedule;

@@ -40,7 +40,8 @@ describe("what an expression means", () => {
     ["@weekly", "2026-02-15T00:00:00"],
     ["@Monthly", "2026-03-01T00:00:00"],
     ["  0   12\t* * *  ", "2026-02-10T12:00:00"],
-    // If both day fields are restricted, a day that matches either is enough; if one of them begins with a star, both must match.
+    // If both day fields are restricted, a day must match at least one field; if one field begins with a star, a day must match both
+    // fields.
     ["0 0 13 * FRI", "2026-02-13T00:00:00", "2026-02-20T00:00:00"],
     ["0 0 */2 * MON", "2026-02-23T00:00:00", "2026-03-09T00:00:00"],
     ["0 0 ? * MON", "2026-02-16T00:00:00"],

@@ -189,7 +189,7 @@ function parseFields(text: string): CronFields {
 
 /**
  * Calls `add` with each value that a field names.
- * @param special handles an item that is not a number, a range or a step; returns false for any other item
+ * @param special handles items such as `L` and `FRI#2`; returns false for an item that is a number, a range or a step
  */
 function each(
   text: string,

@@ -33,8 +33,8 @@ const weekdayNames = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
 
 /**
  * Formats the sets.
- * @returns null if no cron expression has these days. A cron expression matches days that match either day field; it requires both only if
- * one of the fields begins with a star
+ * @returns null if no cron expression matches exactly these days. A cron expression matches days that match either day field; it
+ * requires that both day fields match only if one of them begins with a star
  */
 export function cronText(sets: CronSets): string | null {
   const text = textOf(sets);

@@ -32,7 +32,7 @@ export interface CronFields {
   nth: readonly number[] | null;
   /** Years in ascending order; null means every year. */
   years: readonly number[] | null;
-  /** True if both day fields are restricted: a day must then match only one of them. False: a day must match both. */
+  /** True if both day fields are restricted: a day must then match at least one of them. False: a day must match both. */
   either: boolean;
   /** True if the expression has a field for seconds (6 or 7 fields). */
   withSeconds: boolean;
@@ -89,7 +89,7 @@ function daysTo(year: number, month: number, day: number): number {
 
 export class Cron {
   readonly fields: CronFields;
-  // A cache of the matching days of the last queried month, because consecutive slots are mostly in the same month.
+  // These two fields cache the matching days of the last queried month, because consecutive slots are mostly in the same month.
   #month = -1;
   #days = 0;
 
@@ -97,7 +97,9 @@ export class Cron {
     this.fields = fields;
   }
 
-  /** Returns the first match at or after a local time in whole seconds; Infinity if there is none up to the last supported year. */
+  /**
+   * Returns the first match at or after a local time in whole seconds; Infinity if there is no match up to the last supported year.
+   */
   nextLocal(local: number): number {
     const f = this.fields;
     let dayNumber = Math.floor(local / dayMs);

@@ -6,7 +6,7 @@ import { CarillonError } from "../base/errors.ts";
 import { limits } from "../base/limits.ts";
 import { endOfTime } from "./zone.ts";
 
-/** Refuses NaN, with which every comparison is false, so that a search would return wrong slots. */
+/** Refuses NaN: every comparison with NaN is false, so a search would return wrong slots. */
 export function time(value: number): number {
   if (Number.isNaN(value)) throw new RangeError("a schedule was asked for the slot next to NaN");
   return value;
@@ -62,7 +62,9 @@ export function instant(name: string, value: unknown): number {
   return ms;
 }
 
-/** Delays each slot by a time from 0 to `jitterMs`; absent: no delay. Without `jitterBy`, each slot has a delay of its own. */
+/**
+ * Each slot is due later by a time from 0 to `jitterMs`; absent: no delay. Without `jitterBy`, each slot has a delay of its own.
+ */
 export interface Jitter {
   jitterMs?: number;
   /** "task": all slots of a task are delayed by the same time, which is computed from the task, so a periodic task stays periodic. */
@@ -70,7 +72,7 @@ export interface Jitter {
 }
 
 export interface JitterOptions {
-  /** Each slot is due up to this time later, at most a day. Every node computes the same delay. */
+  /** The maximum delay with which a slot becomes due; at most a day. Every node computes the same delay for a slot. */
   jitter?: Duration;
   /** "slot" (default): each slot has a delay of its own. "task": all slots of the task have the same delay. */
   jitterBy?: (typeof jitterKinds)[number];

@@ -1,6 +1,7 @@
 /**
- * Describes a schedule in English. The description is made from bit masks instead of the expression's text, so that a step and a list of
- * the same values give the same sentence. Every expression gets a sentence; common expressions get an idiomatic one.
+ * Describes a schedule in English. The description is made from bit masks instead of the expression's text, so that a step and a
+ * list of the same values give the same sentence. Every expression can be described; common expressions get an idiomatic
+ * sentence.
  */
 
 import { formatDuration } from "../base/duration.ts";
@@ -215,8 +216,8 @@ function wrapped(values: readonly number[], cycle: number): [number, number] | n
 }
 
 /**
- * Returns the step if the values are equal steps of 2 or more up to the end of the cycle, as a/n in a cron gives them; else null. `even` is
- * true if the distance across the end of the cycle equals the step.
+ * Returns the step if the values have equal distances of 2 or more up to the end of the cycle, such as those of a/n in a cron;
+ * else null. `even` is true if the distance across the end of the cycle equals the step.
  */
 function progression(values: readonly number[], cycle: number): { by: number; even: boolean } | null {
   const by = (values[1] ?? 0) - (values[0] ?? 0);

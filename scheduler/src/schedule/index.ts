@@ -1,5 +1,6 @@
 /**
- * The entry point carillon/schedule: the schedules, zones and calendars that the planner uses. Pure functions that also work in browsers.
+ * The entry point carillon/schedule: the schedules, zones and calendars that the planner uses. Its functions are pure and also
+ * work in browsers.
  */
 export { type Calendar, type CalendarRule, instantAt, localDayOf, runDays } from "./calendar.ts";
 export type { CronFields } from "./cron.ts";

@@ -7,7 +7,7 @@
 import { endOfTime } from "./zone.ts";
 
 export function nextAtRate(periodMs: number, anchorMs: number, after: number): number | null {
-  // `after` is at least −1 here, so that time 0 can be a slot.
+  // `after` is raised to at least −1, so that time 0 can be a slot.
   const past = Math.floor((Math.max(after, -1) - anchorMs) / periodMs);
   return within(anchorMs + (past + 1) * periodMs);
 }

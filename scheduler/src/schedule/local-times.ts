@@ -53,7 +53,7 @@ export const clockText = (second: number): string => {
   return text.slice(11, second % 60 === 0 ? 16 : 19);
 };
 
-/** Returns the day number of a date; null if there is no such date from 1900 to the last supported year. */
+/** Returns the day number of a date; null if the date does not exist, or is before 1900 or after the last supported year. */
 export function dayOfDate(year: number, month: number, day: number): number | null {
   if (year < 1900 || year > limits.lastYear) return null;
   const found = new Date(Date.UTC(year, month - 1, day));

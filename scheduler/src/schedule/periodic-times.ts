@@ -32,7 +32,7 @@ export class PeriodicTimes implements LocalTimes {
   readonly #times: readonly number[];
   /** The positions of a period's times that are used: 1 is the first, −1 the last. null: all times are used. */
   readonly #positions: readonly number[] | null;
-  // A cache of the last period that was computed, because consecutive slots are mostly in the same period.
+  // These fields cache the last period that was computed, because consecutive slots are mostly in the same period.
   #read = Number.NaN;
   #days: number[] = [];
   #picked: number[] = [];

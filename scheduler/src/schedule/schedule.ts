@@ -1,7 +1,7 @@
 /**
- * Defines when a task is due: by a cron in a zone, an interval of elapsed time or of the calendar, a recurrence rule, once, or only by
- * hand. A `ScheduleSpec` is plain JSON, stored and compared as such. A `Schedule` is its compiled form; equal specs share one instance,
- * which is garbage-collected when unused. All times are epoch milliseconds.
+ * Defines when a task is due: by a cron in a zone, an interval of elapsed time or of the calendar, a recurrence rule, once, or
+ * only by hand. A `ScheduleSpec` is plain JSON; specs are stored and compared in this form. A `Schedule` is a compiled spec;
+ * equal specs share one instance, which is garbage-collected when unused. All times are epoch milliseconds.
  */
 
 import { type Duration, parseDuration } from "../base/duration.ts";
@@ -110,7 +110,7 @@ export interface EveryOptions extends BoundOptions, JitterOptions {
    * month or year that has slots. Default: the date of `from`, else Monday, 5 January 1970.
    */
   anchor?: Date | number | string;
-  /** As in `JitterOptions`; also at most the period. */
+  /** As in `JitterOptions`, but also not longer than the period. */
   jitter?: Duration;
   /**
    * Days of a calendar period. In a week "MON"; in a month 15, "last", "TUE#2", "FRIL"; in a year "04-15". Default: the anchor's day. This
@@ -125,7 +125,7 @@ export interface EveryOptions extends BoundOptions, JitterOptions {
   monthEnd?: "last" | "skip";
   /** What happens to a slot whose local time does not exist: "shift" (default) delays it by the length of the gap, "skip" leaves it out. */
   gap?: GapPolicy;
-  /** If a local time exists twice: whether the slot is at the first instant (default), the last one or both. */
+  /** If a local time exists twice: whether the slot is at the first instant (default), the last instant or both. */
   overlap?: FoldPolicy;
 }
 
@@ -271,7 +271,10 @@ export interface Schedule {
   previous(beforeMs: number): number | null;
   /** Describes the schedule in English, such as "at 00:00 on weekdays, Asia/Shanghai". */
   words(): string;
-  /** Returns how a calendar or blackout changes a slot that would be due at `dueMs`; undefined, or no such method: it is not changed. */
+  /**
+   * Returns how a calendar or blackout changes a slot that would be due at `dueMs`. Undefined, or no such method: the slot is not
+   * changed.
+   */
   judge?(slotMs: number, dueMs: number): Judgement | undefined;
   /** Returns the times of the task's own schedule that a calendar moves to this slot; no such method: only the slot's own time. */
   nominalTimes?(slotMs: number): number[];
@@ -407,8 +410,8 @@ function keyOf(spec: Exclude<ScheduleSpec, { type: "manual" }>): string {
 }
 
 /**
- * Creates the error for a spec of an unknown kind, which a newer version may have stored. Taken for another kind, its task might never
- * fire.
+ * Creates the error for a spec of an unknown kind, which a newer version may have stored. If the spec were treated as another
+ * kind, its task might never fire.
  */
 const unknownKind = (spec: never): CarillonError =>
   new CarillonError(
@@ -420,8 +423,8 @@ const unknownKind = (spec: never): CarillonError =>
   );
 
 /**
- * Returns the next `count` slots, ascending, or fewer if there are no more. A fixed delay has only one, because later slots depend on its
- * runs.
+ * Returns the next `count` slots, ascending, or fewer if there are no more. A fixed delay has only one next slot, because later
+ * slots depend on the ends of runs.
  */
 export function nextSlots(spec: ScheduleSpec, afterMs: number, count: number): number[] {
   const schedule = compileSchedule(spec);
@@ -429,7 +432,7 @@ export function nextSlots(spec: ScheduleSpec, afterMs: number, count: number): n
   return collect((from) => schedule.next(from), afterMs, most);
 }
 
-/** Returns the last `count` slots, latest first. */
+/** Returns the last `count` slots before `beforeMs`, latest first, or fewer if there are no more. */
 export function previousSlots(spec: ScheduleSpec, beforeMs: number, count: number): number[] {
   const schedule = compileSchedule(spec);
   return collect((from) => schedule.previous(from), beforeMs, count);
@@ -445,7 +448,7 @@ function collect(step: (from: number) => number | null, from: number, count: num
 
 export const jitterMsOf = (spec: ScheduleSpec): number => ("jitterMs" in spec ? (spec.jitterMs ?? 0) : 0);
 
-/** The zone of the schedule's local times; null if it has none, as an interval of elapsed time. */
+/** The zone of the schedule's local times; null if the schedule has no zone, such as an interval of elapsed time. */
 export const zoneNameOf = (spec: ScheduleSpec): string | null => ("zone" in spec ? spec.zone : null);
 
 /**

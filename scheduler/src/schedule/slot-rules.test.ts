@@ -102,7 +102,7 @@ describe("planning under them", () => {
 
   it("does not let a misfire choose a slot that would not have run", () => {
     const options: TaskOptions = { schedule: cron("0 9 * * *"), calendar: { name: "de" } };
-    // The process is stopped from Wednesday to Sunday. Thursday's slot is the last one that would have run.
+    // The process is stopped from Wednesday to Sunday. Thursday's slot is the last slot that would have run.
     const { slots, missed, nextSlotMs } = plan(options, "2026-12-23T09:00:00", "2026-12-27T12:00:00");
     expect(slots.filter(({ skipped }) => skipped === undefined).map(({ slotMs }) => slotMs)).toEqual([
       utc("2026-12-24T09:00:00"),

@@ -182,7 +182,8 @@ function blackedOutSchedule(base: Schedule, windows: readonly BlackoutWindow[], 
     if (before?.skipped !== undefined) return before;
     const after = blackedOut(windows, dueMs, steps);
     if (after?.skipped !== undefined) {
-      // A later slot may have less jitter. Therefore the end is computed without this slot's jitter and reduced by the maximum jitter.
+      // A later slot may have less jitter. Therefore `untilMs` is computed without this slot's jitter and reduced by the maximum
+      // jitter.
       const { untilMs } = dueMs === slotMs ? after : (blackedOut(windows, slotMs, steps) ?? {});
       return { ...after, untilMs: untilMs === undefined ? undefined : untilMs - jitterMs };
     }
@@ -228,8 +229,8 @@ export function ruledIn(definition: Ruled["definition"], calendar: Calendar | un
 }
 
 /**
- * Returns nominal times after `nowMs` whose slots a change of the task or its calendar moves to `nowMs` or earlier. The planner continues
- * from `nowMs`, so it will not plan them.
+ * Returns nominal times after `nowMs` whose slots a change of the task or its calendar moves to `nowMs` or earlier. The planner
+ * continues from `nowMs`, so it will not plan these slots.
  */
 export function slotsPassed(ruled: Ruled, nowMs: number): number[] {
   return movingOf(ruled)?.passedBy(nowMs, slotsMovedMax) ?? [];

@@ -6,7 +6,10 @@ import type { BlackoutWindow } from "./blackout.ts";
 import { compileSchedule, type Schedule, type ScheduleSpec, zoneNameOf } from "./schedule.ts";
 import { type Zone, type ZoneRules, zoneOf } from "./zone.ts";
 
-/** The stored rules cover the last two years, for queries about the past, and the next twenty years. */
+/**
+ * The stored rules begin with the calendar year two years ago, for queries about the past, and end before the calendar year
+ * twenty years ahead.
+ */
 const yearsBack = 2;
 const yearsAhead = 20;
 
@@ -16,7 +19,7 @@ export function ownRules(name: string, nowMs: number): ZoneRules {
   return zoneOf(name).rules(Date.UTC(year - yearsBack, 0, 1), Date.UTC(year + yearsAhead, 0, 1));
 }
 
-/** True if both rules give the same offset at every instant that both cover. */
+/** True if `a` and `b` give the same offset at every instant that both of them cover. */
 export function sameRules(a: ZoneRules, b: ZoneRules): boolean {
   const from = Math.max(a.startsMs[0] as number, b.startsMs[0] as number);
   const to = Math.min(a.toMs, b.toMs);
@@ -35,7 +38,7 @@ export interface ZonesInForce {
   named(zone: string): string;
 }
 
-/** For callers that use this process's own rules for all zones. */
+/** The zones for callers that use this process's own rules. */
 export const ownZones: ZonesInForce = { named: (zone) => zone };
 
 /** Returns the definition with its zones replaced by those with the rules in force; for compiling, not for display. */
@@ -67,7 +70,7 @@ export function zonesUsed(
   return [...new Set(names.filter((name) => name !== undefined && name !== null && name !== "UTC"))] as string[];
 }
 
-/** A local time of a schedule whose instant has changed because its zone's rules have changed. */
+/** A time of a schedule whose local time is unchanged, but whose instant has changed with its zone's rules. */
 export interface MovedTime {
   wasMs: number;
   isMs: number;

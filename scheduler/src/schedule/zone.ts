@@ -38,9 +38,10 @@ export interface ZoneRules {
 const dayMs = 86_400_000;
 
 /**
- * The distance between two offsets that are read; where two neighbours differ, the transition is found by bisection. Two transitions within
- * four days that cancel each other out would be missed. There are none in the tzdata since 1970: reading every two hours from 1970 to 2040
- * finds the same 21,116 transitions in all zones, the closest pair (Boa Vista in October 2000) a week apart.
+ * The distance between two offsets that are read; where two neighbours differ, the transition is found by bisection. Two
+ * transitions within four days that cancel each other out would be missed. The tzdata has no such transitions since 1970: reading
+ * every two hours from 1970 to 2040 finds the same 21,116 transitions in all zones, and the closest two (Boa Vista in October
+ * 2000) are a week apart.
  */
 const probeMs = 4 * dayMs;
 
@@ -56,7 +57,7 @@ export const endOfTime = Date.UTC(limits.lastYear + 1, 0, 1);
 interface Searched {
   from: number;
   to: number;
-  /** The beginning of each span. The first one is only where the search began, not a transition. */
+  /** The beginning of each span. The first entry is only where the search began, not a transition. */
   starts: readonly number[];
   offsets: readonly number[];
   spans: readonly Span[];
@@ -124,8 +125,8 @@ export class Zone {
   }
 
   /**
-   * Searches the year of an instant and the years between it and those searched before. The result is stored by a single assignment,
-   * because base/cut-off.ts may end a search at any point.
+   * Searches the year of an instant, and the years between that year and the years searched before. The result is stored by a
+   * single assignment, because base/cut-off.ts may end a search at any point.
    */
   #search(instant: number): Searched {
     const year = new Date(instant).getUTCFullYear();
@@ -228,7 +229,7 @@ export function zoneOf(value: unknown): Zone {
   const name = zoneName(value);
   let zone = zones.get(name);
   if (zone === undefined) {
-    // Only valid names are added, so the map is never larger than the time zone database.
+    // Only valid names are added here, so this code never makes the map larger than the time zone database.
     zone = new Zone(name);
     zones.set(name, zone);
   }
@@ -251,7 +252,10 @@ export function ruledZone(value: string, rules: ZoneRules): string {
   return ruled;
 }
 
-/** The registered names, by zone and rules. There is one per zone and version of its rules that this process has used. */
+/**
+ * The registered names, by zone and rules. There is one name for each zone and each version of its rules that this process has
+ * used.
+ */
 const ruledNames = new Map<string, string>();
 
 /**

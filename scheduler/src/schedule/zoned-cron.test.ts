@@ -52,7 +52,8 @@ function compare(zone: string, window: Window, expression: Expression): number {
   const cron = parsed(expression, localTimes);
   if (cron === null) return 0;
   let compared = 0;
-  // Tests all six combinations of policies. For an expression with very many matches, only one combination is tested in turn, to save time.
+  // Tests all six combinations of policies. For an expression with very many matches, only one combination is tested, to save time;
+  // each such expression gets the next combination.
   const only = localTimes.length > 120 ? turn++ % 6 : -1;
   for (const [i, gap] of gaps.entries()) {
     for (const [j, overlap] of overlaps.entries()) {
@@ -98,7 +99,8 @@ describe("cron in zones against the oracle", () => {
         seen++;
         const known = changes.size;
         changes.add(`${at} ${before} ${after}`);
-        // Many zones have the same changes at the same moments. Only a quarter of changes that another zone already had are compared.
+        // Many zones have the same changes at the same moments. Changes that an earlier zone already had are compared only once in four
+        // times.
         if (!long && changes.size === known && chance() < 0.75) continue;
         const change = Math.abs(after - before);
         const window = new Window(zone, list, at - change - hourMs, at + change + hourMs);

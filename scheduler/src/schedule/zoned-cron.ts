@@ -1,11 +1,11 @@
 /**
- * Converts the local times of a cron, a recurrence rule or a calendar interval to instants, by the task's policies for daylight saving.
- * A local time that exists once gives one instant. A skipped local time (in a gap) gives none with the policy `skip`; with `shift`, it
- * gives the instant computed with the offset before the gap, which is later by the length of the gap. If another slot is at that instant,
- * the two are one slot. A repeated local time (in an overlap) gives its first instant, its last one, or both.
- * Within a span of constant offset, the slots are therefore the matching local times, without the part at its start or end that the overlap
- * policy leaves out, plus, after a gap, the matches within the gap. The search goes from span to span, and jumps ahead if the next match is
- * far away.
+ * Converts the local times of a cron, a recurrence rule or a calendar interval to instants, by the task's policies for daylight
+ * saving. A local time that exists once gives one instant. A skipped local time (in a gap) gives no instant with the policy
+ * `skip`; with `shift`, it gives the instant computed with the offset before the gap, which is later by the length of the gap. If
+ * another slot is at that instant, the two are one slot. A repeated local time (in an overlap) gives its first instant, its last
+ * instant, or both. Within a span of constant offset, the slots are therefore the matching local times, without the part at its
+ * start or end that the overlap policy leaves out, plus, after a gap, the matches within the gap. The search goes from span to
+ * span, and jumps ahead if the next match is far away.
  */
 import type { LocalTimes } from "./local-times.ts";
 import { endOfTime, type Zone } from "./zone.ts";

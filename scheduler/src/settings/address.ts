@@ -5,8 +5,8 @@ const shape = /^(\[[^\][]+\]|[^:[\]/?#@%\s]+):(\d{1,5})$/;
 const hostName = /^(?=.{1,253}$)[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?)*$/;
 
 /**
- * Validates and normalises the address at which other processes reach this one: "host:port", with an IPv6 address in brackets. Equal
- * addresses become equal texts: lower case, and the shortest form of an IP address.
+ * Validates and normalises the address at which other processes reach this process: "host:port", with an IPv6 address in
+ * brackets. Equal addresses become equal texts: lower case, and the shortest form of an IP address.
  * @throws OPTION_INVALID
  */
 export function parseAddress(text: string): string {

@@ -24,16 +24,18 @@ export interface Disagreement {
 }
 
 /**
- * Compares a process's settings with those of a process that started earlier. Most settings concern one process only: a session is judged
- * by its own timeout, and `claimAhead` and `concurrency` concern one worker. Three settings concern several processes:
- * - Address: it must lead to one process only. Two processes with the same address are a conflict, and the later one is refused. A loopback
- * address is useless to processes on other hosts: the later process is refused for it, the earlier one is logged.
- * - Retention: the leader deletes data older than its own retention, so the shortest retention of the scheduler nodes applies to all. A
- * process that would delete data that the other keeps is refused, because deleted data cannot be restored. For a process with a longer
- * retention, a line is logged that it has no effect.
- * - Horizon: what the leader has planned must last until another node has noticed its death and planned: the leader's session timeout plus
- * a heartbeat interval of the other node. A shorter horizon is only logged, because the catch-up planner still plans every slot.
- * The last two concern only processes that may lead; workers and observers plan nothing and delete nothing.
+ * Compares a process's settings with those of a process that started earlier. Most settings concern one process only: a session
+ * is judged by its own timeout, and `claimAhead` and `concurrency` concern one worker. Three settings concern several processes:
+ * - Address: it must lead to one process only. If two processes have the same address, the later process is refused. A loopback
+ * address is useless to processes on other hosts: the later process is refused if it has such an address, and a line is logged if
+ * the earlier has it.
+ * - Retention: the leader deletes data older than its own retention, so the shortest retention of the scheduler nodes applies to
+ * all. A later process with a shorter retention is refused, because deleted data cannot be restored. If its retention is longer,
+ * a line is logged that the longer retention has no effect.
+ * - Horizon: what the leader has planned must last until another node has noticed its death and planned: the leader's session
+ * timeout plus a heartbeat interval of the other node. A shorter horizon is only logged, because the catch-up planner still plans
+ * every slot. Retention and horizon concern only processes that may lead: workers and observers do not plan ahead and delete
+ * nothing.
  */
 export function disagreements(elder: Told, other: Told): Disagreement[] {
   const found: Disagreement[] = addresses(elder, other);
@@ -104,8 +106,8 @@ function addresses(elder: Told, other: Told): Disagreement[] {
 }
 
 /**
- * Finds problems of this machine's wall clock. Scheduling does not depend on it, but the times in this machine's logs do, which are
- * compared with the logs of other machines.
+ * Finds problems of this machine's wall clock. Scheduling does not depend on this clock, but the times in this machine's logs do,
+ * and users compare them with the logs of other machines.
  * @returns lines to log
  */
 export function clockTroubles({ wallOffsetMs, errorMs }: { wallOffsetMs: number; errorMs: number }): string[] {

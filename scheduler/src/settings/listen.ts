@@ -19,8 +19,8 @@ export function parseListen(text: string): { host: string; port: number } {
 }
 
 /**
- * Keys and payloads are sent unencrypted at this address. An address that other machines can reach is therefore accepted only if the
- * operator states that a proxy terminates TLS in front of it.
+ * Refuses a listening address that other machines can reach, because keys and payloads are sent unencrypted at this address. The
+ * address is accepted if the operator states that a proxy terminates TLS in front of it.
  * @throws OPTION_INVALID
  */
 export function checkListen(text: string, behindProxy: boolean): void {

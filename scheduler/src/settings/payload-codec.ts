@@ -1,6 +1,6 @@
 import { CarillonError } from "../base/errors.ts";
 
-/** Encodes payloads and results before they are stored and decodes them afterwards, for example by encryption. Both may be asynchronous. */
+/** Encodes payloads and results before they are stored, for example by encryption, and decodes them afterwards. */
 export interface PayloadCodec {
   /**
    * @param text JSON

@@ -11,8 +11,8 @@ export const plainWords = (hosts: readonly string[]): string =>
   `the store at ${hosts.join(", ")} is reached without TLS: whoever is on the way can read and change payloads, results and statements`;
 
 /**
- * Returns the hosts other than this machine that a store's URL reaches without TLS. The list is empty if sslmode=disable states that this
- * is intended.
+ * Returns the hosts other than this machine that a store's URL reaches without TLS. The list is empty if the URL or `environment`
+ * has any setting for TLS, such as sslmode=disable.
  * @param environment the PostgreSQL driver's variables, which apply where the URL sets nothing
  * @param evenIfIntended true: includes hosts for which sslmode=disable is set
  */

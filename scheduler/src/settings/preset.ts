@@ -1,6 +1,6 @@
 /**
- * Lets the command line change the options of a program that it executes. If that program creates and starts its own Carillon or worker,
- * the operator's options must be applied when it is created, because they cannot be applied later.
+ * Lets the command line change the options of a program that it executes. If that program creates and starts its own Carillon or
+ * worker, the operator's options must be applied at its creation, because they cannot be applied later.
  */
 export class Preset<Options> {
   #decide = (given: Options): Options => given;

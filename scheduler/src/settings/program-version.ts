@@ -7,10 +7,10 @@ interface Package {
 }
 
 /**
- * Returns the version of the program that this process executes: that of the nearest package.json above its main script, else above the
- * working directory. A main script inside node_modules is ignored, because it belongs to a test runner or a process manager. Carillon's own
- * package.json is skipped, because its command line executes other programs. If there is no version, the result is "unversioned", which
- * never counts as newer than another release.
+ * Returns the version of the program that this process executes: the version in the nearest package.json above its main script,
+ * else above the working directory. A main script inside node_modules is ignored, because it belongs to a test runner or to a
+ * tool that supervises processes. Carillon's own package.json is skipped, because its command line executes other programs. If
+ * there is no version, the result is "unversioned", which never counts as newer than another release.
  */
 export function programVersion(script = process.argv[1], folder = process.cwd()): string {
   return versionAbove(scriptFolder(script)) ?? versionAbove(folder) ?? "unversioned";

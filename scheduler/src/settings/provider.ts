@@ -101,8 +101,8 @@ function addressOf(what: string, text: string): URL {
 export const isThisMachine = ({ hostname }: URL): boolean => /^(?:127(?:\.\d+){3}|\[::1\]|localhost)$/.test(hostname);
 
 /**
- * Returns the claims without an e-mail address that the provider has not verified. A provider may let users enter any address, so no rule
- * and no user name may depend on an unverified one.
+ * Returns the claims without an e-mail address that the provider has not verified. A provider may let users enter any address, so
+ * no rule and no user name may depend on an unverified address.
  */
 export function verifiedOnly(claims: Record<string, Json | undefined>): Record<string, Json | undefined> {
   if (claims.email_verified === true) return claims;
@@ -110,7 +110,7 @@ export function verifiedOnly(claims: Record<string, Json | undefined>): Record<s
   return others;
 }
 
-/** Returns the roles that a provider's claims grant; null if there is none, so that the user cannot sign in. */
+/** Returns the roles that a provider's claims grant; null if they grant no role, so that the user cannot sign in. */
 export function rightsOf(
   { rules }: Pick<ProviderSettings, "rules">,
   claims: Record<string, Json | undefined>,

@@ -14,7 +14,7 @@ import { Preset } from "./preset.ts";
 import { isThisMachine } from "./this-machine.ts";
 
 export interface RemoteWorkerOptions {
-  /** The URL of a server, or of several servers of one cluster. If one does not respond, the next is tried. */
+  /** The URL of a server, or of several servers of one cluster. If a server does not respond, the next server is tried. */
   server?: string | readonly string[];
   /**
    * True: also sends the key by http:// to servers on other machines, where everyone on the network path can read it; only for a trusted
@@ -53,7 +53,7 @@ export interface RemoteWorkerOptions {
    * none.
    */
   codec?: PayloadCodec;
-  /** Stores large payloads and results outside the store; see docs/runs.md. Default: none. */
+  /** Moves large payloads and results to a store of their own; see docs/runs.md. Default: none. */
   payloads?: PayloadOptions;
   /**
    * The host:port for GET /livez, /readyz and /metrics, which need no sign-in; default: none. Only a loopback address is permitted, unless

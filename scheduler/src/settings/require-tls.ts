@@ -46,7 +46,7 @@ export function checkTls(
     const url = "smtp" in channel ? new URL(channel.smtp) : postsTo(channel);
     if (url === null) continue;
     const { protocol, hostname, password } = url;
-    // A channel with a password requires STARTTLS by default, so such a mail server does not count as unencrypted.
+    // A mail channel with a password requires STARTTLS by default, so its mail server does not count as unencrypted.
     const isPlain =
       "smtp" in channel ? protocol === "smtp:" && !(channel.requireTls ?? password !== "") : protocol === "http:";
     if (isPlain && !isThisMachine(hostname)) refuse(`alarms.channels.${name}`, [hostname]);

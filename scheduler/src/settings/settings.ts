@@ -69,8 +69,8 @@ export interface CarillonOptions {
   /** The maximum number of connections to the store, from 2 to 200, in addition to the one for signals; default 8. */
   connections?: number;
   /**
-   * An additional coordination service: zookeeper://host:2181,host:2181/path or redis://host:6379. Every node of a cluster must use the
-   * same one. Default: only the store.
+   * An additional coordination service: zookeeper://host:2181,host:2181/path or redis://host:6379. Every node of a cluster must use
+   * the same service. Default: only the store.
    */
   coordination?: string;
   /**
@@ -90,8 +90,8 @@ export interface CarillonOptions {
   /** This process's name in the cluster; default: a random name. */
   name?: string;
   /**
-   * The address at which other processes reach this one: "host:port", with an IPv6 address in brackets. If a live process already has the
-   * same address, this process is refused. Default: none.
+   * The address at which other processes reach this process: "host:port", with an IPv6 address in brackets. If a live process
+   * already has the same address, this process is refused. Default: none.
    */
   address?: string;
   /** Whether this process plans slots and runs the cluster's services; default true. */
@@ -169,7 +169,7 @@ export interface CarillonOptions {
   trustedProxies?: string[];
   /** Whether this process collects counters and timings for `metrics()`; default: true if `listen` is given. */
   metrics?: boolean;
-  /** The receivers of alarms; see docs/alarms.md. Default: alarms are only logged. */
+  /** The receivers of alarms; see docs/alarms.md. Default: no receivers; only the alarm rules in the store are evaluated. */
   alarms?: AlarmOptions;
   /** The receivers of the events of runs, by name; see docs/webhooks.md. */
   webhooks?: Record<string, EventWebhookOptions>;
@@ -183,8 +183,8 @@ export interface CarillonOptions {
   /** An identity provider by which users can sign in, in addition to passwords; see docs/sign-in.md. Default: none. */
   provider?: ProviderOptions;
   /**
-   * The users who must have a second factor in addition to the password. Such a user must add one before any other request is accepted.
-   * Default "nobody": each user may choose. Must be the same on every node with `listen`.
+   * The users who must have a second factor in addition to the password. A user without a second factor must add one before any
+   * other request is accepted. Default "nobody": each user may choose. Must be the same on every node with `listen`.
    */
   requireSecondFactor?: FactorChoice;
   /** How long a sign-in by password or provider is valid in a browser; default 1 day. Must be the same on every node with `listen`. */
@@ -193,7 +193,7 @@ export interface CarillonOptions {
   signInIdle?: Duration;
   /** Encodes payloads and results before they are stored, for example by encryption; see docs/runs.md. Default: none. */
   codec?: PayloadCodec;
-  /** Stores large payloads and results outside the store; see docs/runs.md. Default: none. */
+  /** Moves large payloads and results to a store of their own; see docs/runs.md. Default: none. */
   payloads?: PayloadOptions;
   /** The logger. Default: writes warnings and errors to standard error. */
   log?: Log;
@@ -257,7 +257,8 @@ export const embeddedStore = "embedded";
 
 const shortestTimeoutMs = 1_500;
 /**
- * The minimum of both sign-in limits, in ms. Uses within one minute are recorded as one use, so a shorter limit could end a sign-in in use.
+ * The minimum of `signInLasts` and `signInIdle`, in ms. Uses within one minute are recorded as one use, so a shorter limit could
+ * end a sign-in that is in use.
  */
 const shortestSignInMs = 120_000;
 /** The longest heartbeat interval, whatever the timeout, because a heartbeat also returns changes whose signal was lost. */
@@ -265,7 +266,10 @@ export const longestBeatMs = 5_000;
 /** The time that the heartbeat interval leaves of a session timeout: enough to repeat a failed heartbeat before the session expires. */
 const spareMs = 2_500;
 
-/** Returns the interval of a process's heartbeats: half of its timeout, or more if `spareMs` of the timeout is still left. */
+/**
+ * Returns the interval of a process's heartbeats: half of its timeout, or more if `spareMs` of the timeout is still left; at most
+ * `longestBeatMs`.
+ */
 export const beatMsOf = (sessionTimeoutMs: number): number =>
   Math.min(Math.max(sessionTimeoutMs / 2, sessionTimeoutMs - spareMs), longestBeatMs);
 
@@ -293,8 +297,8 @@ export function settingsOf(options: CarillonOptions): Settings {
     concurrency: wholeNumber("concurrency", options.concurrency ?? 100, 1, 10_000),
     connections: wholeNumber("connections", options.connections ?? 8, 2, 200),
     keepMs: parseDuration(options.retention ?? "30d", "retention", 3_600_000),
-    // An election takes at most a session timeout and a heartbeat interval, less than 1.6 timeouts. Three quarters of the horizon must last
-    // longer than that, because the leader plans again only once a quarter is used.
+    // An election takes at most a session timeout and a heartbeat interval, together at most five thirds of the timeout. Three
+    // quarters of the default horizon last longer than that; the leader plans again once a quarter is used.
     horizonMs: parseDuration(
       options.horizon ?? Math.max(15_000, 2.5 * sessionTimeoutMs),
       "horizon",

@@ -34,8 +34,8 @@ export function checkStoreDefined(options: { store?: string }): void {
 }
 
 /**
- * Returns the names of the variables that contain a postgres:// URL, usual names first. CARILLON_LISTEN_URL is left out, because it is for
- * signals.
+ * Returns the names of the variables that contain a postgres:// URL, usual names first. CARILLON_LISTEN_URL is left out, because its
+ * connection receives notifications and is not the store's URL.
  */
 function variablesWithStore(environment: NodeJS.ProcessEnv): string[] {
   const names = Object.keys(environment)

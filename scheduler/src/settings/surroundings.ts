@@ -6,8 +6,8 @@ import type { Store } from "../store/store.ts";
 import type { Settings } from "./settings.ts";
 
 /**
- * The external dependencies of a Carillon. Tests that control the time replace them (see carillon/testing) and execute the same code
- * otherwise.
+ * The external dependencies of a Carillon. Tests that control the time replace these dependencies, and otherwise execute the same code: see
+ * carillon/testing.
  */
 export interface Surroundings {
   clock: Clock;
@@ -20,7 +20,7 @@ export interface Surroundings {
   postgres: object;
   /** Opens a replacement for the coordination service that the URL names. */
   openWitness?: (options: WitnessOptions & { clock: Clock }) => Promise<Witness>;
-  /** Returns a handler that is called instead of the task's own handler; undefined: the task's own is called. */
+  /** Returns a handler to call instead of the task's own handler; undefined to call the task's own handler. */
   handlerFor?: (task: string) => Handler | undefined;
   /** Called when the number of runs that wait for other runs of their batch changes. @param more the change of this number */
   gathers?: (more: number) => void;

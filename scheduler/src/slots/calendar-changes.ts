@@ -25,7 +25,7 @@ import type { TaskStore } from "../task/task-store.ts";
 import { judgedSlot } from "./coming-slots.ts";
 import type { HistoryStore } from "./history-store.ts";
 
-/** When, and whether, a slot runs that the task's own schedule has at one nominal time. */
+/** Whether and when the slot of one nominal time of the task's own schedule runs. */
 export interface Placed {
   slotMs: number;
   /** null if the slot does not run; `note` gives the reason. */

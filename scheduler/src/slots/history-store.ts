@@ -6,7 +6,7 @@ export interface SlotRecord {
   reason: string | null;
   term: number | null;
   acceptedMs: number;
-  /** The nominal times of the task's own schedule that a calendar moved to this slot; null if it is only the slot's own time. */
+  /** The nominal times of the task's own schedule that a calendar moved to this slot; null if the slot covers only its own time. */
   nominalMs: number[] | null;
 }
 

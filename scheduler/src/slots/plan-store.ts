@@ -7,7 +7,7 @@ export interface DuePlan {
   nextSlotMs: number;
 }
 
-/** A task that this process leaves out, with the version of the task that it cannot read. */
+/** A task that this process skips because it cannot read this version of the task's definition. */
 export type SetAside = Pick<DuePlan, "taskId" | "version">;
 
 export interface PlanWrite extends DuePlan {

@@ -5,7 +5,7 @@ import type { TaskDefinition } from "../task/task.ts";
 export interface PlannedSlot {
   slotMs: number;
   dueMs: number;
-  /** The times of the task's own schedule that this slot covers; absent if it is only the slot's own time. */
+  /** The times of the task's own schedule that this slot covers; absent if the slot covers only its own time. */
   nominalMs?: number[];
   /** The reason why the slot is recorded as skipped (its calendar or a blackout); absent if it runs. */
   skipped?: string;
@@ -23,7 +23,7 @@ export interface MissedRange {
   toMs: number;
   count: number | null;
   reason: string;
-  /** For a task with a calendar or blackouts: the slots in the range were skipped by them. Absent: the slots were missed. */
+  /** "skipped" if the task's calendar or blackouts skipped the slots in the range; absent if the slots were missed. */
   outcome?: "skipped";
 }
 
@@ -44,13 +44,13 @@ export interface PlanSpan {
 /** The maximum number of slots that a step plans for one task; the next step continues. */
 export const slotsPerStep = 1_000;
 const countLimit = 10_000;
-/** The reason recorded for a missed slot that would have run under the misfire policy but is older than its `within`. */
+/** The reason recorded for a missed slot that would have run under the misfire policy but is older than the policy's `within`. */
 export const tooLateReason = "misfire: later than within";
 
 /**
  * Decides what happens to a task's slots from `nextSlotMs` to `untilMs`. It is a pure function, so that the leader, a catch-up planner and
- * a simulation get the same result. Once a slot is later than the task's misfire time, the misfire policy decides about it; every other
- * slot is planned.
+ * a simulation get the same result. If the next slot is later than the task's misfire time, the misfire policy decides about the overdue
+ * slots; all other slots are planned.
  */
 export function planTask(
   definition: TaskDefinition,
@@ -95,7 +95,8 @@ export function planTask(
       const judge = (slotMs: number) => planned(slotMs, Math.max(slotMs, nowMs));
       const late = catchUpJudged(definition, schedule, { firstMs, oldestMs, lastMs, keep, reason }, judge);
       late.kept.forEach((slot, place) => {
-        // Judged again for the time at which the run will start, because at a limited rate the last of many slots may be due in a blackout.
+        // The slot is judged again for the time at which its run will start: at a limited rate, the last of many slots may be due in
+        // a blackout.
         if (perSecond === null) step.slots.push(slot);
         else step.slots.push(planned(slot.slotMs, Math.round(nowMs + (place * 1_000) / perSecond)));
       });

@@ -23,8 +23,8 @@ export interface Spread {
   fuller: number;
   moves: Move[];
   /**
-   * The alternative: every movable cron gets a random delay of up to `minutes`. `peak` is the highest average number of runs in a minute
-   * then.
+   * The alternative: every movable cron gets a random delay of up to `minutes`. `peak` is then the highest average number of runs in a
+   * minute.
    */
   jitter: { minutes: number; peak: number }[];
 }
@@ -38,7 +38,7 @@ const candidatesMost = 60;
 const givenMost = 50;
 const jitters = [2, 5, 10, 15];
 
-/** Crons that fire at the same times. Those that were moved have been removed from `names`. */
+/** Crons that fire at the same times. The names of crons that have been moved are removed from `names`. */
 interface Movable {
   expression: string;
   minutes: readonly number[];

@@ -44,7 +44,7 @@ export interface Timeline {
   fromMs: number;
   /** The number of runs that become due in each minute. */
   fires: number[];
-  /** The number of tasks to which these runs belong. */
+  /** For each minute, the number of tasks whose runs become due in it. */
   tasks: number[];
   rhythms: Rhythm[];
   steady: Steady[];

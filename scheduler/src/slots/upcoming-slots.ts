@@ -42,7 +42,7 @@ export function nextOf(record: TaskRecord, nowMs: number): number | null {
   return comingSlots(coming(record), Math.max(nowMs, pauseEnd(record) - 1), 1)[0] ?? null;
 }
 
-/** Returns when the next slot runs: later than its nominal time because of jitter, or at the end of a blackout. */
+/** Returns when the next slot runs, which may be later than its nominal time because of jitter or a blackout. */
 export function nextDue(record: TaskRecord, nowMs: number): number | null {
   const slotMs = nextOf(record, nowMs);
   return slotMs === null ? null : judgedSlot(coming(record), slotMs).dueMs;

@@ -3,18 +3,22 @@ import type { Counters } from "../task/task-record.ts";
 /** Figures of tasks by the hour, which are kept longer than the history of runs. Hours are counted from 1970, in UTC. */
 export interface StatisticsStore {
   /**
-   * Adds the runs that ended since the last call to the tasks' hours. Each call adds a run once, whatever calls at the same time. A run that
-   * another process ended, but had not yet stored, when the time of its end was read is left out.
-   * @param untilMs runs that ended before this time, at most `mostMs` of time at once
-   * @returns up to when runs are added by now, epoch ms
+   * Adds the runs that ended since the last call to the hourly figures of their tasks. Each run is added at most once, even if several
+   * processes call this at the same time. A run is left out for good if its end is committed only after the call that covers that time.
+   * @param untilMs the call adds runs that ended before this time, and covers at most `mostMs` of time
+   * @returns the time up to which runs have been added, in epoch ms
    */
   addTimes(untilMs: number, mostMs: number): Promise<number>;
-  /** Merges hours before `hour` into one row for each day, and deletes days before `day`, in both cases at the hours' own numbers. */
+  /**
+   * Merges hours before `beforeHour` by day: the day's durations get rows at its first hour, and of its counters only the last row remains.
+   * Deletes rows from before `deleteBeforeHour`, except the last row of each task's counters.
+   */
   merge(beforeHour: number, deleteBeforeHour: number): Promise<void>;
   /**
-   * Reads the figures of one task. @param fromHour the first hour
-   * @returns counters at the end of each hour in which they rose, oldest first, from the last such hour before `fromHour` on; the last one is
-   * the present state
+   * Reads the figures of one task.
+   * @param fromHour the first hour
+   * @returns the task's counters at the end of each hour in which they rose, oldest first. The first row may be from before `fromHour`, as
+   * the base of comparison; the last row is the present state
    */
   read(taskId: number, fromHour: number, nowMs: number): Promise<TaskFigures>;
 }
@@ -27,15 +31,15 @@ export interface TimesRow {
   runs: number;
   /** The sum of the durations, ms. */
   sumMs: number;
-  /** The longest of them, ms. */
+  /** The longest of these durations, in ms. */
   mostMs: number;
 }
 
 export interface TaskFigures {
   counts: ({ hour: number } & Counters)[];
   times: TimesRow[];
-  /** Rows of hours before this one stand for a whole day. */
+  /** A row whose hour is before this one covers a whole day. */
   mergedHour: number;
-  /** Up to when ended runs are in `times`, epoch ms; null: none was added yet. */
+  /** The time up to which ended runs have been added to `times`, in epoch ms; null if no call has begun to add them. */
   timesUntilMs: number | null;
 }

@@ -8,7 +8,7 @@ export type StatisticsPeriod = (typeof statisticsPeriods)[number];
 /** Size classes of durations: each is a quarter of a doubling, so the values in it differ by at most 19 %. */
 export const bucketsPerDoubling = 4;
 
-/** What `TimesRow.kind` counts: how long runs took from start to end, or how late they started after they waited only for a worker. */
+/** The kinds of durations in a `TimesRow`. `took`: from a run's start to its end; `late`: how long the run waited only for a worker. */
 export const timeKinds = { took: 0, late: 1 } as const;
 
 /** Milliseconds. A percentile is the mean of the size class that it lies in, so it deviates by less than 19 %, usually far less. */
@@ -23,16 +23,16 @@ export interface Spread {
 
 export interface Period {
   fromMs: number;
-  /** Ends of runs, missed slots and retried attempts; exact. */
+  /** The exact numbers of ended runs, missed slots and retried attempts. */
   counts: Counters;
-  /** From start to end of runs that succeeded or failed; null: there was none. */
+  /** The durations from start to end of runs that succeeded or failed; null if there are none. */
   took: Spread | null;
   late: Spread | null;
 }
 
 const counterNames = ["succeeded", "failed", "cancelled", "skipped", "missed", "retried"] as const;
 
-/** @returns the distribution of these rows; null: they count no run */
+/** @returns the distribution of the durations in these rows; null if the rows count no run */
 export function spreadOf(rows: readonly TimesRow[]): Spread | null {
   const classes = new Map<number, { runs: number; sumMs: number }>();
   let [runs, sumMs, most] = [0, 0, 0];
@@ -64,9 +64,10 @@ export function spreadOf(rows: readonly TimesRow[]): Spread | null {
 }
 
 /**
- * Divides the figures of a task into periods. @param counts the task's counters at the end of hours, oldest first
- * @param startOf the first hour of the period that an hour lies in
- * @param fromHour earlier hours are left out; the last counters before it are what the first period's counts start from
+ * Divides the figures of a task into periods.
+ * @param counts the task's counters at the end of hours, oldest first
+ * @param startOf returns the first hour of the period that contains an hour
+ * @param fromHour earlier hours are left out, but the counts of the first period start from the last counters before this hour
  * @returns the periods that have figures, oldest first
  */
 export function periodsOf(
@@ -118,15 +119,15 @@ const comparedDays = 14;
 
 export interface TaskStatistics {
   periods: Period[];
-  /** Runs that ended before this epoch ms are in `took` and `late`; null: none yet. */
+  /** Runs that ended before this time (epoch ms) are counted in `took` and `late`; null if none has been counted. */
   timesUntilMs: number | null;
   worse: Regression[];
 }
 
 /**
- * The statistics of one task. Periods begin in UTC. Hours are kept for 14 days, days for 400; of a time before that, an hour stands for its
- * whole day.
- * @param sinceMs the first period contains this time, epoch ms; default: some periods ago
+ * Returns the statistics of one task in periods that begin in UTC. Hourly figures are kept for 14 days and daily figures for 400 days;
+ * where hours have been merged, a period of an hour covers the whole day.
+ * @param sinceMs a time (epoch ms) that the first period contains; default: some periods ago
  */
 export async function statisticsOf(
   store: StatisticsStore,
@@ -166,7 +167,7 @@ const timesWorse = 1.5;
 const leastMs = 100;
 const failedMore = 0.05;
 
-/** Compares one day with the days before it. @param day and @param before the figures of both, each as one period */
+/** Compares one day with the days before it. @param day the day's figures @param before the figures of the days before, as one period */
 export function regressionsOf(day: Period | undefined, before: Period | undefined): Regression[] {
   if (!day || !before) return [];
   const found: Regression[] = [];

@@ -113,9 +113,9 @@ export interface BrowseStore {
   versionsAt(taskId: number, versions: number[]): Promise<VersionRecord[]>;
   slots(taskId: number, fromMs: number, beforeMs: number, limit: number): Promise<SlotRecord[]>;
   /**
-   * Returns a page of runs without payload, progress and result; errors have only their code and message. Filters by labels use an index. A
-   * filter by source or key, or by a group or namespace with many tasks, has none: a call then reads a limited number of runs and returns
-   * those that match.
+   * Returns a page of runs without payload, progress and result; errors have only their code and message. Filters by labels use an index.
+   * No index covers a filter by source or key, or by a group or namespace with many tasks: a call then reads a limited number of runs and
+   * returns those that match.
    * @throws OPTION_INVALID for a key without a task
    */
   runs(browse: RunBrowse): Promise<RunPage>;
@@ -144,10 +144,10 @@ export interface BrowseStore {
   operations(beforeId: number, limit: number): Promise<OperationRecord[]>;
   nodes(afterName: string, limit: number): Promise<Member[]>;
   workers(afterName: string, group: string | null, limit: number): Promise<WorkerRecord[]>;
-  /** Sessions of workers that fell silent since a time, whose names no session has now; the latest first. */
+  /** Returns the sessions of workers that were found lost at or after `sinceMs` and whose names no session has now, latest first. */
   lostWorkers(sinceMs: number, limit: number): Promise<LostWorker[]>;
   terms(beforeTerm: number, limit: number): Promise<Term[]>;
-  /** @param namespaces the namespaces in which tasks and calendars are searched; null: all */
+  /** @param namespaces only tasks and calendars in these namespaces are found; null: all */
   search(text: string, namespaces: readonly string[] | null, limit: number): Promise<Found>;
 }
 

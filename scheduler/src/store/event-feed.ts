@@ -94,7 +94,7 @@ export class EventFeed {
     );
   }
 
-  /** Yields each event after the position, at least once, until the signal aborts. Waits while the store is unreachable. */
+  /** Yields each matching event after the position, at least once, until the signal aborts. Waits while the store is unreachable. */
   async *follow(filter: EventFilter, from: EventPlace, signal: AbortSignal): AsyncGenerator<StoredEvent> {
     const follower: Follower = { filter, seen: "", waiting: [], left: true, wake: () => undefined };
     const onAbort = () => follower.wake();

@@ -79,7 +79,7 @@ export interface EventStore {
   /** Creates the consumer if it does not exist. In both cases it is not deleted before `untilMs`. Can be repeated. */
   enrol(name: string, place: EventPlace, untilMs: number): Promise<void>;
   /**
-   * Begins to serve a consumer and increases its epoch. Each call does so, even a repeated one.
+   * Begins to serve a consumer and increases its epoch. A repeated call increases the epoch again.
    * @returns null if there is no consumer with this name
    */
   serve(name: string): Promise<ConsumerPlace | null>;

@@ -7,9 +7,9 @@ export interface Figures {
    * present.
    */
   live: Partial<Record<"held" | "paused" | "ready" | "claimed" | "undecided", number>>;
-  /** For each group, the due time (epoch ms) of the oldest run that is due and not claimed. */
+  /** For each group, the due time (epoch ms) of the oldest due run that waits only for a worker. */
   oldest: { group: string; dueMs: number }[];
-  /** Per group that has tasks which are not paused: its live workers, and how many runs they take at a time in all. */
+  /** For each group with at least one task that is not paused: the number of its live workers, and the sum of their capacities. */
   groups: { group: string; workers: number; capacity: number }[];
   leadership: { term: number; led: boolean };
   /** For each kind, the holder of the oldest snapshot. */

@@ -39,7 +39,7 @@ export async function* followed(
   let resumed = reading !== null;
   let waited = false;
   while (!signal.aborted) {
-    // Decided before the log is read, so that no line of an ended run is missed.
+    // The end is determined before the log is read, so that no line of an ended run is missed.
     const ended = isEnd(run.state);
     if (!ended) yield { run };
     for (let whole = false; !whole; ) {

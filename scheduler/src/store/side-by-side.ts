@@ -1,6 +1,7 @@
 /**
  * Calls `each` with every item, in order, at most `most` calls at a time.
- * @throws the error of the first call that failed; running calls are not aborted, and the remaining calls are still made
+ * @throws the error of the first call that failed; running calls are not aborted, and remaining items are still processed, unless
+ * `most` calls have failed
  */
 export async function sideBySide<Item>(
   items: readonly Item[],

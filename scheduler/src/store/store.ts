@@ -31,8 +31,8 @@ import type { StoreReading } from "./store-clock.ts";
 
 /**
  * The interface of the store, the only source of truth and the only authority over what each process may do. All times are epoch
- * milliseconds by the store's clock and are passed as arguments. All methods may reject with the STORE_… errors; each method that writes
- * documents why it is safe to repeat it after a lost reply.
+ * milliseconds by the store's clock and are passed as arguments. All methods may reject with the STORE_… errors. Where a write
+ * may be repeated after a lost reply, the method's comment says so.
  */
 export interface Store {
   readonly sessions: SessionStore;

@@ -68,8 +68,8 @@ export const storeTraces = (runs: Pick<RunStore, "origins" | "leaveSpans">, stor
 });
 
 /**
- * Returns the trace of a run. It continues the trace of its only origin if it is due soon after; otherwise it begins a new trace with
- * links.
+ * Returns the trace of a run. The run continues the trace of its only origin, unless the origin is marked as `apart` or the run
+ * is due more than `oneTraceMs` after its creation; otherwise it begins a new trace with links to all its origins.
  */
 export function traceOf(origins: RunOrigin[], dueMs: number): RunTrace {
   const [only] = origins;

@@ -16,11 +16,11 @@ export interface CalendarRecord extends Calendar {
 
 export interface CalendarStore {
   /**
-   * Stores the calendar, or its next version if it differs. The tasks that use it are planned again in the same transaction, as after an
-   * edit. It can be repeated: an equal calendar changes nothing. Names of days are stored separately; a change of names does not create a
-   * version.
-   * @param expectedVersion the stored version; with any other one the call rejects with CALENDAR_STALE. 0 means that there is none;
-   * default: any
+   * Stores the calendar, or its next version if it differs. The tasks that use it are planned again in the same transaction, as
+   * after an edit. It can be repeated: an equal calendar changes nothing. Names of days are stored separately; a change of names
+   * does not create a version.
+   * @param expectedVersion the stored version, 0 if there is none; if another version is stored, the call rejects with
+   * CALENDAR_STALE. Default: any version
    * @param mayShrink false to reject a version that has fewer than half of the coming holidays
    * @throws CALENDAR_INVALID, CALENDAR_STALE, CALENDAR_SHRINKS
    */

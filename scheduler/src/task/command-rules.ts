@@ -1,6 +1,6 @@
 /**
- * A worker's rules for commands that no configuration can relax. The functions are pure, so that importers can report violations without a
- * worker.
+ * A worker's rules for the programs and variables of commands. The worker's configuration cannot change them, except that it can
+ * allow further variables. The functions are pure, so that importers can report violations without a worker.
  */
 
 /** The folders in which a worker looks up a program given without a path. PATH in the worker's or the task's environment is not used. */
@@ -30,8 +30,8 @@ const locale = /^[\w.@:+-]*$/;
 const zone = /^(?!\/)(?!.*\.\.)[\w+,./<>-]*$/;
 
 /**
- * Returns why a worker does not pass this variable of a task to a program that is not a shell; undefined if it passes the variable. The
- * worker's configuration can allow further names.
+ * Returns why a worker refuses a task that sets this variable for a program that is not a shell, as the end of a sentence;
+ * undefined if the worker accepts the variable. The worker's configuration can allow further names.
  */
 export function whyRefused(name: string, value: string): string | undefined {
   if (/^(?:LANG|LANGUAGE|LC_[A-Z]+|TZ)$/.test(name))

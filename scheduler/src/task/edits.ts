@@ -1,8 +1,9 @@
 /**
- * Manual edits lie over a task's definition. Every process stores the definitions in its code at each start. If an edit simply replaced the
- * definition, the next start would undo it; and if an edited task ignored the code, later changes of the code would have no effect. So for
- * each edited part, `asDefined` holds the value from the code. A new definition from the code replaces these values and all parts that are
- * not edited, and a revert restores them. A part whose two values are equal no longer counts as edited.
+ * Manual edits of a task's definition. Every process stores the definitions in its code at each start. If an edit simply replaced
+ * the definition, the next start would undo it; and if an edited task ignored the code, later changes of the code would have no
+ * effect. So for each edited part, `asDefined` holds the value from the code. A new definition from the code replaces these
+ * values and all parts that are not edited, and a revert restores them. A part whose two values are equal no longer counts as
+ * edited.
  */
 import { CarillonError } from "../base/errors.ts";
 import { sortedJson } from "../base/json.ts";

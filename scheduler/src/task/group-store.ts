@@ -29,12 +29,12 @@ export const allGroups: GroupPage = { afterName: "", limit: 2 ** 31 - 1, namespa
 export interface GroupRecord {
   name: string;
   tasks: number;
-  /** The number of live sessions that serve the group. */
+  /** The number of live sessions that serve the group and have a capacity above 0. */
   workers: number;
   limit: number | null;
   /** The number of runs of the group's tasks that workers have claimed. */
   claimed: number;
-  /** The number of due runs that no worker has claimed, counted up to `waitingMost`. */
+  /** The number of due runs that no worker has claimed; of each priority at most `waitingMost` are counted. */
   waiting: number;
   /** The last change of the limit; null if the limit has never been changed. */
   changed: { atMs: number; by: string; why: string } | null;

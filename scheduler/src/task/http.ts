@@ -1,6 +1,6 @@
 /**
- * The part of a task's definition for an HTTP task: which URL is called and how its answer is judged. This module is pure; http-task/ makes
- * the call.
+ * The part of a task's definition for an HTTP task: which URL is called and how its answer is judged. This module is pure;
+ * executors/http/ makes the call.
  */
 import type { Duration } from "../base/duration.ts";
 import { within } from "../base/errors.ts";

@@ -39,10 +39,12 @@ export interface PolicyParts {
   onReleaseGone?: "wait" | "fail";
 }
 
-/** What happens to a run that finds other runs of its task executing. Only `allow` without a limit does not count them. */
+/**
+ * What happens to a run that finds other runs of its task executing. Only `allow` does not limit the number of concurrent runs.
+ */
 export interface OverlapPolicy {
   policy: "allow" | "queue" | "skip" | "replace";
-  /** The most concurrent runs; null means no limit, and is possible only with `allow`. */
+  /** The most concurrent runs; null with `allow`, which has no limit. */
   limit: number | null;
   /** For `queue` only: the most waiting runs; a further run is skipped. Left out if there is no such limit. */
   waiting?: number;

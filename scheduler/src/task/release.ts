@@ -37,7 +37,7 @@ const digest = (text: string): string => createHash("sha256").update(text).diges
 /** Returns a digest of 22 characters of a definition without its manual edits. Equal definitions have equal digests. */
 export const codeOf = (definition: TaskDefinition): string => codeOfText(definitionText(beneath(definition)));
 
-/** Returns the same digest from the text of a definition that has no edits. */
+/** Returns the digest that `codeOf` returns, from the text of a definition that has no edits. */
 export const codeOfText = (text: string): string => digest(text).slice(0, 22);
 
 export function releaseOf(label: string, definitions: Iterable<TaskDefinition>): Release {
@@ -49,9 +49,10 @@ export function releaseOf(label: string, definitions: Iterable<TaskDefinition>):
 /**
  * Returns true if a process of this release may replace the task's definition with its own.
  *
- * Without numbers, a definition that is new to the store replaces the present one. A definition that a process had before, for example one
- * of an old process that restarts during a roll-out, does not replace it while another release backs the present definition. If one of the
- * two releases has a number, only the greater number decides; a release without a number is below any number.
+ * If neither release has a number, a definition that is new to the store replaces the present one. A definition that a process
+ * had before, for example one of an old process that restarts during a roll-out, does not replace it while another release backs
+ * the present definition. If one of the two releases has a number, only the greater number decides; a release without a number is
+ * below any number.
  */
 export function mayReplace({ number }: Pick<Release, "number">, { code, isKnown, backers }: Standing): boolean {
   const present = backers.filter((backer) => backer.code === code);

@@ -61,9 +61,10 @@ export type BroughtTask = TaskRecord & {
 
 export interface TaskStore {
   /**
-   * Creates the task, or stores a new version if the definition differs. Runs that were planned for the old version and not claimed are
-   * withdrawn in the same transaction. It can be repeated: an equal definition changes nothing.
-   * @param expectedVersion the stored version; with any other one the call rejects with TASK_STALE. null accepts any version
+   * Creates the task, or stores a new version if the definition differs. Runs that were planned for the old version and not claimed
+   * are withdrawn in the same transaction. It can be repeated: an equal definition changes nothing.
+   * @param expectedVersion the stored version; if another version is stored, the call rejects with TASK_STALE. null accepts any
+   * version
    * @param client the caller's own transaction on the store's database, in which the change is made
    */
   save(
@@ -115,7 +116,10 @@ export interface TaskStore {
   scheduleCounts(names: string[]): Promise<Map<string, number>>;
   /** Returns the releases that contain a definition of the task, the newest first. */
   releasesOf(name: string): Promise<ReleaseOfTask[]>;
-  /** Deletes the records of releases that have had no live process since `beforeMs`, and of all but the latest such releases. */
+  /**
+   * Deletes the records of releases that have no live process and whose tasks have been adopted: those last seen before `beforeMs`,
+   * and all but the latest 50.
+   */
   forgetReleases(beforeMs: number): Promise<void>;
   /** @throws TASK_UNKNOWN if there is no such task, or it is removed */
   byName(name: string): Promise<TaskRecord>;
@@ -167,7 +171,7 @@ export interface TaskStore {
   removeSchedule(name: string, of: string, change: Change, client?: SqlClient): Promise<Removed>;
   /** Removes the task and its schedules. @param expectedVersion as in `save` */
   remove(name: string, change: Change, expectedVersion?: number | null): Promise<Removed>;
-  /** Returns exact counts of ended runs, equal to the numbers of their rows. */
+  /** Returns exact counts of ended runs for each task, by number. Runs that left no row are included. */
   counters(taskIds: number[]): Promise<Map<number, Counters>>;
   /**
    * Adds counter rows to their tasks' totals. @param limit the most rows

@@ -33,7 +33,10 @@ export const readGiven = (options: { schedule?: unknown }): TaskOptions =>
     ? options
     : { ...options, schedule: within("schedule", () => readSchedule(options.schedule)) }) as TaskOptions;
 
-/** Returns only the options that differ from `defineTask`'s defaults. `readWritten` of the result gives the definition without edits. */
+/**
+ * Returns only the options that differ from `defineTask`'s defaults; for a schedule of a task, only its own options.
+ * `readWritten` of the result gives the definition without edits.
+ */
 export function writtenTask(definition: TaskDefinition): WrittenTask {
   const plain = whole(defineTask(definition.name));
   const written = whole(definition);
@@ -52,7 +55,10 @@ export function asSaid(definition: TaskDefinition): TaskDefinition {
   return { ...withOwn(defineTask(name), definition), of, ...(asDefined && { asDefined }) };
 }
 
-/** Does the same as `writtenTask` in the form of the library's options: `defineTask` of the result gives the definition without edits. */
+/**
+ * Returns what `writtenTask` returns, in the form of the library's options: `defineTask` of it gives the definition without
+ * edits.
+ */
 export const givenOptions = (definition: TaskDefinition): TaskOptions => ({
   ...(writtenTask(definition) as TaskOptions),
   schedule: definition.schedule,

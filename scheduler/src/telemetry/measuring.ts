@@ -6,7 +6,7 @@ import type { Metrics, Scraped } from "./metrics.ts";
 import type { Exposed } from "./open-metrics.ts";
 import type { Tracing } from "./tracing.ts";
 
-/** The optional metrics of a process. If they are off, their code is not even loaded. */
+/** The optional metrics of a process. The code of the metrics is loaded only if they are on. */
 export class Measuring {
   readonly #clock: Clock | null;
   readonly #onRun: (listener: (notice: RunNotice) => void) => void;
@@ -33,18 +33,21 @@ export class Measuring {
     this.#metrics?.started(lateMs);
   }
 
-  /** Gives what is measured to OpenTelemetry, if the program has registered a provider of meters. @returns ends it */
+  /**
+   * Exports the metrics to OpenTelemetry, if the program has registered a provider of meters.
+   * @returns a function that ends the export
+   */
   export(state: () => Scraped): Promise<() => void> | undefined {
     return this.#metrics?.export(state);
   }
 
-  /** Links what is measured to the traces of runs. */
+  /** Links the metrics of runs to the traces of these runs. @returns `tracing` */
   follow(tracing: Tracing | undefined): Tracing | undefined {
     this.#metrics?.follow(tracing);
     return tracing;
   }
 
-  /** @param accept the Accept header of the request @throws OPTION_INVALID if metrics are off */
+  /** Returns the metrics for a scrape. @param accept the Accept header of the request @throws OPTION_INVALID if metrics are off */
   async read(scraped: Scraped, accept?: string): Promise<Exposed> {
     const metrics = this.#metrics;
     if (!metrics)

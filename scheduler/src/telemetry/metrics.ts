@@ -19,17 +19,20 @@ import type { Tracing } from "./tracing.ts";
 const latenessBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 const storeBuckets = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 const groupsShown = 50;
-/** How long figures from the store are cached for all scrapes, in ms. */
+/** How long figures read from the store are cached, in ms; all scrapes share the cache. */
 const figuresKeptMs = 5_000;
-/** Not "namespace": Prometheus in Kubernetes gives each target a label of this name, and would rename ours. */
+/**
+ * The label is not called "namespace", because Prometheus in Kubernetes gives each target a label of that name and would rename
+ * ours.
+ */
 const ofGroup = ["carillon_namespace", "group"];
 const notParts = new Set(["clock", "close", "signals"]);
 
 /** The state of this process at a scrape. */
 export interface ProcessState {
-  /** True while no other process may have declared this one dead; null: it has not joined the cluster. */
+  /** True while no other process may have declared this process dead; null if this process has not joined the cluster. */
   trusted: boolean | null;
-  /** The runs that it has claimed, and how many it runs at a time; null: it runs nothing. */
+  /** The number of runs that this process has claimed, and how many it executes at once; null if it executes no runs. */
   worker: { held: number; concurrency: number } | null;
 }
 
@@ -150,7 +153,7 @@ export class Metrics {
 
   /** Records how late a run's first attempt started, in ms: in this process, or in a worker connected to this server. */
   started(lateMs: number): void {
-    // With exemplars, prom-client takes one object.
+    // With exemplars enabled, prom-client's `observe` takes an object instead of a number.
     if (this.#exemplars) this.#lateness.observe({ value: lateMs / 1_000 });
     else this.#lateness.observe(lateMs / 1_000);
   }
@@ -166,14 +169,14 @@ export class Metrics {
     else this.#duration.observe(labels, value);
   }
 
-  /** Links what this process measures of a run to the run's trace. */
+  /** Links the metrics of runs in this process to the traces of these runs. */
   follow(tracing: Tracing | undefined): void {
     const exemplars = this.#exemplars;
     if (tracing && exemplars) tracing.onSpan = (runId, context) => exemplars.spanned(runId, context);
   }
 
   /**
-   * What a process without a store answers, which knows nothing of the cluster and plans no slots.
+   * Returns the metrics of a process without a store, which knows nothing of the cluster and plans no slots.
    * @param accept the Accept header of the request
    */
   async own(state: ProcessState, accept?: string): Promise<Exposed> {
@@ -189,8 +192,9 @@ export class Metrics {
   }
 
   /**
-   * Gives these metrics to OpenTelemetry too, if the program has registered a provider of meters. @returns ends it
-   * @param state of this process, asked for when the program's reader collects
+   * Also exports the metrics to OpenTelemetry, if the program has registered a provider of meters.
+   * @param state returns the state of this process; called whenever the program's reader collects
+   * @returns a function that ends the export
    */
   async export(state: () => Scraped | ProcessState): Promise<() => void> {
     if (!isMetered()) return () => undefined;
@@ -208,7 +212,10 @@ export class Metrics {
     }
   }
 
-  /** Registers metrics of memory, handles, garbage collection and event-loop lag, at the first scrape only, because they need a timer. */
+  /**
+   * Sets the metrics of this process's state. The first call also registers metrics of memory, handles, garbage collection and
+   * event-loop lag, which need a timer and therefore are not registered before a scrape.
+   */
   #begin({ trusted, worker }: ProcessState): void {
     if (trusted === null) this.#trusted.remove();
     else this.#trusted.set(trusted ? 1 : 0);
@@ -223,7 +230,7 @@ export class Metrics {
   }
 
   /**
-   * The answer to Prometheus. While the store is unreachable, it has only this process's own figures.
+   * Returns the metrics for a scrape by Prometheus. While the store is unreachable, it has only this process's own figures.
    * @param accept the Accept header of the request
    */
   async read(scraped: Scraped, accept?: string): Promise<Exposed> {

@@ -13,7 +13,7 @@ afterEach(() => {
   else shared[registered] = before;
 });
 
-/** What Prometheus 2.42 sends, and Prometheus 3. */
+/** The Accept headers that Prometheus 2.42 and Prometheus 3 send. */
 const asked = [
   "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
   "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.5,application/openmetrics-text;version=0.0.1;q=0.4,text/plain;version=1.0.0;escaping=allow-utf-8;q=0.3,text/plain;version=0.0.4;q=0.2,*/*;q=0.1",
@@ -82,7 +82,7 @@ test("where a sampled span of the run has begun, lateness and duration lead to i
     tracing.onSpan?.(runId, { traceId: `trace-${runId}`, spanId: "s", traceFlags });
     metrics.notice(notice(runId, { ...ended, attempt, endedMs: 1_030 + attempt * 500 }));
   };
-  /** Each line with an exemplar, without the time of the exemplar. */
+  /** Returns each line with an exemplar, without the exemplar's time. */
   const marked = async (accept?: string) =>
     (await metrics.own(state, accept)).text
       .split("\n")

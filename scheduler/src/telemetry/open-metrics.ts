@@ -2,7 +2,7 @@ import { type Metric, type MetricObject, type OpenMetricsContentType, Registry }
 
 const openMetrics = "application/openmetrics-text";
 
-/** Whether a scraper prefers OpenMetrics to Prometheus' text form. @param accept the Accept header of its request */
+/** Returns true if a scraper prefers OpenMetrics to Prometheus's text format. @param accept the Accept header of its request */
 export function prefersOpenMetrics(accept = ""): boolean {
   const weights = new Map<string, number>();
   for (const range of accept.toLowerCase().split(",")) {
@@ -14,15 +14,15 @@ export function prefersOpenMetrics(accept = ""): boolean {
   return wish > 0 && wish >= (weights.get("text/plain") ?? 0);
 }
 
-/** The answer to a scrape. */
+/** The body of the answer to a scrape, and its content type. */
 export interface Exposed {
   contentType: string;
   text: string;
 }
 
 /**
- * A registry for metrics that are shown in both forms. prom-client takes exemplars only in one of OpenMetrics, and shows a registry in one
- * form.
+ * Creates a registry for metrics that are shown in Prometheus's text format and in OpenMetrics. It is a registry of OpenMetrics,
+ * because prom-client accepts exemplars only in such a registry; `exposed` converts to the other format.
  */
 export function registryOfBoth(): Registry<OpenMetricsContentType> {
   const registry = new Registry<OpenMetricsContentType>();
@@ -30,7 +30,7 @@ export function registryOfBoth(): Registry<OpenMetricsContentType> {
   return registry;
 }
 
-/** Shows the metrics of a registry in the form that the scraper prefers. @param accept the Accept header of its request */
+/** Returns the metrics of a registry in the format that the scraper prefers. @param accept the Accept header of its request */
 export async function exposed(registry: Registry<OpenMetricsContentType>, accept?: string): Promise<Exposed> {
   const open = prefersOpenMetrics(accept);
   const shown = open ? registryOfBoth() : new Registry();
@@ -39,10 +39,13 @@ export async function exposed(registry: Registry<OpenMetricsContentType>, accept
   return { contentType: shown.contentType, text: await shown.metrics() };
 }
 
-/** prom-client gives the types of metrics as words, and declares them as numbers. */
+/** prom-client declares the types of metrics as numbers, but returns them as words. */
 const counter = "counter" as unknown as MetricObject["type"];
 
-/** OpenMetrics names a counter without the suffix of its samples. prom-client would rename the counter itself, for Prometheus' form too. */
+/**
+ * Returns the metric under the name that OpenMetrics requires for a counter, without the suffix of its samples. prom-client would
+ * rename the counter itself, and so change Prometheus's text format too.
+ */
 function renamed(metric: MetricObject) {
   const name = metric.name.replace(/_total$/, "");
   const { get } = metric as unknown as { get: () => Promise<MetricObject> };

@@ -8,15 +8,17 @@ import {
 import type { Histogram, MetricObject, MetricObjectWithValues, MetricValue } from "prom-client";
 import { version } from "../base/version.ts";
 
-/** What prom-client's metrics have, beyond what it declares of those in a registry. */
+/** The properties of a registry's metrics that prom-client does not declare. */
 interface Kept extends MetricObject {
   get(): Promise<MetricObjectWithValues<MetricValue<string>>>;
   upperBounds: number[];
 }
 
 /**
- * Gives metrics to the meter that the program has registered: histograms as they are observed, counters and gauges whenever the program's
- * reader collects. @param refresh sets the gauges @returns ends it
+ * Exports metrics to the meter that the program has registered: histograms as they are observed, counters and gauges whenever the
+ * program's reader collects.
+ * @param refresh sets the gauges
+ * @returns a function that ends the export
  */
 export function exportMetrics(kept: readonly MetricObject[], refresh: () => Promise<void>): () => void {
   const meter = metrics.getMeter("carillon", version);
@@ -26,9 +28,9 @@ export function exportMetrics(kept: readonly MetricObject[], refresh: () => Prom
   const shown = new Map<Observable, Map<string, Attributes>>();
   for (const metric of kept as Kept[]) {
     const { help: description } = metric;
-    // No unit for numbers: an exporter for Prometheus adds "_ratio" to the name of a gauge whose unit is "1".
+    // Plain numbers have no unit, because an exporter for Prometheus adds "_ratio" to the name of a gauge whose unit is "1".
     const options = { description, ...(metric.name.endsWith("_seconds") ? { unit: "s" } : {}) };
-    // Without the suffixes, which an exporter for Prometheus adds.
+    // The name lacks the suffixes, because an exporter for Prometheus adds them.
     const name = metric.name.replace(/_(?:seconds|total)$/, "");
     const type = String(metric.type);
     if (type === "histogram") {
@@ -42,7 +44,10 @@ export function exportMetrics(kept: readonly MetricObject[], refresh: () => Prom
     }
   }
   let hasEnded = false;
-  /** The SDK repeats the last value of a gauge that is not observed again; NaN says that there is no value any more. */
+  /**
+   * Observes the present values. A gauge's label set that has no value any more is observed as NaN, because the SDK would repeat
+   * its last value.
+   */
   const collect = async (result: BatchObservableResult) => {
     if (!hasEnded) await refresh();
     for (const [observable, metric] of read) {
@@ -65,7 +70,7 @@ export function exportMetrics(kept: readonly MetricObject[], refresh: () => Prom
   };
 }
 
-/** From now on the recorder gets what the histogram observes. @returns ends it */
+/** Passes all further observations of the histogram to the recorder too. @returns a function that ends this */
 function mirrored(histogram: Histogram, recorder: Recorder): () => void {
   const observe = histogram.observe as Observe;
   const both: Observe = (first, value) => {
@@ -83,5 +88,5 @@ function mirrored(histogram: Histogram, recorder: Recorder): () => void {
   };
 }
 
-/** A value; labels and a value; or one object of both. */
+/** The two forms of `observe`: a value alone, or labels and a value; both may be given as one object. */
 type Observe = (first: number | object, value?: number) => void;

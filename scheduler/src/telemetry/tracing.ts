@@ -92,8 +92,8 @@ export class Tracing implements EnqueueTracing {
   }
 
   /**
-   * Wraps the store of claims: queries the origins of runs together with each claim, so that no due run waits for its origin, and stores
-   * the spans of runs whose verdict may create others.
+   * Wraps the store of claims: before a claim returns, queries the origins of its runs, so that no due run waits for its origin;
+   * before a verdict is sent, stores the span of its run if the verdict may create other runs.
    */
   around<Claims extends Omit<ClaimStore, "reclaim">>(claims: Claims): Claims {
     const { claim, turn, settle, settleIn } = claims;

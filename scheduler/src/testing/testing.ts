@@ -127,9 +127,9 @@ export class TestTower {
       random: { next: () => this.#random.next() },
       // Runs are claimed only when they are due, so that the store's answer about coming events includes all of them.
       settings: { sessionTimeoutMs: trustedMs, beatMs, horizonMs, claimAheadMs: 0, drainMs: 0 },
-      // There is one partition, because a month of the tower's time may pass in a moment, and creating daily partitions would take longer
-      // than all the rest. The timeout is long because of busy machines: a query that timed out would be repeated at a later time of the
-      // tower.
+      // There is one partition, because a month of the tower's time may pass in a moment, and creating daily partitions would take
+      // longer than everything else. The timeout is long because of busy machines: a query that timed out would be repeated at a later
+      // time of the tower.
       postgres: { ...realSurroundings.postgres, partitions: "one", answerMs: storeAnswerMs },
       handlerFor: (task) => this.#fakes.get(task),
       gathers: (more) => this.#travel?.gathers(more),

@@ -38,7 +38,7 @@ export class TimeTravel {
   /** The store's pulse when all work was last finished. `#seen` is the number of queries at that moment. */
   #pulse: Pulse | undefined;
   #seen = -1;
-  /** The part of the pulse for which the process was last woken. */
+  /** The events of the pulse (see `#tell`) for which the process was last woken, as text. */
   #told = "";
   #stir: () => void = () => undefined;
 

@@ -2,7 +2,7 @@ import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { HeldRun } from "./running/held-run.ts";
 
-/** A timer that fires this late, in ms, shows that the event loop was blocked. Half of the spare time of a heartbeat is then used up. */
+/** If the time between two checks is at least this long, in ms, the event loop counts as blocked. */
 const blockedMs = 1_000;
 /** The most running runs that the warning names; there may be thousands. */
 const mostNamed = 20;

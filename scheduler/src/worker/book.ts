@@ -43,7 +43,7 @@ export class Book {
     return this.#moving.size > 0;
   }
 
-  /** True if the store may have claims of this session that this process has not cached. */
+  /** True if the store may have claims of this session of which this process does not know. */
   get inDoubt(): boolean {
     return this.#inDoubt;
   }

@@ -4,9 +4,10 @@ export const backlogRuns = claimsPerStatement / 2;
 /** The most claimed runs that a worker holds: as many as a process can start in half a second. Each takes about 700 bytes. */
 export const heldMax = 100_000;
 /**
- * When a worker releases runs that wait in it for a slot: those that have waited for `waitedMs`, except `spared` runs per slot, so that
- * another worker can start them. The spared runs can start soon, and if no other worker is free, they would only be claimed again here.
- * After 5 s no run is spared, because behind runs that take ten minutes it would wait while other workers are idle.
+ * Decides when a worker releases runs that wait in it for a slot, so that another worker can start them: each run that has waited
+ * for `waitedMs`, except `spared` runs per slot. The spared runs can start soon, and if no other worker is free, they would only
+ * be claimed again here. After 5 s no run is spared, because behind runs that take ten minutes it would wait while other workers
+ * are idle.
  */
 export const givenBack = [
   { waitedMs: 5_000, spared: 0 },

@@ -11,8 +11,9 @@ export interface DrainHost {
 }
 
 /**
- * Tracks whether an operator has drained the node of this worker. Each heartbeat returns this state. The worker of a drained node makes no
- * claims and gives back its runs that have not started. A stopping worker ignores the drain, because its stop gives the runs back.
+ * Tracks whether an operator has drained the node of this worker. Each heartbeat returns this state. The worker of a drained node
+ * makes no claims and gives back its runs that have not started, except those about to start. A stopping worker ignores the
+ * drain, because its stop gives the runs back.
  */
 export class Drain {
   readonly #host: DrainHost;

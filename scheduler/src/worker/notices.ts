@@ -33,7 +33,8 @@ export class Notices {
   tell(run: HeldRun, verdict?: Told): void {
     if (verdict === undefined && this.#onStart && run.attempt === 1)
       this.#onStart(run.task, run.id, latenessMs(run.claim, run.startedMs as number));
-    // A separate method, because entering `#tellAll` allocates the objects for its closures: one megabyte for ten thousand runs.
+    // `#tellAll` is a separate method, because entering it allocates the objects for its closures: one megabyte for ten thousand
+    // runs.
     if (this.#listeners.length > 0) this.#tellAll(run, verdict);
   }
 

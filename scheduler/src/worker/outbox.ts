@@ -81,8 +81,8 @@ export class Outbox {
     try {
       this.#told(batch, await this.#claims.settle(this.#sessionId(), batch, this.#now()));
     } catch (error) {
-      // The store client retries while the store is away, so one verdict of the batch is at fault. Each half of the batch is sent by
-      // itself, so that the other verdicts are written.
+      // The store client retries while the store is away, so at least one verdict of the batch is at fault. Each half of the batch is
+      // sent by itself, so that the other verdicts are written.
       const middle = batch.length >> 1;
       if (middle > 0) {
         await this.#settle(batch.slice(0, middle));

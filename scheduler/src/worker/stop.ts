@@ -15,7 +15,7 @@ export interface StoppingWorker {
   giveBack(sparedMs: number): void;
   /** Aborts the handler's signal. */
   abort(run: HeldRun): void;
-  /** Ends the claim of a run whose handler has not stopped after its abort. */
+  /** Resolves when no verdict and no log line is being sent or waits to be sent, whether or not the store has accepted them. */
   giveUp(run: HeldRun): void;
   /** Resolves when every verdict and log line is in the store. */
   flushed(): Promise<unknown>;

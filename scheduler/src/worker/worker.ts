@@ -55,7 +55,7 @@ export class Worker implements RunHost {
   readonly #offers: Offers;
   readonly #recalls: Recalls;
   readonly #book: Book;
-  /** Claims by fence, not by run: a run may be claimed here again while the handler of an earlier claim on it is still stopping. */
+  /** The claims, keyed by fence: a run may be claimed here again while the handler of its earlier claim is still stopping. */
   readonly #held = new Map<number, HeldRun>();
   readonly #waiting = new WaitingRuns();
   readonly #ended = new EndedMeanwhile();
@@ -234,11 +234,7 @@ export class Worker implements RunHost {
     for (const run of waitingOf(this.#held.values(), this.now() + sparedMs, spared)) this.#do(run, run.on("give back"));
   }
 
-  /**
-   * Gives back all waiting runs if the stand-in thread's counter `returns` has changed, because the thread may then have given back
-   * the claims of these runs.
-   * @param since the earlier value of the counter
-   */
+  // `since`: an earlier value of the stand-in thread's counter `returns`. If it has changed, the thread may have given claims back.
   #givenBack(since: number): void {
     if (since !== this.#standIn.returns) this.#giveBack(0);
   }
@@ -271,7 +267,7 @@ export class Worker implements RunHost {
       if (waitMs > 0) this.#fetchTimer.within(waitMs);
       else this.#fetchAgain = true;
     } while (this.#fetchAgain && !this.#stopping);
-    // Cleared here and not when the promise resolves, because a call of `#fetch` between the two would be lost.
+    // `#fetching` is cleared here and not when the promise resolves, because a call of `#fetch` between the two would be lost.
     this.#fetching = undefined;
   }
 
@@ -472,7 +468,7 @@ export class Worker implements RunHost {
   #guard(): void {
     this.#cancelGuard = this.clock.after(guardMs, () => {
       const { membership } = this.#options;
-      // Armed first: if a handler started below blocks the event loop, this timer is the next to fire.
+      // The timer is set again first, so that it fires next if a handler started below blocks the event loop.
       this.#guard();
       this.#blockage.look(this.#held.values());
       if (membership.doubtMs() > 0) {

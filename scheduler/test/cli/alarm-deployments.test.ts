@@ -45,8 +45,8 @@ describe("what starts late, and a slot that is given up, are told in", () => {
 
   const withAlarms = () => ["--alarms", "late-alarms.yaml"];
   /**
-   * By deployment: starts a cluster in which one process sends alarms. Resolves with the function that stops the cluster, which does
-   * nothing if the cluster consists of child processes.
+   * Functions by the name of a deployment, each of which starts a cluster in which one process sends alarms. It resolves with the
+   * function that stops the cluster, which does nothing if the cluster consists of child processes.
    */
   const deployments: Record<string, (beside: Carillon) => Promise<() => Promise<void>>> = {
     async library() {
@@ -77,7 +77,7 @@ describe("what starts late, and a slot that is given up, are told in", () => {
       const path = await file("remote.ts", behindServer);
       const worker = start(["worker", path, "--server", `http://${address}`, "--json"], { env });
       await worker.says(/worker is ready/);
-      // Saved last: slots of `serial` that are due before the worker is ready would be late themselves.
+      // The tasks are saved last, because slots of `serial` that were due before the worker is ready would themselves be late.
       for (const [name, options] of Object.entries(tasks)) await beside.save(defineTask(name, options));
       return async () => undefined;
     },

@@ -33,9 +33,9 @@ export const ofNoServer: Readonly<Record<string, string>> = {
 export const importsFiles = /^import (?!crontab$)/;
 
 /**
- * By command: lines that are valid, or that are invalid in different ways. The tests also vary the arguments and options of the first line.
- * Spaces separate words, and `~` stands for a space within a word. {good}, {bad} and {waiting} are runs, {operation} is an operation,
- * {silence} a silence, {fingerprint} a group of dead letters, {folder} a folder with files.
+ * For each command, lines that are valid, or that are invalid in different ways. The tests also vary the arguments and options of
+ * the first line. Spaces separate words, and `~` stands for a space within a word. {good}, {bad} and {waiting} are runs,
+ * {operation} is an operation, {silence} a silence, {fingerprint} a group of dead letters, {folder} a folder with files.
  */
 export const lines: Readonly<Record<string, readonly string[]>> = {
   "tasks list": ["", "--of order", "--of no-such"],

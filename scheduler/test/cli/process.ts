@@ -89,7 +89,10 @@ export class Cli {
     });
   }
 
-  /** Waits for `wait`. @throws with the command line and its latest output after `patienceMs` */
+  /**
+   * Waits until `wait` settles.
+   * @throws an error with the command line and its latest output if that takes longer than `patienceMs`
+   */
   async #inTime<T>(what: string, wait: (givenUp: AbortSignal) => Promise<T>): Promise<T> {
     const givenUp = new AbortController();
     let timer: NodeJS.Timeout | undefined;

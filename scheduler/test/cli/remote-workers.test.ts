@@ -39,7 +39,10 @@ async function serve(): Promise<{ server: Cli; at: string }> {
 
 const makeKey = async () => (await json("keys", "create", "one")).key as string;
 
-/** Calls `work` with an instance beside the processes under test; it defines tasks, enqueues runs and reads the store. */
+/**
+ * Calls `work` with an instance beside the processes under test, through which `work` defines tasks, enqueues runs and reads the
+ * store.
+ */
 async function withTower<T>(work: (tower: Carillon) => Promise<T>): Promise<T> {
   const tower = new Carillon({ ...lookingOptions({ store: url, schema, color: false }) });
   try {

@@ -34,7 +34,7 @@ test("the owner signs in, and changes the password, under 200 wrong guesses a se
   expect(statuses.get(200)).toBeUndefined();
 });
 
-/** How many requests a client sends ahead on one connection. The server does not have to read further requests than these. */
+/** The most requests on one connection that a client has sent and the server has not answered yet. */
 const onTheirWay = 20;
 
 /**

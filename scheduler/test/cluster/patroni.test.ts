@@ -13,7 +13,8 @@ function underPatroni() {
   let watched: WatchedNodes;
   beforeAll(async () => {
     patroni = await Patroni.start();
-    // Session timeout. A node abandons an unanswered request after a third of it; Patroni then needs 6 s or more to promote another server.
+    // Session timeout. A node abandons an unanswered request after a third of this time; Patroni then needs 6 s or more to promote
+    // another server.
     watched = new WatchedNodes(patroni.url, "24s");
     await watched.start();
     await goesOn(Date.now());

@@ -18,8 +18,8 @@ const short = { settings: { ...settings, retentionMs: dayMs } };
 const soon = { interval: 20 };
 
 /**
- * Runs in real time: heartbeats show that a process lives, and missing heartbeats that it is dead. One version of PostgreSQL is enough,
- * because these tests do not depend on it.
+ * Runs in real time: heartbeats show that a process lives, and missing heartbeats that it is dead. One version of PostgreSQL is
+ * enough, because these tests do not depend on the version.
  */
 describe.each(everyPostgres().slice(0, 1))("settings that must agree, on $title", (server) => {
   let stage: Stage;

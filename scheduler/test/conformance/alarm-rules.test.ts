@@ -12,7 +12,10 @@ const minute = 60_000;
 interface Case {
   title: string;
   content: RuleContent;
-  /** Makes the rule apply to the task `bad`, but only nearly to `fine`. @returns the time at which the rule is evaluated, in ms */
+  /**
+   * Makes the rule apply to the task `bad`, and only just not to `fine`.
+   * @returns the time at which the rule is evaluated, in ms
+   */
   begin: (stage: Rules, task: Record<"bad" | "fine", TaskRecord>) => Promise<number>;
   /** Makes the rule no longer apply to the task `bad`. */
   end: (stage: Rules, bad: TaskRecord, atMs: number) => Promise<unknown>;

@@ -30,7 +30,7 @@ const texts = [
 /** Texts that the store cannot store, so the server refuses them. */
 const refused = ["a\0b", "half \ud83d of a pair", "\udc00"];
 const long = { params: "x".repeat(1_000), query: "x".repeat(5_000), body: "x".repeat(70_000) };
-/** Parts of most of these texts, joined; short enough for a name. */
+/** Parts of most elements of `texts`, joined; short enough for a name. */
 const mixed = [texts[0]?.slice(0, 60), texts[1]?.slice(0, 60), texts[2]?.slice(0, 40), texts[5]]
   .join(" ")
   .slice(0, 190);

@@ -191,7 +191,7 @@ describe("the log", () => {
       return code !== undefined || way !== undefined ? [{ level, what: code ?? way, user, address, route }] : [];
     });
   const address = "127.0.0.1";
-  // A new server, because the shared one has logged the maximum number of refusals per minute.
+  // These tests use a new server, because the shared one has logged the maximum number of refusals per minute.
   let server = stage.server;
   beforeAll(async () => {
     server = await stage.serve();

@@ -106,7 +106,7 @@ it("a backup of a live store, restored, goes on: nothing of it twice, and no num
   const { rows: claimed } = await pools[1].query(`select id from ${schema}.run where state = 3`);
   const { rows: slots } = await pools[1].query(`select task_id, slot_ms from ${schema}.slot`);
   expect([ended.length > 40, claimed.length > 0, slots.length > 0]).toEqual([true, true, true]);
-  // Log lines whose transaction id this server has not reached yet, as after a restore from a server that has used up more ids.
+  // Inserts a log line whose transaction id this server has not reached yet, as after a restore from a server that used more ids.
   const foreign = `insert into ${schema}.run_log (run_id, attempt, at_ms, level, message, xid) select 1, 1, (extract(epoch from now()) * 1000)::bigint, 1, 'x', '9000000000000'`;
   await pools[1].query(foreign);
   const next = await skipNumbers(urlOf(after), schema, { author: "test", reason: "the disk", nowMs: 1 });

@@ -202,7 +202,8 @@ describe("calendars", () => {
     expect(await told(noonMs + 15_000)).toEqual([1, 1, 1, 1]);
     expect(await counters({ taskId } as TaskRecord)).toMatchObject({ missed: 3 });
     await plan(noonMs + 20_000);
-    // The same edits again, but with a second holiday in between, and with an edit of the task in place of the calendar.
+    // Repeats the edits above, but with a second holiday in between, and with an edit of the task in place of the last edit of the
+    // calendar.
     await edit([day(0)], noonMs + 24_000);
     await edit([day(0), day(1)], noonMs + 32_000);
     await stage.task(name, { ...options, calendar: { name, otherwise: "skip" } }, noonMs + 38_000);

@@ -1,4 +1,4 @@
-/** Logs by OpenTelemetry's own API and SDK, with its in-memory exporter. */
+/** Tests the export of logs with OpenTelemetry's own API and SDK, and its in-memory exporter. */
 import { context, trace } from "@opentelemetry/api";
 import { logs } from "@opentelemetry/api-logs";
 import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";

@@ -1,6 +1,6 @@
 /**
- * After a recovery, new numbers are drawn above the recovered ones, even if the recovery ends after the statement has begun. So no version
- * or fence is used twice.
+ * Tests that a write that began before the end of a recovery draws its numbers above the recovered ones, so that no version or
+ * fence is used twice.
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { calendarContent } from "../../src/schedule/calendar.ts";

@@ -293,7 +293,10 @@ describe.each(drivers)("grace lock in $title", (driver) => {
     });
   });
 
-  /** Plays a random history of connection faults, and checks after it who believed to hold the lock when, and that fences rise. */
+  /**
+   * Plays a random history of connection faults. Checks that no two contenders believe at the same time that they hold the lock,
+   * and that fences rise.
+   */
   async function history(seed: number): Promise<void> {
     fresh();
     let state = seed;

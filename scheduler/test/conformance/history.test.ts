@@ -197,7 +197,7 @@ describe.each(everyPostgres())("history on $title", (server) => {
       reader.release();
     }
     const late: string[] = [];
-    // Repeated, because the server may not have noticed yet that the connection of the last attempt has ended.
+    // The rotation is repeated, because the server may not have noticed yet that the connection of the last attempt has ended.
     await until("those that were kept to be dropped", async () => {
       late.push(...(await historyStore(database).rotate(laterMs, 29 * dayMs, 0)).dropped);
       return late.length >= 4;

@@ -29,7 +29,7 @@ describe.each(everyPostgres())("plans that a connection keeps, on $title", (serv
   beforeAll(async () => {
     stage = await openStage(server);
     store = await openPostgres({
-      // Connects without a pooler, because one in transaction mode keeps no prepared statements.
+      // Connects without a pooler, because a pooler in transaction mode keeps no prepared statements.
       url: server.direct,
       schema: stage.schema,
       connectionsMax: 1,

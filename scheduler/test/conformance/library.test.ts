@@ -431,7 +431,7 @@ describe.each(everyPostgres())("the library on $title", ({ url }) => {
   });
 
   test("misfire: after a time without any node, slots end by their policy and gaps are ranges", async () => {
-    // Longer than a busy machine delays the planner after its return, so that there is one gap and no second one.
+    // The misfire time is longer than a busy machine delays the planner after its return, so that there is exactly one gap.
     const misfireMs = 5_000;
     const define = (tower: Carillon) => {
       const misfire = { after: misfireMs } as const;

@@ -21,7 +21,7 @@ const identity = {
   capacity: 2,
   settings: null,
 };
-/** A session of a worker that has ended so. */
+/** Opens a session of a worker, and ends it `agoMs` before now for the reason `why`. */
 async function ended(node: string, why: string, agoMs: number): Promise<void> {
   const opened = await stage.store.sessions.open({ ...identity, node } as never, Date.now() - agoMs - 60_000);
   if (!("sessionId" in opened)) throw new Error(`${node} is taken`);

@@ -262,7 +262,7 @@ describe.each(everyPostgres())("migrations on $title", (server) => {
         );
         return rows.length + alters.length > 0;
       });
-      // Heartbeats go on while the migration waits. One that waited for the migration would also wait for the reader.
+      // Heartbeats continue while the migration waits. A heartbeat that waited for the migration would also wait for the reader.
       await sql.query(`update ${schema}.session set beat = beat + 1`);
       expect(await applied(), "the reader is still there").toEqual([1]);
       await reader.query("commit");

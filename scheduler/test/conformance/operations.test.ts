@@ -257,7 +257,8 @@ describe.each(everyPostgres())("operations on $title", (server) => {
     const stores = [stage.store, await stage.another(), await stage.another()];
     await Promise.all(
       stores.map(async (store) => {
-        // Each step is so much later that it treats the batches of the others as those of a dead process.
+        // The given times of a process's steps are so far apart that each step treats the batches of other processes as those of dead
+        // processes.
         for (let ms = 0; (await find(id)).endedMs === null; ms += 60_000) await step(id, ms, store);
       }),
     );

@@ -263,7 +263,7 @@ describe.each(everyPostgres())("plans on $title", (server) => {
     expect(due.map(({ taskId }) => taskId)).toEqual([soon.taskId, later.taskId]);
   });
 
-  // At 01:00, slots of the holiday have already moved to a midnight that came, and ran, while the clock was ahead.
+  // At the hour 1, the calendar has moved slots of the holiday to the next midnight, and these slots ran while the clock was ahead.
   it.each([1, 20])(
     "after cluster time went back, tasks are planned from now on: what ran stays, what a range tells of runs: at %s:00",
     async (hour) => {

@@ -65,7 +65,7 @@ describe.each(everyPostgres())(`releases on $title (seed ${seed})`, (server) => 
     }
   }
 
-  /** Does what the leader does every 15 s. */
+  /** Gives tasks without a backing release another definition, as the leader does every 15 s. */
   const look = async () => stage.store.tasks.adoptLeft(graceMs, { author: "leader", reason: "", nowMs });
   const pass = async (ms: number) => {
     for (const endMs = nowMs + ms; nowMs < endMs; ) {
@@ -265,9 +265,10 @@ describe.each(everyPostgres())(`releases on $title (seed ${seed})`, (server) => 
   });
 
   /**
-   * Plays random histories of five releases, two of which have equal definitions and two of which have numbers. Checks after each event:
-   * code that was here before has not changed the definition while a process with the present definition was alive. And once no such
-   * process has been alive for the grace time, and only processes of one release are alive, the definition is that of this release.
+   * Plays random histories of five releases, two of which have equal definitions and two of which have numbers. Checks after each
+   * event that a release which brings a definition again has not replaced the present one while a process with the present one was
+   * alive, unless its number is higher. Once only processes of one release have been alive for the grace time, the definition must
+   * be that of this release.
    */
   it("random roll-outs: known code takes nothing from who stands behind it, and in the end the definition is theirs who live", async () => {
     for (let round = 0; round < rounds(6, 200); round++) await playOne(seeded(seed + round), `round ${round}`);

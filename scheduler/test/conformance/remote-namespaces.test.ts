@@ -31,7 +31,10 @@ beforeAll(async () => {
 });
 afterAll(() => stage.close());
 
-/** By field of a poll that names a claim: an entry for the given claim. `many`: the field is a list. */
+/**
+ * The fields of a poll that name claims. `fill` makes the value of the field, or one element of it, for the given claim; `many`
+ * is true if the field is a list.
+ */
 const ofClaims = {
   verdicts: { many: true, part: "verdict", fill: (claim: Claim) => ({ ...claim, outcome: "failed", retry: false }) },
   reports: { many: true, part: "report", fill: (claim: Claim) => ({ ...claim, startedAgoMs: 1, progress: "forged" }) },

@@ -81,7 +81,7 @@ beforeAll(async () => {
 afterAll(() => stage.close());
 
 const isLive = ({ state }: Written) => (liveStates as readonly string[]).includes(state);
-/** Of the patterns below, which have a * at the ends only. */
+/** Returns true if the task's name matches the pattern. The patterns below have a `*` only at their ends. */
 const isLike = (task: string, pattern: string) =>
   pattern.startsWith("*") ? task.includes(pattern.replaceAll("*", "")) : task.startsWith(pattern.replaceAll("*", ""));
 /** Returns the ids of the runs that match the filters, in the order in which lists return them. */
@@ -156,7 +156,7 @@ describe("runs are listed by", () => {
     expect(items.map(({ run }) => run)).toEqual(wanted.slice(0, items.length));
     // The store and the library, which callers in the process use, must return the same runs.
     const { task, matching, group, namespace, key, source, label, since, state } = asked;
-    // The library does not take a pattern: it has no list to show.
+    // The library takes no patterns, because it shows no lists.
     if (matching !== undefined) return;
     const match = {
       ...(task === undefined ? {} : { task }),

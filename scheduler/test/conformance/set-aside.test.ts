@@ -138,8 +138,8 @@ describe.each(everyPostgres())("what a change of its task leaves behind, on $tit
   }
 
   /**
-   * The number of runs that are left for `takeUpLeft`. It is 0 if the runs of the task queue: such an enqueue holds the lock on the queue,
-   * so the edit waits for its end and finds the run itself.
+   * No run is left for `takeUpLeft` if the runs of the task queue: then the enqueue holds the lock on the queue, so the edit waits
+   * for its end and finds the run itself.
    */
   const byItself = 0;
   it.each<[string, TaskOptions, TaskOptions, number]>([

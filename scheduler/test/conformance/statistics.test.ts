@@ -23,7 +23,7 @@ describe.each(everyPostgres())("statistics on $title", (server) => {
   let groups = 0;
   const made = (name: string, options = {}) => stage.task(name, { group: `g${++groups}`, ...options });
 
-  /** Runs of the task that start at `startedMs`, `lateMs` after they were due, and end `tookMs` later. */
+  /** Lets runs of the task start at `startedMs`, `lateMs` after they were due, and end `tookMs` later with these verdicts. */
   async function ended(task: TaskRecord, verdicts: Verdict[], { startedMs, lateMs = 0, tookMs = 0 }: Ended) {
     await stage.store.runs.enqueue(
       verdicts.map(() => stage.write(task, { dueMs: startedMs - lateMs })),

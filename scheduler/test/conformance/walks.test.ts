@@ -25,7 +25,7 @@ afterAll(() => stage.close());
 
 const begun = 1_200;
 const failed: Verdict = { kind: "ended", outcome: "failed", result: null, error: '{"message":"no"}' };
-/** The run waits for its next attempt, and so moves behind all others in the list. */
+/** Returns a verdict after which the run waits for its next attempt, and so moves behind all other runs in the list. */
 const again = (): Verdict => ({ kind: "retry", dueMs: Date.now() - 1, error: '{"message":"no"}' });
 
 describe("a walk of the runs while a thousand of them end", () => {

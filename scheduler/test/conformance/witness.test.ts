@@ -263,7 +263,7 @@ describe.each(witnessDrivers)("witness on $title", (driver) => {
     expect((await make()).witness.serviceId).toBe(observer.witness.serviceId);
   });
 
-  /** In these tests no session ends in time, so each member learns of a change by a message. */
+  /** No session ends during these tests, so each member learns of a change only by a message. */
   describe("whose sessions last for long", () => {
     let lasting: WitnessStage;
     beforeAll(async () => {

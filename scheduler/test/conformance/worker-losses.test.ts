@@ -4,7 +4,10 @@ import type { TaskOptions } from "../../src/task/task.ts";
 import { postgres } from "../support/servers.ts";
 import { openStage, type Stage, settlement } from "../support/store-stage.ts";
 
-/** A run that ends the session of every worker that claims it is given up. Runs that were claimed beside it continue. */
+/**
+ * The store gives up a run whose attempts end the sessions of all workers that claim it. Runs that were claimed beside it
+ * continue.
+ */
 describe("attempts that outlive their worker's session", () => {
   let stage: Stage;
   beforeAll(async () => {
@@ -15,7 +18,7 @@ describe("attempts that outlive their worker's session", () => {
   let made = 0;
   const task = (options: TaskOptions) => stage.task(`l${++made}`, { group: `l${made}`, grace: 0, ...options });
 
-  /** The ways in which a worker with the claim loses its session. */
+  /** The ways in which an attempt ends because its worker lost the session, by the words in the tests' titles. */
   const taken = {
     "is taken back from a worker that fell silent": async (run: ClaimedRun, session: number) => {
       await stage.store.sessions.end(session, null, stage.nowMs, `silent with ${run.runId}`);

@@ -92,7 +92,7 @@ it("finds a claim that the store carried out long after it was given up, by one 
     expect(bench.readings, "not yet").toHaveLength(0);
     bench.pulse(null);
     await until("the book to be read again", () => bench.readings?.length === 1);
-    // In the last round the first reading is not answered before the second one is sent, as after a pause of the store's disk.
+    // The reading of the last round is answered after the loop.
     if (beats === 8) break;
     bench.readings?.shift()?.();
     await settleDown();

@@ -43,7 +43,7 @@ describe.each(sessionStates)("a session that is %s", (state: SessionState) => {
     const name = `w-${randomBytes(4).toString("hex")}`;
     const key = await stage.key(name);
     const join = { name, instance: "first", timeoutMs: limits.workerTimeoutMs };
-    // For this case the session timeout is short: only the waiting poll keeps the session alive, and the test waits until it expires.
+    // In this case the waiting poll lasts longer than the short session timeout, so that only the poll keeps the session alive.
     const brief = state === "waiting" && event === "silence" ? { timeoutMs: 1_500 } : {};
     let session = 999_999;
     if (state !== "none") session = (await stage.poll(key, { join: { ...join, ...brief } })).session;
@@ -64,7 +64,7 @@ describe.each(sessionStates)("a session that is %s", (state: SessionState) => {
     const answer = await polls[event]?.();
     if (answer) statusesAgree(answer);
     if (event === "revoke" && state !== "revoked") await stage.store.workers.revokeKey(name, change());
-    // Does what a server does once the session has sent no heartbeat for its timeout.
+    // Ends the session, as a server does when it has received no heartbeat of the session for the session timeout.
     if (event === "silence" && state === "live") await stage.store.sessions.end(session, null, Date.now(), "test");
     expect(answer ? answerOf(answer) : null).toBe(step.answer);
     if (step.waiting) expect(answerOf(await (waiting as Promise<Answer>))).toBe(step.waiting);
@@ -147,7 +147,7 @@ describe.each(claimStandings)("a claim that is %s", (state: ClaimState) => {
       const { runs } = await stage.poll(keys.mine, { session: other, want: 1, waitMs: limits.pollWaitMs });
       expect(runs.map(({ runId }) => runId)).toEqual([run.runId]);
     }
-    // Checks the new state by its answer to a report, if the worker may still send one for the claim.
+    // Checks the claim's new state by the server's answer to a report, if the worker may still send a report for the claim.
     const after = await stage.poll(keys.mine, { session, ...parts.report?.(run) }, stage.second);
     const reported = claimStandingTable[next].report[1];
     expect(after.refused.map(({ code }) => code)).toEqual(reported === "accepted" ? [] : [reported]);

@@ -15,7 +15,7 @@ import { newerData, olderData, plantRules } from "../support/zone-data.ts";
 const hourMs = 3_600_000;
 const minuteMs = 60_000;
 
-/** Zones with the same offset all year, so that the effect of changed rules is predictable. Each test uses another zone. */
+/** Zones with the same offset all year, so that the effect of changed rules is predictable. Each test uses a different zone. */
 const zones = [
   "Asia/Tokyo", // UTC+9
   "Asia/Dubai",
@@ -220,7 +220,7 @@ describe("time zone data", () => {
     const zone = "America/Lima"; // UTC-5: 09:00 is 14 h after midnight UTC
     const task = await stage.task("meanwhile", daily(zone));
     await plan(task, nineMs + 14 * hourMs - 10_000);
-    // The lock stops the edit after it has read the rules: the edit waits for the run that it withdraws.
+    // This lock on the run stops the edit after the edit has read the rules, because the edit withdraws the run.
     const blocker = await stage.sql.connect();
     await blocker.query("begin");
     await blocker.query(`select from ${stage.schema}.run where task_id = $1 for update`, [task.taskId]);

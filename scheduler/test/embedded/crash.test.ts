@@ -40,7 +40,8 @@ test("a dying server whose children still answer is not taken for a living one",
   await client.connect();
   finallyDo(() => client.end().catch(() => undefined /* its server has been killed */));
   const before = await postmasterOf(directory);
-  // Simulates a busy machine, on which the server process reacts to its kill later than its child processes answer a query.
+  // Suspends the server process before the kill, as a busy machine may delay it: its child processes still answer queries
+  // meanwhile.
   kill(before, "SIGSTOP");
   const revived = store.revive();
   for (let n = 0; n < 20; n++) expect((await client.query("select 1 as one")).rows).toEqual([{ one: 1 }]);

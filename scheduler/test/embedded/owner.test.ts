@@ -32,8 +32,8 @@ beforeAll(async () => {
 });
 
 /**
- * Copies this package and its dependencies to a folder that any user can read, in the state in which an installer without scripts leaves
- * it.
+ * Copies this package and its dependencies to a folder that any user can read, in the state in which an installer that runs no
+ * scripts leaves them.
  */
 async function installation(user = ordinary) {
   const root = await scratch();

@@ -52,7 +52,7 @@ test("a killed process leaves the server to the next one, and is not counted as 
   const other = startUser({ directory });
   await other.next("open");
   await other.kill();
-  // Released at once, when the server may not have noticed the other process's death yet.
+  // Releases the store at once, while the server may not have noticed yet that the other process is dead.
   await store.release();
   expect(await isStopped(directory)).toBe(true);
 });
@@ -88,8 +88,9 @@ test("who attaches while the last one leaves ends up with a running server", asy
   let store = await openEmbedded({ directory });
   await query(store.url, "create table kept (n int)");
   const how: Record<string, number> = {};
-  // The delays range from before the release to after the server's end, so that each step of one side meets each step of the other.
-  // Durations depend on the machine, so the delays follow the moment at which the outcome changes.
+  // One user leaves and another one attaches after a random delay, from before the leaving to after the server's end, so that each
+  // step of one meets each step of the other. How long the steps take depends on the machine, so the delays follow the moment at
+  // which the outcome changes.
   let [shift, step, before] = [0, 0, ""];
   const sides = ["again", "attached"];
   let rounds = 0;
@@ -128,7 +129,7 @@ test("who comes to hold the users' lock because the server is stopping does not 
     return client;
   };
   const [leaving, looking] = [await connected(), await connected()];
-  // Does what the last user does that leaves: it holds the lock exclusively, and another user waits for the lock.
+  // Acts as the last user that leaves: this connection holds the lock exclusively, and another user waits for the lock.
   const { rows } = await leaving.query("select pg_advisory_lock(7161130679611977582), pg_backend_pid() as pid");
   const opening = openEmbedded({ directory });
   const shares = (granted: boolean) => async () => {
@@ -136,7 +137,8 @@ test("who comes to hold the users' lock because the server is stopping does not 
     return (await looking.query(text, [granted])).rows.length > 0;
   };
   await until("the other user to wait", shares(false));
-  // The server was asked to stop. It has ended the connection of the user that leaves, but not that of the other user.
+  // Creates the moment of a stop at which the server has ended the connection of the user that leaves, but not that of the other
+  // user.
   const server = await postmasterOf(directory);
   kill(server, "SIGSTOP");
   kill(server, "SIGINT");

@@ -95,7 +95,7 @@ export interface UserOptions {
 
 /**
  * Starts a process that uses an embedded store.
- * @param where the user to run as, and paths of a copy of the program for a user that cannot read this one
+ * @param where the user to run as; for a user that cannot read this program, also the paths of a copy
  */
 export function startUser(
   options: UserOptions,

@@ -77,7 +77,7 @@ test("a path too long for a Unix socket is reached through a short one, also thr
   const other = await openEmbedded({ directory: join(root, "short") });
   expect(other).toMatchObject({ started: "attached", directory: join(root, "short"), url: store.url });
   expect(await query(other.url, "select 1 as one")).toEqual([{ one: 1 }]);
-  // Removing the short path, as a clean-up of the temporary folder would, does not harm the store: the next process that opens it restores
+  // The test removes the short path, as a clean-up of the temporary folder would. The next process that opens the store restores
   // the path.
   await rm(store.connection.host);
   await expect(query(store.url, "select 1 as one")).rejects.toMatchObject({ code: "ENOENT" });
@@ -186,7 +186,7 @@ test("a store that is gone is not replaced by an empty one: STORE_MISSING, whoev
   await killServer(data);
   await rename(data, join(directory, "elsewhere"));
   const missing = { code: "STORE_MISSING", hint: expect.stringContaining("Bring data/ back") };
-  // Polled, because an attempt to revive the store may have begun while the data was still there.
+  // Polls, because an attempt to revive the store may have begun while the data was still there.
   await expect.poll(() => store.revive().catch((error) => error)).toMatchObject(missing);
   await store.release();
   await rm(join(directory, ".store"));

@@ -7,7 +7,7 @@
 type Meeting = readonly [due: "ready" | "held" | "skipped", before: "held" | "cancelled" | "asked to stop" | null];
 
 export const overlapPolicies = ["allow", "queue", "skip", "replace"] as const;
-/** The possible states of the previous run of the task when the next one comes due and the task allows one run at a time. */
+/** The possible states of a task's previous run when its next run comes due, if the task allows one run at a time. */
 export const overlapEvents = [
   "has ended",
   "is ready, and due",

@@ -106,7 +106,7 @@ console.log("has it");`,
     { store: postgres().url, schema: stage.schema, sessionTimeout: "1500ms" },
   );
   await until("it has it", () => lines.length > 0);
-  // With a heartbeat each half second, this takes longer than the time after which unused connections are closed.
+  // Waits for more than eight heartbeats, half a second apart: longer than the time after which unused connections are closed.
   const beat = async () => (await stage.one<{ beat: number }>("select beat::int from $s.lock_session")).beat;
   await until("it has beaten", async () => (await beat()) > 8);
   child.kill("SIGTERM");

@@ -23,7 +23,9 @@ const children: ChildProcess[] = [];
 const admin = new pg.Client({ connectionString: postgres().url });
 const reader = new pg.Client({ connectionString: url.href });
 
-/** The mails that the handlers have sent to the test's mail server; it answers each only when the test calls `answer`. */
+/**
+ * The mails that the handlers have sent to the test's mail server. The server answers a mail only when the test calls `answer`.
+ */
 const letters: { order: string; answer: () => void }[] = [];
 const mail = createServer(async (letter, response) => {
   let order = "";

@@ -1,9 +1,9 @@
 /**
- * Plays rounds of the grace lock with several processes. The owner is killed, killed and started again, suspended past its session and
- * grace, cut off, or stopped regularly while it uses the lock. In each round, no two processes may believe that they own the lock, exactly
- * the right one must get it next, and that one must receive the interrupted use. By default, one round of each fault with two processes;
- * with CARILLON_TEST_GRACE_ROUNDS=50, 50 rounds with two and 50 with five. Prints the times from the fault to the next owner as a JSON
- * line.
+ * Plays rounds of the grace lock with several processes. The owner is killed, killed and started again, suspended past its
+ * session and grace, cut off, or stopped regularly while it uses the lock. In each round, no two processes may believe that they
+ * own the lock, exactly the right process must get the lock next, and that process must receive the interrupted use. By default
+ * each fault has one round with two processes; with CARILLON_TEST_GRACE_ROUNDS=50 it has 50 rounds with two and 50 with five.
+ * Prints the times from the fault to the next owner as a JSON line.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Child, Contention } from "../support/grace-lock-processes.ts";

@@ -1,5 +1,6 @@
 /**
- * Takes over a minute: most tests run in a thread and in a process. Each of these loads the tasks, and some of them crash and are replaced.
+ * These tests take over a minute: most of them run both in a thread and in a process. Each thread or process loads the tasks, and
+ * some crash and are replaced.
  */
 import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
@@ -64,7 +65,7 @@ describe.each(places)("a handler in a %s of its own", (place) => {
       for (const task of tasks) {
         const { runId } = await task.enqueue(payload, { key: `key ${at}` });
         const row = await stage.ended(runId);
-        // The log lines are stored separately from the end of the run.
+        // The log lines are stored independently of the end of the run, perhaps later.
         const logged = async () => (await stage.logs(runId)).length >= (lines[payload.act] ?? 0);
         await until(`the lines of ${payload.act}`, logged);
         found.push(comparable(runId, task.name, row, await stage.logs(runId)));

@@ -27,7 +27,9 @@ interface Slot {
   term: number | null;
   accepted: number;
   ends: number;
-  /** When the slot's run ended, in ms; for a run that was given up, when the claim was tried. */
+  /**
+   * When the slot's run ended, in ms; if the run was given up, when a worker tried to claim it; null: no run of the slot has ended.
+   */
   ended: number | null;
 }
 
@@ -116,8 +118,8 @@ describe("an outage of some seconds", () => {
       const late = caughtUp.filter(({ ends }) => ends === 1);
       expect(caughtUp.length, policy).toBeGreaterThan(0);
       const expected = {
-        // The slot that `fire_once` caught up on runs, unless a busy machine delayed all claims beyond the misfire time. Then a slot that
-        // came due in between runs instead.
+        // With `fire_once`, one of the slots runs. If a busy machine delayed all claims beyond the misfire time, a later slot runs in its
+        // place.
         fire_once: caughtUp.every(({ outcome, slot, ended }) => outcome === 3 && Number(ended) - slot > afterMs)
           ? 0
           : 1,

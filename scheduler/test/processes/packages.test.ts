@@ -228,7 +228,7 @@ function entriesOf(path: string): string[] {
 }
 
 /**
- * Returns the folders of all packages that npm would install for this one, including its own.
+ * Returns the folders of all packages that npm would install for the package `name`, including its own.
  * @param modules the folder in which the packed packages are unpacked
  */
 function broughtBy(name: string, modules: string): string[] {

@@ -1,4 +1,4 @@
-/** The rules and the dashboard of deploy/, in a real Prometheus that scrapes every kind of process. */
+/** Tests the rules and the dashboard of deploy/ with a real Prometheus that scrapes every kind of process. */
 import { context, trace } from "@opentelemetry/api";
 import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
 import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from "@opentelemetry/sdk-trace-base";
@@ -18,7 +18,7 @@ const towers: Carillon[] = [];
 const remotes: RemoteWorker[] = [];
 let prometheus: Prometheus | undefined;
 
-// Before the hook of process.ts, which drops the schema.
+// This hook runs before the hook of process.ts, which drops the schema.
 afterEach(async () => {
   trace.disable();
   context.disable();
@@ -68,7 +68,7 @@ it("the dashboard has panels that do not overlap, and reads no other source and 
   expect([...new Set(used)].toSorted()).toEqual(["__all", "__rate_interval", ...own].toSorted());
 });
 
-/** A library's process that listens, measures and is traced. */
+/** Starts an instance with a worker that listens. The test's exporter records its traces. */
 async function traced(group: string): Promise<Carillon> {
   const tower = carillon({
     store: url,
@@ -86,7 +86,7 @@ async function traced(group: string): Promise<Carillon> {
   return tower.start();
 }
 
-/** A worker without a store, traced too. */
+/** Starts a remote worker that listens. The test's exporter records its traces. */
 async function remoteWorker(server: string, group: string): Promise<RemoteWorker> {
   const key = (await json("keys", "create", "one", "--group", group)).key as string;
   const remote = worker({ server: `http://${server}`, key, listen: "127.0.0.1:0", handleSignals: false });
@@ -104,7 +104,7 @@ it("a real Prometheus knows all that the rules and the dashboard read, an alert 
   await json("users", "create", "prometheus");
   const { secret } = await json("tokens", "create", "prometheus", "--user", "prometheus");
   const beganMs = Date.now();
-  // The expressions as they are; only the time for which they must hold is shorter, which promtool has judged above.
+  // Uses the rules' own expressions, but shortens the time for which each must hold.
   prometheus = await Prometheus.start(rulesText.replaceAll(/^( +for:) \S+$/gm, "$1 1s"), secret as string);
   const { query, ask, firing } = bound(prometheus);
   prometheus.scrape([at]);
@@ -170,7 +170,10 @@ const bound = (one: Prometheus) => ({
   firing: one.firing.bind(one),
 });
 
-/** Each name that rules and dashboard read is known, and each expression of the dashboard has an answer with the labels of its legend. */
+/**
+ * Checks that each name that the rules and the dashboard read is known, and that each expression of the dashboard has a result
+ * with the labels of its legend.
+ */
 async function judged({ ask }: Pick<ReturnType<typeof bound>, "query" | "ask">, beganMs: number): Promise<void> {
   const targets = dashboard.panels.flatMap(({ title, targets: own = [] }: Panel) =>
     own.map((one) => ({ title, ...one })),
@@ -196,7 +199,7 @@ async function judged({ ask }: Pick<ReturnType<typeof bound>, "query" | "ask">, 
     const values = await ask<string[]>(`label/${label}/values`, { "match[]": filled(of) });
     expect([of, values.length > 0]).toEqual([of, true]);
   }
-  /** The panels without an answer since the test began. */
+  /** Returns the titles of the panels that have had no data since the test began. */
   const silent = async () => {
     const times = { start: String(beganMs / 1_000), end: String(Date.now() / 1_000), step: "1" };
     const empty: string[] = [];
@@ -211,7 +214,7 @@ async function judged({ ask }: Pick<ReturnType<typeof bound>, "query" | "ask">, 
     }
     return empty;
   };
-  // No call of the store has failed.
+  // The panel of failed calls stays empty, because no call of the store has failed.
   await expect.poll(async () => (await silent()).filter((title) => title !== "Failed calls")).toEqual([]);
   for (const mark of marks) await ask("query", { query: filled(mark) });
 }

@@ -33,7 +33,7 @@ function type(text: string, env: Record<string, string> = {}): Terminal {
   const { DATABASE_URL: _, CARILLON_STORE: __, ...mine } = process.env;
   const child = spawn("sh", ["-e", "-c", text], {
     cwd: folder,
-    // A process group of its own, as in a terminal, so that Ctrl-C goes to all its processes.
+    // Uses a separate process group, as a terminal does, so that Ctrl-C reaches all processes of the command.
     detached: true,
     env: { ...mine, npm_config_prefer_offline: "true", ...env },
     stdio: ["ignore", "pipe", "pipe"],

@@ -1,4 +1,4 @@
-/** Series of a cluster in order, one sample each 30 s for an hour, in the notation of promtool. */
+/** The series of a cluster without faults: one sample each 30 s for an hour, in the notation of promtool. */
 const inOrder: Readonly<Record<string, string>> = {
   'up{job="c",instance="a"}': "1x120",
   'carillon_info{job="c",instance="a",version="1"}': "1x120",
@@ -26,7 +26,7 @@ const inOrder: Readonly<Record<string, string>> = {
   'carillon_oldest_snapshot_seconds{job="c",instance="a",kind="transaction"}': "10x120",
 };
 
-/** By alert: what differs when it fires, and it alone. */
+/** By alert: the series that differ from `inOrder` so that this alert fires and no other. */
 export const alertCases: Readonly<Record<string, Record<string, string>>> = {
   CarillonNotScraped: { 'carillon_info{job="c",instance="a",version="1"}': "_x120" },
   CarillonProcessDown: {
@@ -60,7 +60,10 @@ export const alertCases: Readonly<Record<string, Record<string, string>>> = {
   CarillonOldSnapshot: { 'carillon_oldest_snapshot_seconds{job="c",instance="a",kind="transaction"}': "4000x120" },
 };
 
-/** The file for `promtool test rules`: in each case the one alert fires, and in order none does. */
+/**
+ * Returns the file for `promtool test rules`: only the case's own alert may fire in each case, and no alert for the series
+ * `inOrder`.
+ */
 export function alertTests(rules: string): string {
   const test = (name: string, different: Record<string, string>, firing: string[]) => ({
     name,
@@ -75,7 +78,7 @@ export function alertTests(rules: string): string {
     ],
   });
   const tests = Object.entries(alertCases).map(([name, different]) => test(name, different, [name]));
-  // JSON is YAML too.
+  // promtool reads YAML, and JSON is YAML too.
   return JSON.stringify({
     rule_files: [rules],
     evaluation_interval: "30s",

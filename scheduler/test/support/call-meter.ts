@@ -36,7 +36,7 @@ export class CallMeter {
     };
   }
 
-  /** Waits until no call is under way. */
+  /** Waits until no call is under way and none has begun for some turns of the event loop. */
   rest(): Promise<true> {
     return until("every call to be answered, and none to follow", async () => {
       const begun = this.#begun;

@@ -1,4 +1,4 @@
-/** Grafana's dashboard and Prometheus' rules of deploy/, as far as tests read them. */
+/** Reads Grafana's dashboard and Prometheus's rules from deploy/ for the tests. */
 import { readFileSync } from "node:fs";
 import { parse } from "yaml";
 
@@ -38,13 +38,13 @@ export const rulesText = readFileSync(new URL("prometheus/carillon.rules.yml", d
 export const rules = (parse(rulesText) as { groups: { rules: Rule[] }[] }).groups.flatMap((group) => group.rules);
 export const dashboard = JSON.parse(readFileSync(new URL("grafana/carillon.json", deploy), "utf8")) as Dashboard;
 
-/** An expression of the dashboard as Grafana sends it, with everything selected. */
+/** Returns an expression of the dashboard as Grafana sends it if every variable selects all values. */
 export const filled = (expression: string): string =>
   expression.replaceAll("$__rate_interval", "15s").replaceAll(/\$(?:job|namespace|group)\b/g, ".*");
 
 const keywords = new Set(["and", "or", "unless", "bool", "offset"]);
 
-/** The names of the metrics that an expression of PromQL reads. */
+/** Returns the names of the metrics that an expression of PromQL reads. */
 export function metricsOf(expression: string): string[] {
   const bare = expression
     .replaceAll(/"(?:[^"\\]|\\.)*"/g, '""')
@@ -56,5 +56,5 @@ export function metricsOf(expression: string): string[] {
     .filter((name) => !keywords.has(name));
 }
 
-/** The labels that a legend shows. */
+/** Returns the labels that a legend shows. */
 export const legendOf = (text: string): string[] => [...text.matchAll(/\{\{(\w+)\}\}/g)].map(([, label = ""]) => label);

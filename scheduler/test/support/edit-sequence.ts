@@ -32,7 +32,7 @@ const windows: readonly BlackoutOptions[][] = [
   // biome-ignore lint/suspicious/noThenProperty: an option's name.
   [{ from: "22:00", to: "06:00", days: ["fri", "sun"], then: "delay" }],
 ];
-/** Hours of the day for schedules; they are so far apart that changed zone rules cannot turn one into another. */
+/** Sets of hours of the day for schedules. The hours are so far apart that changed zone rules cannot turn one into another. */
 const hoursOfDay = [[9], [9, 17], [1, 9, 17]];
 /** Differences in ms between a zone's changed rules and its own rules. */
 const shiftsMs = [-2, -1, -0.5, 0, 0.5, 1, 2].map((hours) => hours * hourMs);
@@ -69,7 +69,7 @@ export class EditSequence {
   #blackout: BlackoutOptions[] = [];
   #holidays = new Set<string>();
   #running: { run: ClaimedRun; untilMs: number }[] = [];
-  /** The hours of the schedule, in a sequence in which the zone's rules change. */
+  /** The hours of the day of the first schedule; the schedule has them only if the sequence changes the zone's rules. */
   hours: readonly number[] = [];
   /** Each action with its time, for the message of a failed test. */
   readonly story: string[] = [];
@@ -226,8 +226,8 @@ export class EditSequence {
 }
 
 /**
- * Returns the slots of the schedule in force that are not accounted for exactly once, and the slots of any earlier schedule that are
- * accounted for more than once. Reads slots and versions as the API does.
+ * Returns the violations: a slot of the schedule in force at that time without an account; a slot of any version with several
+ * accounts or runs; and a range that gives a wrong number of slots. Reads slots as the API does.
  */
 export async function notToldOnce(stage: Stage, { name, beginMs }: Named, endMs: number): Promise<string[]> {
   const { tasks, runs } = stage.store;
@@ -240,7 +240,7 @@ export async function notToldOnce(stage: Stage, { name, beginMs }: Named, endMs:
     for (const time of nominal ?? [slot]) account(Date.parse(time), `${outcome} at ${slot} (${reason})`);
   for (const { from, to, version, slots, outcome, reason } of ranges) {
     const spec = versions.find((one) => one.version === version)?.definition.schedule as ScheduleSpec;
-    // Slots in a range that have a row of their own are not counted in the range.
+    // A slot with its own row is not counted in a range.
     const times = timesOf(spec, Date.parse(from) - 1, Date.parse(to)).filter((time) => !accounts.has(time));
     for (const time of times) account(time, `${outcome} from ${from} to ${to} (${reason})`);
     if (slots !== null && slots !== times.length)
@@ -297,7 +297,7 @@ export async function localTimesNotToldOnce(
       const told = ranges
         .filter(({ from, to }) => isNear(from) || isNear(to) || (Date.parse(from) < atMs && atMs < Date.parse(to)))
         .map(({ from, to, outcome, reason }) => `${outcome} from ${from} to ${to} (${reason})`);
-      // A slot in a range that has a row of its own is not counted in the range.
+      // A slot with its own row is not counted in a range.
       const accounts = rows.length > 0 ? rows : told;
       if (accounts.length !== 1) wrong.push(`${new Date(localMs).toISOString().slice(0, 16)}: ${accounts.join("; ")}`);
     }

@@ -53,8 +53,8 @@ export interface Driver {
 
 export interface ContenderOptions extends Partial<GraceLockOptions> {
   /**
-   * Session timeout in ms; default `timeoutMs`. A test in which no session must end uses more than the time for which a busy machine delays
-   * a process.
+   * Session timeout in ms; default `timeoutMs`. A test in which no session may end needs a timeout that exceeds a busy machine's
+   * delays.
    */
   sessionMs?: number;
 }

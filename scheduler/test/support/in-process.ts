@@ -8,8 +8,8 @@ export interface Said {
 }
 
 /**
- * Runs a command line in this process, which is quicker than starting one and has the same output. Only one at a time, because it
- * temporarily replaces the process's output streams and environment.
+ * Runs a command line in this process, which is quicker than starting a process and has the same output. Only one command line
+ * may run at a time, because the function replaces the process's output streams and environment meanwhile.
  */
 export async function inProcess(args: string[], environment: Record<string, string> = {}): Promise<Said> {
   const { stdout, stderr } = process;
@@ -42,7 +42,7 @@ export async function typed(text: string, args: string[], environment: Record<st
   return reading(pipe, args, environment);
 }
 
-/** Runs a command line at a simulated terminal, on which the next of the lines is typed whenever the command reads. */
+/** Runs a command line at a simulated terminal. Each time the command reads, the next line of `lines` is typed. */
 export async function answered(lines: string[], args: string[], environment: Record<string, string>) {
   const terminal = Object.assign(new PassThrough(), { isTTY: true });
   const rest = [...lines];

@@ -48,7 +48,7 @@ export class KillRounds {
   stalls: Seen[] = [];
   ended: Ended[] = [];
   ledger: { task: string; slot: number; outcome: number; reason: string | null }[] = [];
-  /** By `slotKey`: the names of the nodes that lost a run. */
+  /** By `slotKey`: the names of the nodes that lost the slot's run. */
   lost = new Map<string, string[]>();
   /**
    * When the first process was ready. A slot that came due earlier may be late because of the start, so it does not count as late because

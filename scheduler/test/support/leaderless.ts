@@ -16,10 +16,10 @@ const sessionTimeout = "60s";
  * dead leader did not plan come due during the test.
  */
 const horizonMs = 4_000;
-/** Heartbeat interval in ms; its ratio to the horizon is the default one. */
+/** Heartbeat interval in ms, in the same ratio to the horizon as by default. */
 const beatMs = 1_000;
 export const tasks = 40;
-/** Names of tasks that get slots only after the kill; every other one of them has a fixed delay between its runs. */
+/** Names of the tasks that get slots only after the kill. Every second one of these tasks has a fixed delay between its runs. */
 export const woken = Array.from({ length: 8 }, (_, i) => (i % 2 === 0 ? `woken-${i}` : `delayed-${i}`));
 /** The time after the kill whose slots are checked, in ms. */
 const watchedMs = 9_000;
@@ -95,7 +95,10 @@ export class Leaderless {
     await this.#programs.end(this.killed, "SIGKILL");
   }
 
-  /** Gives the tasks in `woken` schedules that no process has planned for, one after the other, at different moments within a second. */
+  /**
+   * Gives the tasks in `woken` schedules that no process has planned for. The edits are 330 ms apart, so that they fall into
+   * different moments of a second.
+   */
   async edit(): Promise<void> {
     const operator = this.#operator as Carillon;
     const { store } = await operator.open();

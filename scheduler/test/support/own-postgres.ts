@@ -1,4 +1,4 @@
-/** Starts a PostgreSQL for one test file, for tests that step its clock or take it back in time. */
+/** Starts a PostgreSQL for one test file whose tests step its clock or restore it from a backup. */
 import type { ChildProcess } from "node:child_process";
 import { chmodSync, chownSync, mkdirSync } from "node:fs";
 import { join } from "node:path";

@@ -15,8 +15,9 @@ interface Scripts {
 
 const scripts = new URL("../../../scripts/servers/", import.meta.url);
 /**
- * Time in seconds after which Patroni replaces a lost leader; the ticks of the tests' ZooKeeper are short enough for it. It must be shorter
- * than the session timeout of the nodes: if a session ended during the failover, its runs would be taken back and would run again.
+ * Time in seconds after which Patroni replaces a lost leader. The tests' ZooKeeper has ticks that are short enough for this. The
+ * time must be shorter than the session timeout of the nodes: if a session ended during the failover, its runs would be taken
+ * back and run again.
  */
 const ttlS = 6;
 const slowMs = 180_000;
@@ -64,7 +65,8 @@ export class PatroniMember {
     const [server] = readFileSync(this.#pidFile, "utf8").split("\n");
     const { stdout } = spawnSync("ps", ["-o", "pid=", "--ppid", String(server)], { encoding: "utf8" });
     const all = [Number(server), ...stdout.split("\n").filter(Boolean).map(Number)];
-    // Kills the server before its children, because they would report its end. Resumes the children before the server that supervises them.
+    // Signals the server before its children, because it would report their end.
+    // Resumes the children before the server that supervises them.
     this.#child.kill(signal);
     for (const pid of signal === "SIGCONT" ? all.reverse() : all) {
       try {

@@ -4,7 +4,7 @@ import { mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { mortal, throwAwayFolder } from "@carillon/zookeeper/testing";
 
-/** As scripts/servers/prometheus.mjs has them. */
+/** The types of the functions that scripts/servers/prometheus.mjs exports. */
 interface Start {
   promtoolOf(program: string): string;
   startPrometheus(program: string, folder: string): Promise<{ url: string; child: ChildProcess }>;
@@ -48,7 +48,7 @@ export async function promtool(files: Record<string, string>, ...args: string[])
   return { code: ended.status, output: `${ended.stdout}${ended.stderr}` };
 }
 
-/** A Prometheus of a test's own, which scrapes and evaluates once a second. It ends with the process that started it. */
+/** A Prometheus for one test, which scrapes and evaluates once a second. It ends with the process that started it. */
 export class Prometheus {
   readonly #url: string;
   readonly #folder: string;
@@ -78,14 +78,14 @@ scrape_configs:
     return new Prometheus(url, folder, mortal(child));
   }
 
-  /** From now on scrapes these addresses, and no others. */
+  /** Makes Prometheus scrape these addresses from now on, and no others. */
   scrape(addresses: readonly string[]): void {
     const file = join(this.#folder, "targets.json");
     writeFileSync(file, JSON.stringify([{ targets: addresses }]));
-    renameSync(file, join(this.#folder, "targets/carillon.json")); // it never reads half a file
+    renameSync(file, join(this.#folder, "targets/carillon.json")); // so Prometheus never reads half a file
   }
 
-  /** What its API answers. @throws with its own words when it refuses the request */
+  /** Resolves with the data that Prometheus's API returns. @throws with the API's error message if it refuses the request */
   async ask<Data>(path: string, parameters: Record<string, string> = {}): Promise<Data> {
     const response = await fetch(`${this.#url}/api/v1/${path}?${new URLSearchParams(parameters)}`);
     const answer = (await response.json()) as { status: string; data: Data; error?: string };

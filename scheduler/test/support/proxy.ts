@@ -117,8 +117,10 @@ export class StoreProxy {
   }
 
   /**
-   * Loses the next reply to a statement that returns or writes rows: the proxy cuts the connection instead. Through a pooler each statement
-   * is a transaction; then the reply to its COMMIT is lost, so the statement has been carried out.
+   * Loses the next reply to a statement that returns or writes rows: the proxy cuts the connection instead. If a pooler has put the
+   * statement into a transaction, the proxy loses the reply to the COMMIT instead, so the statement has been carried out in either
+   * case.
+   * @param matching true for a reply that is to be lost
    * @param thenRefuse if true, all connections are cut at that moment, and new ones are refused until `heal`
    */
   swallowReply(

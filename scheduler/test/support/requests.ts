@@ -1,4 +1,4 @@
-/** Builds requests from the contract: a valid request, and the places of all texts and numbers in it. */
+/** Builds requests from the contract, and finds the places of their texts, numbers, free JSON values and records. */
 import { type RouteId, shapeOf } from "../../src/api/contract.ts";
 
 interface Def {
@@ -57,7 +57,7 @@ function placesIn(schema: Schema, path: Place["path"], part: Part, found: Place[
     for (const [name, one] of Object.entries(shape ?? {})) placesIn(one, [...path, name], part, found);
 }
 
-/** Returns the place of every text, number and free JSON value that a request of the route can have. */
+/** Returns the place of every text, number, record and free JSON value that a request of the route can have. */
 export function placesOf(routeId: RouteId): Place[] {
   const found: Place[] = [];
   for (const part of parts) {
@@ -112,7 +112,7 @@ function stepInto(schema: Schema, step: string | number): Schema | undefined {
   return typeof step === "number" ? def.element : shape?.[step];
 }
 
-/** Returns the path with its query, and the body, of a request. */
+/** Returns a request's path with its query, and its body. */
 export function lineOf(routeId: RouteId, { params, query, body }: Given): { path: string; body?: unknown } {
   const named = params as Record<string, unknown> | undefined;
   const path = shapeOf(routeId).path.replace(/\{(\w+)\}/g, (_, place: string) => encoded(String(named?.[place])));

@@ -41,8 +41,7 @@ export class RestorableStore {
     const data = join(folder, "data");
     rmSync(data, { recursive: true });
     cpSync(this.#backup, data, { recursive: true, preserveTimestamps: true });
-    // There is no archive, so recovery ends with the log in the backup. Until then, the server accepts no client, because it could only
-    // read.
+    // There is no archive, so recovery ends with the log in the backup. Until then the server refuses clients, which could only read.
     appendFileSync(join(data, "postgresql.auto.conf"), "restore_command = 'false'\nhot_standby = off\n");
     writeFileSync(join(data, "recovery.signal"), "");
     const { uid, gid } = conditions.user;

@@ -10,7 +10,8 @@ interface Came {
 }
 
 /**
- * Returns the headers that sign this request by RFC 9421. Computed from the received request, without code of the implementation.
+ * Returns the headers that sign this request by RFC 9421. They are computed from the received request, without code of the
+ * implementation.
  * @param told names of the further headers that are signed
  */
 export function signedAs({ method, url, headers, raw }: Came, told: string[], keyId: string, secret: string) {

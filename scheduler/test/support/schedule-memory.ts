@@ -1,5 +1,6 @@
 /**
- * Measures memory and time of N distinct cron schedules; N is the argument. Run as a child process with --expose-gc; prints one JSON line.
+ * This program measures memory and time of N distinct cron schedules; N is its argument. It runs as a child process with
+ * --expose-gc, and prints one JSON line.
  */
 import type { Schedule } from "../../src/schedule/schedule.ts";
 import { compileSchedule, cron } from "../../src/schedule/schedule.ts";
@@ -19,7 +20,7 @@ for (let i = 0; i < many; i++) {
   held.push(compileSchedule(cron(expression, { zone: zones[i % zones.length] })));
 }
 const compiled = performance.now();
-// The first round is not measured with the others, because it computes the transitions of the zones.
+// The first round is measured separately, because it computes the transitions of the zones.
 for (const schedule of held) schedule.next(now);
 const warmed = performance.now();
 const rounds = 10;

@@ -1,7 +1,10 @@
 import { Pgbouncer, type PoolMode } from "./pgbouncer.ts";
 import { directOf, missing, poolable, poolerVariable, required } from "./servers.ts";
 
-/** Makes a plain `npx vitest` fail with one clear error instead of one in every file, because it has no servers. */
+/**
+ * Makes a plain `npx vitest`, for which no servers run, fail with one clear error instead of one in every file. Starts the
+ * poolers that CARILLON_TEST_POOLER asks for.
+ */
 export default async function setup(): Promise<() => Promise<void>> {
   const absent = required.filter((name) => !process.env[name]);
   if (absent.length > 0) throw new Error(missing(absent));
@@ -11,7 +14,7 @@ export default async function setup(): Promise<() => Promise<void>> {
   };
 }
 
-/** So large that tests that hold transactions open do not wait for connections of other tests. */
+/** A pooler's connections per database: so many that tests that hold transactions open do not make other tests wait. */
 const poolSize = 60;
 
 async function poolersBefore(mode: string | undefined): Promise<Pgbouncer[]> {

@@ -1,7 +1,7 @@
 /**
- * The real servers that `npm test` starts and names in the environment. Each PostgreSQL is a throw-away cluster, and the user in its URL is
- * a superuser, so tests may create databases, schemas and roles. Their names must be unique, because other test files run at the same time.
- * fsync is off, so a test of durability starts its own server.
+ * The real servers that `npm test` starts and names in the environment. Each PostgreSQL is a throw-away cluster, and the user in
+ * its URL is a superuser, so tests may create databases, schemas and roles. These need unique names, because other test files run
+ * at the same time. fsync is off, so a test of durability starts its own server.
  */
 export interface TestServer {
   /** For titles of tests, such as "PostgreSQL 15"; the version is read from the server. */
@@ -21,8 +21,8 @@ const variables = {
 } as const;
 
 /**
- * "transaction" or "session": the URLs of the PostgreSQL servers lead through a PgBouncer in this mode, which shows the tests that pass
- * through a pooler. Tests about the server's own connections fail then.
+ * Set to "transaction" or "session", this variable makes the tests reach their PostgreSQL servers through a PgBouncer in that
+ * mode. Tests about the server's own connections fail then.
  */
 export const poolerVariable = "CARILLON_TEST_POOLER";
 
@@ -32,7 +32,10 @@ export const directOf = (variable: string): string => variable.replace(/_URL$/, 
 /** The variables of the PostgreSQL servers that a pooler can be put before. */
 export const poolable: readonly string[] = [variables.postgres, variables.embeddedPostgres];
 
-/** The machine's own PostgreSQL; set by `npm test` if CARILLON_TEST_POSTGRES_URL names another server. */
+/**
+ * The variable with the URL of the machine's own PostgreSQL. `npm test` sets it if CARILLON_TEST_POSTGRES_URL names another
+ * server.
+ */
 const machinesOwn = "CARILLON_TEST_MACHINE_POSTGRES_URL";
 
 export const required: readonly string[] = Object.values(variables);

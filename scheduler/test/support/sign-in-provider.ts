@@ -58,7 +58,7 @@ export class SignInProvider {
       ],
       cookies: { keys: ["of this test"] },
       jwks: { keys: [{ ...this.key.export({ format: "jwk" }), kid: "one", use: "sig", alg: "RS256" } as never] },
-      // Set explicitly, because the library warns about default values.
+      // The values are set explicitly, because the library warns about default values.
       ttl: { Interaction: 600, Session: 600, Grant: 600, AccessToken: 600, IdToken: 600, AuthorizationCode: 60 },
       pkce: { required: () => true },
       claims: { openid: ["sub"], profile: ["preferred_username", "groups"], email: ["email"] },
@@ -98,7 +98,9 @@ interface Cookie {
   path: string;
 }
 
-/** A minimal browser for the sign-in flow: it has cookies per host and path, and makes one request per call, without redirects. */
+/**
+ * A minimal browser for the sign-in flow: it keeps cookies by origin and path, and makes one request per call, without redirects.
+ */
 export class SmallBrowser {
   readonly #cookies = new Map<string, Cookie[]>();
 

@@ -3,8 +3,8 @@ import { systemClock } from "../../src/base/clock.ts";
 const everyMs = 20;
 
 /**
- * Measures for how long the machine delayed an idle process. Tests compare the lateness of other processes with this time, because the
- * processor time that other programs use is not lateness of Carillon.
+ * Measures the longest time for which the machine delayed this process, which must be idle. Tests compare the lateness of other
+ * processes with this time, because the processor time that other programs use is not lateness of Carillon.
  */
 export class StallMeter {
   #longestMs = 0;

@@ -19,7 +19,7 @@ interface Started {
 
 const scripts = new URL("../../../scripts/servers/", import.meta.url);
 
-/** One of the two servers. */
+/** One of the two servers of a `StandbyPair`. */
 export interface Member {
   readonly url: string;
   readonly port: number;

@@ -55,8 +55,8 @@ export interface StageOptions {
 }
 
 /**
- * A store in a new schema on a real server, with frequent steps of tests. `nowMs` is a fixed time near the server's. The store takes the
- * time as an argument, so a test lets time pass by adding to `nowMs`.
+ * A store in a new schema on a real server, with methods for frequent steps of tests. `nowMs` is a fixed time near the server's
+ * time. The store takes the time as an argument, so a test lets time pass by adding to `nowMs`.
  */
 export class Stage {
   readonly server: TestServer;

@@ -12,7 +12,7 @@ const isFields = (value: unknown): value is Fields =>
  * example anyway.
  */
 const drawnNumbers = new Set(["run", "operation", "message", "silence", "signIn"]);
-/** Names of fields with texts that differ between servers. All other texts must equal those of the example. */
+/** Names of fields with texts that differ between servers. All other texts, except times, must equal those of the example. */
 const drawnTexts = new Set([
   ...["node", "host", "cluster", "coordination", "address", "version", "release"],
   ...["plan", "secret", "uri", "recoveryCodes", "fingerprint", "hash", "content", "head", "anchor", "key", "to"],

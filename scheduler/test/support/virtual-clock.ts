@@ -1,6 +1,6 @@
 import type { Clock } from "../../src/base/clock.ts";
 
-/** A clock that advances only when a test calls `advance`. Each node of a test has its own. */
+/** A clock that advances only when a test calls `advance`. Each node of a test has its own clock. */
 export class VirtualClock implements Clock {
   #monoMs = 1_000;
   readonly #wallAheadMs: number;

@@ -21,11 +21,11 @@ export interface WitnessStage {
   /** Kills the service and starts it again at the same address. Whether its data survives depends on the service. */
   restartService(): Promise<void>;
   /**
-   * Makes the service as old as it must be to report, even with the longest session timeout, which sessions have ended and which member is
-   * the first. Call this before any process joins.
+   * Lets the service become so old that it reports which sessions have ended and which member is the first, even with the longest
+   * session timeout. Call this before any process joins.
    */
   ages(): Promise<void>;
-  /** Deletes all data of the service while it runs. */
+  /** Deletes all data of the service: in Redis while it runs, in ZooKeeper between a stop and a new start of the servers. */
   wipeService(): Promise<void>;
   /** Resolves with the number of requests of all processes so far, as the server counts them; the call itself adds at most one. */
   requests(): Promise<number>;
@@ -83,7 +83,7 @@ const redis: WitnessDriver = {
         await server.up();
       },
       async ages() {
-        // Advances the time that the service counts itself, which only requests advance.
+        // Advances the clock that the scripts keep in Redis, and that otherwise only their calls advance.
         await server.ask("HINCRBY", "{carillon}:state", "clock", 2 * longestTimeoutMs);
       },
       async wipeService() {

@@ -15,7 +15,10 @@ import { VirtualClock } from "./virtual-clock.ts";
 
 const startMs = Date.UTC(2030, 0, 1);
 
-/** A worker in virtual time with a fake store, which has one claim and answers when the test says so. */
+/**
+ * A worker in virtual time with a fake store that first offers one run. The store answers `settle` only when the test says so,
+ * and claim requests and reads if the test asks for it.
+ */
 export class Bench {
   readonly clock = new VirtualClock(startMs);
   readonly log = recordingLog();
@@ -35,17 +38,20 @@ export class Bench {
   rejoin: (lost: number, next: number) => void = () => undefined;
   readonly run: ClaimedRun;
   readonly worker: Worker;
-  /** The claims of this process that the store returns when the process joins again after the loss of its session. */
+  /** The claims of this process that the store returns when the process reads its claims or moves them to a new session. */
   adopted: ClaimedRun[] = [];
   /** The lost sessions whose claims were moved to a new session. */
   readonly #moved = new Set<number>();
-  /** Functions that answer the open reads of the store's claims, and the open claim requests; undefined: they are answered at once. */
+  /**
+   * Functions that answer the open reads of the store's claims (`readings`) and the open claim requests (`claiming`); undefined:
+   * the store answers at once.
+   */
   readings: ((failed?: Error) => void)[] | undefined;
   claiming: ((failed?: Error) => void)[] | undefined;
   /** The runs that the next claim returns. */
   offers: ClaimedRun[];
 
-  /** The free slots of other workers that the store reports, and how often the worker has queried them. */
+  /** `room`: the free slots of other workers that the store reports; `asked`: how often the worker has queried them. */
   room: RoomElsewhere[] = [];
   asked = 0;
 

@@ -5,7 +5,7 @@ import type { HouseFile, Rule } from "./tree.ts";
 export type House = Record<string, string>;
 const house = (files: House): HouseFile[] => Object.entries(files).map(([path, text]) => ({ path, text }));
 
-/** A rule with examples: source trees of which each breaks the rule in one way, and similar ones that keep the rule. */
+/** A rule with examples: source trees of which each breaks the rule in one way, and a similar tree that keeps the rule. */
 export interface Case {
   rule: Rule;
   name: string;
@@ -13,7 +13,7 @@ export interface Case {
   kept: House;
 }
 
-/** Declares tests that each rule finds exactly one violation in each broken tree, and none in the others. */
+/** Declares tests that each rule finds exactly one violation in each broken tree, and none in the tree that keeps the rule. */
 export function holdsCases(cases: readonly Case[]): void {
   describe.each(cases)("$name", ({ rule, broken, kept }) => {
     it.each(broken)("finds the violation in %j", (files) => {

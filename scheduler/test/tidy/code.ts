@@ -1,8 +1,8 @@
 /**
- * A file's text, separated for searches. In `code`, all comments and the contents of strings, templates and regular expressions are blanked
- * out; in `comments`, everything except comments. Both have the length and the lines of the text, so that an index is valid in all three.
- * The scanner is no parser: it decides from the text before a slash whether the slash divides or begins a regular expression, which is
- * right for formatted code.
+ * A file's text, separated for searches. In `code`, all comments and the contents of strings, templates and regular expressions
+ * are blanked out; in `comments`, everything except the comments is blanked out. Both have the length and the lines of the text,
+ * so that an index is valid in all three. The scanner is no parser: it decides from the text before a slash whether the slash
+ * divides or begins a regular expression, which is right for formatted code.
  */
 export interface Parts {
   readonly code: string;
@@ -11,7 +11,7 @@ export interface Parts {
 
 const blank = (text: string) => text.replace(/[^\n]/g, " ");
 
-/** Matches text before a slash that ends a value, so that the slash divides. */
+/** Matches a text that ends with a value, so that a slash after it divides. */
 const valueEnd = /[\w$)\]}"'`]$/;
 const wordBeforeRegex = /(?:^|[^\w$.])(?:return|typeof|case|in|of|do|else|void|await|yield|throw)$/;
 

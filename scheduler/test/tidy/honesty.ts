@@ -24,7 +24,10 @@ const composes =
   /^scheduler\/src\/(?:base\/(?:clock|random|node-name)|settings\/surroundings|access\/(?:worker-key|password|secrets\/secret-keys))\.ts$/;
 const systems = /\b(?:systemClock|systemRandom|randomUUID|randomBytes|randomInt|getRandomValues)\b/g;
 
-/** Rule: time and random numbers are passed as arguments; only clock.ts, random.ts and the entry points read them from the system. */
+/**
+ * Rule: sources take time and random numbers as arguments. Only the files of `ownTime` read a clock or set timers, and simulated
+ * code uses the system's clock and random numbers only in the files of `composes`.
+ */
 export const timeArrives: Rule = (files) =>
   files
     .filter((file) => isSource(file) && !ownTime.test(file.path))
@@ -40,7 +43,7 @@ const published = /^(?:scheduler|zookeeper|console)\/src\/.*\.tsx?$/;
 /** This file may run text as code: its scripts are constants that stop slow regular expressions. */
 const ownScripts = "scheduler/src/base/cut-off.ts";
 
-/** Rule: no text is evaluated as code or inserted into a page as HTML. */
+/** Rule: published code, except `ownScripts`, evaluates no text as code, and inserts no text into a page as HTML. */
 export const nothingEvaluated: Rule = (files) =>
   files
     .filter((file) => published.test(file.path) && !isTest(file) && file.path !== ownScripts)
@@ -70,7 +73,7 @@ export const expressionsWritten: Rule = (files) =>
     .filter((file) => published.test(file.path) && !isTest(file) && !madeExpressions.test(file.path))
     .flatMap((file) => find(file, "code", /\bRegExp\s*\(/g, "makes a regular expression"));
 
-/** This file may set an address: it leads to the only path of the server that begins a sign-in at another site. */
+/** This file may set an address, because the address leads to the server's own path that begins a sign-in at another site. */
 const ownLinks = "console/src/sign-in/sign-in.tsx";
 
 /**
@@ -113,7 +116,7 @@ export const hooksHold: Rule = (files) =>
 const leftOver = /\b(?:TODO|FIXME|XXX|HACK)\b/g;
 const prose = /\.(?:md|sh|ya?ml|toml)$|^\.ci\//;
 
-/** Rule: no comment marks unfinished work; that belongs in an issue. */
+/** Rule: no comment, page or configuration file marks unfinished work; that belongs in an issue. */
 export const nothingLeftOver: Rule = (files) =>
   files.flatMap((file) => {
     if (isCode(file)) return find(file, "comments", leftOver, "unfinished");

@@ -31,7 +31,9 @@ const readsKeys = "access/secrets/private-file.ts";
 
 const never = /^(?:simulation|faults|bench|examples|scheduler\/test|zookeeper\/test|console\/test)\//;
 
-/** Test support that tests and benches of other packages may also import, because it is not published. */
+/**
+ * Test support that the benches, the faults harness and the tests of other packages may also import, because it is not published.
+ */
 const testSupport = /^(?:scheduler|zookeeper)\/test\/support\//;
 
 /** Returns the layer of each room on the page's list, counted from the lowest. Rooms of the same layer do not import each other. */
@@ -96,7 +98,10 @@ const driversOpened: Rule = (files) => {
 
 export const dependencyRule: Rule = (files) => [...lowerRooms(files), ...driversOpened(files)];
 
-/** Rule: no file imports itself through other files, not even for types only. Each cycle is reported once. */
+/**
+ * Rule: no source file imports itself through other files, not even for types only. Of cycles that share files, one may be
+ * reported.
+ */
 export const noCircles: Rule = (files) => {
   const sources = files.filter((file) => isCode(file) && !isTest(file) && /^[a-z]+\/src\//.test(file.path));
   const imports = new Map(sources.map((file) => [file.path, relativeImports(file).map(({ target }) => target)]));
@@ -140,8 +145,9 @@ export const smallFolders: Rule = (files) => {
 };
 
 /**
- * Rule: no other code imports from simulation, faults, test, bench or examples; these may import themselves, and tests may import them.
- * Examples and the console's sources import Carillon only as a package.
+ * Rule: code imports nothing from simulation, faults, bench, examples or tests of another part, except as `testSupport` and
+ * `isShared` say. Examples and the console's sources import Carillon only as a package; the scheduler's sources import no file
+ * outside of them.
  */
 export const importDirection: Rule = (files) => {
   const wrong: string[] = [];
@@ -157,7 +163,7 @@ export const importDirection: Rule = (files) => {
       const top = (path: string) => path.split("/")[0];
       const isLent =
         testSupport.test(target) && /^(?:bench|faults|console\/test|scheduler\/test|zookeeper\/test)\//.test(file.path);
-      // The faults harness may use the simulation's format of histories and its checks.
+      // The faults harness may import the simulation's sources, because it uses its format of histories and its checks.
       const isShared = file.path.startsWith("faults/") && target.startsWith("simulation/src/");
       if (never.test(target) && top(target) !== top(file.path) && !isLent && !isShared)
         complain("nothing imports from there");

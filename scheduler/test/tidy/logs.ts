@@ -19,7 +19,10 @@ const nameOf = (node: unknown): string => {
   return node.type === "MemberExpression" ? nameOf(node.property) : String(node.name ?? "").replace(/^#/, "");
 };
 
-/** Returns the rows of the docs page: one for each call of a log with a literal message, at the levels that are logged by default. */
+/**
+ * Returns the rows of the docs page, each once: the log calls at the levels that are logged by default whose message is known at
+ * least in part.
+ */
 export function logRows(files: readonly HouseFile[]): string[] {
   const rows = new Set<string>();
   for (const file of files.filter((one) => isSource(one) && /\blog\b/i.test(one.text)))
@@ -36,7 +39,7 @@ export function logRows(files: readonly HouseFile[]): string[] {
   return [...rows].sort((a, b) => orderOf(a) - orderOf(b) || (a < b ? -1 : 1));
 }
 
-/** Rule: the page lists every log message, and no other. */
+/** Rule: the table on the page has exactly the rows of `logRows`. */
 export const logLinesListed: Rule = (files) => {
   const listed = (files.find(({ path }) => path === page)?.text ?? "")
     .split("\n")

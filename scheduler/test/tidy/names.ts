@@ -68,7 +68,10 @@ export const oneWordPerIdea: Rule = (files) =>
 /** Matches names of other projects, and quoted words, which are allowed. */
 const named = /XXL-JOB|CronJobs?|JobRunr|jobs?_id|"job"|`job`|\*job\*|`\w*jobs?\w*`|cron jobs?|main job/gi;
 
-/** The same rule for the docs, except the pages for users of other schedulers, which need the excluded words. */
+/**
+ * Rule: the docs do not use the excluded word for tasks and runs, except in the glossary and on the pages for users of other
+ * schedulers, which need it.
+ */
 export const oneWordInProse: Rule = (files) =>
   files
     .filter(({ path }) => /^(?:README|CHANGELOG|docs\/(?!glossary|(?:zh\/)?guide\/from-).*)(?:\.md)$/.test(path))

@@ -9,7 +9,7 @@ const fences = /^ *```.*?^ *```$/gms;
 /** This page may be longer, because readers come from an error directly to one of its sections; another rule compares it with errors.ts. */
 const lookedUp = "docs/errors.md";
 
-/** Rule: a page has at most `wordsMost` words of prose. Code and table rows do not count, because readers look them up. */
+/** Rule: a page has at most `wordsMost` words of prose. Code blocks and table rows do not count, because readers look them up. */
 export const pagesShort: Rule = (files) =>
   files
     .filter(({ path }) => /^docs\/.*\.md$/.test(path) && path !== lookedUp)
@@ -39,7 +39,10 @@ export const guideInChinese: Rule = (files) => {
 /** Matches half-width punctuation next to a Han character; asterisks may come between the two, and a space after the punctuation. */
 const halfWidth = /(?<=\p{Script=Han}\**)[,;:?!()]|[,;:?!()](?= ?\p{Script=Han})/gu;
 
-/** Rule: Chinese pages use full-width punctuation. Code and link targets count as Han characters of their sentence. */
+/**
+ * Rule: Chinese pages use full-width punctuation. Inline code and link targets count as Han characters; code blocks are not
+ * checked.
+ */
 export const fullWidthInChinese: Rule = (files) =>
   files
     .filter(({ path }) => /^docs\/zh\/.*\.md$/.test(path))

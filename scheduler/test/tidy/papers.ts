@@ -8,7 +8,10 @@ const homes = /(?<![\w.*:/-])\/(?:work|root|home(?!\/linuxbrew)|Users)\/[\w.]+|[
 
 const workFolder = /(?<![\w.*:/-])\/work\/[\w.]+/g;
 
-/** Rule: the repository contains no home directories or other paths of one machine. Tests may invent such paths. */
+/**
+ * Rule: the repository contains no home directories or other paths of one machine. Tests may invent such paths, except below
+ * /work.
+ */
 export const noMachinePaths: Rule = (files) =>
   files
     .filter(({ path }) => !foreign.test(path) && !path.startsWith("scheduler/test/tidy/"))
@@ -119,7 +122,7 @@ export const errorsListed =
     return wrong;
   };
 
-/** Rule: every error code is thrown somewhere in the sources, and a test provokes it. */
+/** Rule: every error code occurs in quotes in the sources outside of errors.ts, and in a test. */
 export const errorsReal =
   (codes: Readonly<Record<string, string>>): Rule =>
   (files) => {

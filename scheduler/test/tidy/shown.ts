@@ -3,7 +3,10 @@ import { at, isTest, type Rule } from "./tree.ts";
 /** Pages that refer to tests as evidence for their statements, in the form `file.test.ts › name`. */
 const pages = ["docs/threat-model.md", "docs/asvs.md"];
 
-/** Rule: each test that such a page names exists under this name, in exactly one file whose path has this ending. */
+/**
+ * Rule: each page of `pages` names tests, and each named test exists in exactly one file whose path has the given ending. No
+ * table row of these pages has an open or failed requirement.
+ */
 export const testsNamed: Rule = (files) => {
   const tests = files.filter(isTest);
   return files

@@ -37,7 +37,7 @@ function expectOf(node: SyntaxNode | undefined): SyntaxNode | undefined {
 class Stopwatches {
   readonly #file: HouseFile;
   readonly #nodes: readonly SyntaxNode[];
-  /** Names of variables that contain a duration, computed from two readings of a clock. */
+  /** Names of variables whose initial value is a difference with a reading of a clock in it. */
   readonly #durations = new Set<string>();
   readonly #numbers = new Map<string, number>();
 

@@ -12,7 +12,7 @@ const ways = [
   { by: "Redis", coordination: () => `${redis().url}?prefix=kills-${process.pid}` },
 ];
 const rounds = 8;
-/** The time before and after a kill whose starts are compared, in ms. */
+/** Slots at most this many ms before and after a kill are compared. */
 const nearMs = 1_000;
 /** Time in ms until the claims of a dead worker are taken back: detection and grace with default settings. */
 const takenBackMs = 10_000;
@@ -37,7 +37,7 @@ describe.each(ways)(
         return unclaimed.filter(isNear).map((seen) => lateMs(seen, stalls));
       };
       const [before, after] = [near(-nearMs, 0), near(0, nearMs)];
-      // On two cores, starting and dying processes delay the measured ones, so the tolerance is wide for single starts.
+      // On two cores, starting and dying processes delay the measured processes, so the bound for a single start is wide.
       holdLateness(`after a kill, ${by}`, after, before);
       const again = [...lost].flatMap(([key, nodes]) => {
         const last = starts.get(key)?.at(-1);

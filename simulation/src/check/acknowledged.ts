@@ -1,6 +1,9 @@
 import type { Checker, History } from "../history.ts";
 
-/** Checks that every acknowledged change exists exactly once. */
+/**
+ * Checks that every acknowledged enqueue has exactly one run, that live runs of a task have different keys, and that a task has
+ * all its versions and the state of its last operation.
+ */
 export const acknowledged: Checker = {
   invariant: "14: what was acknowledged is neither lost nor doubled",
   check(history) {

@@ -1,6 +1,9 @@
 import type { Checker } from "../history.ts";
 
-/** Checks that each operation that changed a definition created one version, and that a refused operation created none. */
+/**
+ * Checks that each save that changed a definition created one version, and that a save that was refused or changed nothing
+ * created none.
+ */
 export const audited: Checker = {
   invariant: "18: each change has one entry",
   check({ operations, dump }) {

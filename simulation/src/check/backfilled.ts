@@ -55,8 +55,8 @@ function made(asked: Operation, row: Row, history: History): Found {
 }
 
 /**
- * True if the history has an earlier, skipped run of the slot that came due during this backfill. Then another backfill has taken the slot
- * later, and its run was skipped too.
+ * True if the history has an earlier, skipped run of the slot that came due after this backfill began. Then another backfill has
+ * taken the slot later, and its run was skipped too.
  */
 function wasSkippedBefore({ task_id, slot_ms, run_id }: Row, { created_ms }: Row, { dump, clockErrorMs }: History) {
   return dump.run_history.some(
@@ -70,8 +70,8 @@ function wasSkippedBefore({ task_id, slot_ms, run_id }: Row, { created_ms }: Row
 }
 
 /**
- * Checks that a finished backfill left no slot of its range without a run, except slots that another process accepted before or after the
- * backfill.
+ * Checks that the ledger has every slot of a finished backfill's range. If the backfill was to run missed slots, no slot that was
+ * recorded as missed or skipped before the backfill may be left without a run.
  */
 function left(asked: Operation, row: Row, history: History): Found {
   if (row.state !== "done") return undefined;

@@ -5,7 +5,7 @@ import { definitionsOf } from "./lost-workers.ts";
 /** Within this time in ms, a worker detects that a claim is lost; a suspended process does so after it has resumed. */
 const toldWithinMs = 1_500;
 
-/** Checks that a handler whose claim is over is aborted by its signal. */
+/** Checks that a handler ends soon after its claim was lost, unless the handler ignores its signal. */
 export const handlersTold: Checker = {
   invariant: "12: a handler that lost its claim is told to stop",
   check(history) {

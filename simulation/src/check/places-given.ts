@@ -3,7 +3,10 @@ import type { Checker, History } from "../history.ts";
 
 const boundMs = 1_500;
 
-/** Checks that without faults, and with free workers, a run that waits for its task's limit starts as soon as an earlier run has ended. */
+/**
+ * Checks that without faults, and with free workers, a waiting run of a task that allows one run at a time starts as soon as the
+ * earlier run has ended.
+ */
 export const placesGiven: Checker = {
   invariant: "17: a free place is given at once",
   check(history) {

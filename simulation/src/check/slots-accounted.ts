@@ -19,7 +19,7 @@ export const slotsAccounted: Checker = {
   invariant: "2, 5: every slot accounted for, none invented",
   check(history) {
     const { dump, endStoreMs, clockErrorMs } = history;
-    // Taken from the history, because ended runs stay there even if the task's settings change later.
+    // The times are taken from the history, because ended runs stay there even if the task's settings change later.
     const endOf = new Map(dump.run_history.map(({ id, ended_ms }) => [id as number, ended_ms as number]));
     for (const row of dump.task) {
       const [task, id] = [row.name as string, row.id as number];

@@ -7,7 +7,10 @@ const roundingMs = 20;
 /** The value in membership.ts: a process stops trusting its session this many ms before the session times out. */
 const marginMs = 500;
 
-/** Checks that no session is ended before its timeout, and that a process whose session was ended starts no run under its old claims. */
+/**
+ * Checks that a process whose session was ended starts no run under its old claims and, if there is no coordination service, that
+ * no session is ended before its timeout.
+ */
 export const trustKept: Checker = {
   invariant: "12: nothing starts on a session that is over, and none is over before its time",
   check(history) {

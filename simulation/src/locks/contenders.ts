@@ -160,7 +160,7 @@ export class Contenders {
         await this.#use(name, hand, dice, { fence: () => use.fence, writes: true, note });
         if ((await this.#quietly(() => use.end())) === "over") return;
       }
-      // Also called while the lock is not held, when `release` must have no effect.
+      // Calls `release` even if the lock is not held; then it must have no effect.
       if (dice.chance(0.6) && (await this.#quietly(() => lock.release())) === "over") return;
     }
   }
@@ -216,7 +216,11 @@ export class Contenders {
     return hand;
   }
 
-  /** Checks whether the process holds the lock, and records the result. @returns whether it believes so */
+  /**
+   * Checks whether the process believes that it holds the lock, and records this belief, or the node that the process still
+   * reports.
+   * @returns whether the process believes so
+   */
   #look(lock: string, hand: InHand): boolean {
     const fence = hand.fence();
     const isHeld = hand.believes();

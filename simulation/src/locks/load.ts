@@ -4,7 +4,10 @@ import { CoordinationService } from "../../../scheduler/src/coordination/service
 import type { Store } from "../../../scheduler/src/store/store.ts";
 import { StoreClock } from "../../../scheduler/src/store/store-clock.ts";
 
-/** Loads the code of locks, which their first use would load. A simulation cannot account for that time, so this is done beforehand. */
+/**
+ * Loads the code of locks before a simulation begins, because a simulation cannot account for the time of loading it at the first
+ * use.
+ */
 export async function loadLocks(store: Store): Promise<void> {
   const { signal } = new AbortController();
   const service = new CoordinationService({

@@ -29,13 +29,15 @@ export type Act =
   | { kind: "pause"; node: string; forMs: number }
   | { kind: "cut"; node: string; service: "store" | "coordination"; way: Cut; forMs: number }
   /**
-   * A crash, pause or cut that hits the next node that does what `at` names, in the middle of it: it executes a run of some length; has
-   * claimed a run that is not due yet; holds a lock; carries out a step of an operation; has a lock while the reply to its heartbeat is
-   * under way; or looks at an unchanged grace lock (the reply arrives when the holder's timeout is over by the node's clock). `edited`:
-   * meanwhile the run's task loses its grace period. With an `aim`, the strike waits for a run that can show the bug (strikes.ts):
-   * - `taken back`: the node reaches the store again after its session was ended, while the worker still grants the run its grace period;
-   * - `shown again`: the node is suspended until its session was ended; then the coordination service reports the node as alive again, and
-   * the store cannot answer;
+   * A crash, pause or cut that hits a node in the middle of an action. It hits the next node that does what `at` names: it executes
+   * a run of some length (`run`), has claimed a run that is not due yet (`claim`), holds a lock (`hold`), carries out a step of an
+   * operation (`step`), has a lock while the reply to its heartbeat is under way (`beat`), or looks at an unchanged grace lock
+   * (`look`), where the reply arrives when the holder's timeout is over by the node's clock. With `edited`, the run's task loses
+   * its grace period meanwhile. With an `aim`, the strike waits for a run that can show the bug (strikes.ts):
+   * - `taken back`: the node reaches the store again after its session was ended, while the worker still grants the run its grace
+   * period;
+   * - `shown again`: the node is suspended until its session was ended; then the coordination service reports the node as alive
+   * again, and the store cannot answer;
    * - `word ends`: the coordination service cannot answer a node that does not lead, for longer than its last answer is valid.
    */
   | {
@@ -48,7 +50,7 @@ export type Act =
       forMs: number;
     }
   | { kind: "weather"; weather: Weather; forMs: number }
-  /** All processes are suspended, as if they ran on one machine that is. */
+  /** All processes are suspended, as if they ran on one machine that was suspended. */
   | { kind: "standstill"; forMs: number }
   | { kind: "store down"; forMs: number }
   /** The standby that will replace the store later stops replicating. */

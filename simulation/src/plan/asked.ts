@@ -20,7 +20,7 @@ export function operations(dice: Dice, sort: Sort, nodes: string[], untilMs: num
   };
   for (const task of taskNames.slice(0, small ? 1 : dice.whole(1, 3))) {
     let atMs = dice.between(2_000, 60_000);
-    // Most edits of a task keep these traits, because the checks can say more about such a task.
+    // Most edits of a task keep these traits, because the checks can say more about a task whose traits do not change.
     const traits = traitsOf(dice, sort);
     const definition = () => definitionOf(dice, sort, task, dice.chance(0.75) ? traits : traitsOf(dice, sort));
     add(atMs, { kind: "save", node: dice.one(nodes), task, definition: definition() });

@@ -66,14 +66,17 @@ export function stalls(dice: Dice, untilMs: number): TimedAct[] {
   });
 }
 
-/** The longest lag of a standby in ms; processes need not remember operations that were acknowledged earlier than that. */
+/**
+ * The longest lag of a standby in ms. Processes need not remember operations that were acknowledged longer than this before a
+ * failover.
+ */
 const lagMostMs = 40_000;
 /** Time in virtual ms by which all tasks are defined. */
 const definedMs = 61_000;
 
 /**
- * Returns one to three replacements of the store by an outdated standby. A process that is away then is away for less than a session
- * timeout.
+ * Returns one to three replacements of the store by an outdated standby. A process may be away at that time, but for less than a
+ * session timeout.
  */
 export function behind(dice: Dice, { nodes, untilMs, timeoutMs }: Setting): TimedAct[] {
   const acts: TimedAct[] = [];
@@ -147,7 +150,7 @@ export function serviceStrikes(dice: Dice, { untilMs, timeoutMs }: Setting): Tim
   });
 }
 
-/** Returns a random duration as a multiple of the session timeout, either shorter or longer than that. */
+/** Returns a random duration in session timeouts: either less than 0.8 of one, or from about one to 2.5. */
 export const awhile = (dice: Dice) => (dice.chance(0.4) ? dice.between(0.02, 0.8) : dice.between(0.9, 2.5));
 
 /** Returns faults that take processes away while they have claims; they return about when other processes take them for dead. */

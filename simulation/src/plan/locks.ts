@@ -33,7 +33,10 @@ const slow = (dice: Dice): Weather => ({
   replyLost: dice.one([0, 0.02]),
 });
 
-/** Returns strikes on processes that hold a lock, for about the session timeout or that time plus the grace period, and steps of clocks. */
+/**
+ * Returns steps of clocks, and strikes on processes that hold a lock. A strike lasts for about the session timeout, or for that
+ * time plus the grace period.
+ */
 export function lockFaults(dice: Dice, graceMs: number, setting: Setting): TimedAct[] {
   const { nodes, untilMs, timeoutMs, small } = setting;
   const acts: TimedAct[] = [];
@@ -70,21 +73,22 @@ export function lockFaults(dice: Dice, graceMs: number, setting: Setting): Timed
   return acts;
 }
 
-/** Shares of the seeds with locks that have the faults of `beatFaults`, and those of `lookFaults`. */
+/** The share of the seeds with locks that have the faults of `beatFaults`, and the share that have those of `lookFaults`. */
 const [beatShare, lookShare] = [0.5, 0.5];
 
 /**
- * A holder is suspended after the store has counted its heartbeat and before it receives the reply, for nearly the session timeout. It
- * resumes with a reply of that age, shortly before other processes take it for dead. Uses its own random generator.
+ * Returns strikes that suspend a holder after the store has counted its heartbeat and before the holder receives the reply, for
+ * nearly the session timeout. The holder resumes with a reply of that age, shortly before other processes take it for dead. The
+ * strikes use their own random generator.
  */
 export function beatFaults(dice: Dice, untilMs: number, timeoutMs: number): TimedAct[] {
   return standStills(dice, untilMs, timeoutMs, "beat", beatShare);
 }
 
 /**
- * A process that waits for a grace lock is suspended between the store's reply to its look and the receipt of that reply, for most of the
- * holder's timeout. The holder goes on sending heartbeats meanwhile, but the waiting process sees a heartbeat that is as old as a dead
- * holder's. Uses its own random generator.
+ * Returns strikes that suspend a process that waits for a grace lock between the store's reply to its look and the receipt of
+ * that reply, for most of the holder's timeout. The holder goes on sending heartbeats meanwhile, but the waiting process sees a
+ * heartbeat as old as a dead holder's. The strikes use their own random generator.
  */
 export function lookFaults(dice: Dice, untilMs: number, timeoutMs: number): TimedAct[] {
   return standStills(dice, untilMs, timeoutMs, "look", lookShare);

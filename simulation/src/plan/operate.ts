@@ -68,7 +68,10 @@ function askedOf(dice: Dice, kind: OperationKind, task: string): Asked {
   };
 }
 
-/** Strikes the next process that carries out a step of an operation, in the middle of the step; or loses replies around the request. */
+/**
+ * Returns a strike on the next process that carries out a step of an operation, in the middle of the step; or a loss of replies
+ * around the request.
+ */
 function trouble(dice: Dice, atMs: number, timeoutMs: number): TimedAct[] {
   if (dice.chance(0.5)) {
     const how = dice.one(["pause", "pause", "crash", "cut"] as const);

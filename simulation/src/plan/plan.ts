@@ -160,7 +160,9 @@ function processes(dice: Dice): { schedulers: number; workers: number } {
   return { schedulers, workers: schedulers === 2 && dice.chance(0.3) ? 1 : 0 };
 }
 
-/** Chooses the number of processes of a small seed. With locks there are at least two, because locks must pass from one to another. */
+/**
+ * Chooses the number of processes of a small seed. With locks there are at least two, so that a lock can pass to another process.
+ */
 const fewProcesses = (dice: Dice, sort: Sort) =>
   dice.one([
     { schedulers: 2, workers: 0 },

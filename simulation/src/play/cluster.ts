@@ -170,7 +170,7 @@ export class Cluster {
     for (const { name } of plan.nodes) this.#resume(name);
   }
 
-  /** Kills all processes, and closes all connections. */
+  /** The handler of every task: it runs as the seed determines, and records the execution. */
   async end(): Promise<void> {
     for (const { machine } of this.#nodes.values()) machine.kill();
     for (const client of [...this.doors.clients]) client.breaks(new Error("the simulation is over"));

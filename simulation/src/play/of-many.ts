@@ -86,7 +86,7 @@ function wasThere(operations: readonly Operation[], task: string, fromMs: number
     toMs !== null &&
     saved?.kind === "save" &&
     saved.outcome === "ok" &&
-    // All earlier requests must have ended before this save, because one of a suspended process could be carried out later.
+    // All earlier requests must have ended before this save, because a request of a suspended process could be carried out later.
     before.every((one) => one.endedMs !== null && one.endedMs <= (one === saved ? fromMs : saved.invokedMs)) &&
     own.every(({ invokedMs }) => invokedMs <= fromMs || invokedMs > toMs)
   );

@@ -51,7 +51,7 @@ export class Campaign {
     return { scenarios, runs, tries, broken };
   }
 
-  /** Plays one scenario at the place on the stage that follows from its seed. */
+  /** Plays one scenario at a position of its stage; the scenario's seed determines the position. */
   see(scenario: Scenario): Promise<Seen> {
     return this.#at(scenario, scenario.seed % placesOfTower);
   }

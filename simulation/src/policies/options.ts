@@ -2,7 +2,7 @@ import { every } from "../../../scheduler/src/schedule/schedule.ts";
 import type { TaskOptions } from "../../../scheduler/src/task/task.ts";
 import type { TaskPlan } from "./scenario.ts";
 
-/** Names in the store and the scenario's beginning: the values that a plan needs to become task options. */
+/** The values that a plan needs to become task options: the names in the store, and the time of the scenario's beginning. */
 export interface Naming {
   readonly group: (group: number) => string;
   /** Returns the store's name of the scenario's task with this index. */

@@ -57,7 +57,7 @@ export class Player {
     const healedMs = this.#nowMs;
     // The schedules end now, because they would create slots for ever; all existing runs must then end.
     for (const task of tasks.keys()) await this.#endSchedule(task);
-    // Time advances to the end of the last blackout plus the largest jitter: delayed slots start until then.
+    // Time advances to the end of the last blackout plus the largest jitter; all delayed slots have started by then.
     const plans = this.#plans.flat().map(({ plan }) => plan);
     const jitterMs = Math.max(0, ...plans.map(({ every }) => every?.jitterMs ?? 0));
     const lastMs = Math.max(healedMs, ...plans.map(({ blackout }) => blackout?.toMs ?? 0)) + jitterMs;

@@ -101,12 +101,12 @@ class ProcessWorld implements World {
     const name = this.#workerName;
     await this.#worker?.kill();
     const [atMs, mono] = [Date.now(), monotonicMs()];
-    // Waits, because the server may still commit an outcome that the killed process had sent. After this time no statement is open.
+    // During this wait, the server may still commit an outcome that the killed process had sent. After the wait no statement is open.
     await sleep(settleMs);
     const claimed = (await store.runs.list({ states: ["claimed"], limit: 1_000 })).filter(({ node }) => node === name);
     await this.#startWorker(tasks);
-    // All claims count as lost, whether their runs have started or not: they fall due before the session times out, and a run that is
-    // due may have started.
+    // All claims count as lost, whether their runs have started or not: the runs fall due before the session times out, and a run
+    // that is due may have started.
     const fences = claimed.flatMap(({ fence }) => (fence === null ? [] : [fence]));
     this.#losses.push({ kind: "lost", fences, atMs, killed: true, mono });
     const isHeld = async () =>

@@ -54,8 +54,8 @@ export interface PlanSeen {
 }
 
 /**
- * Tolerances for the times of a scenario. On a test tower's simulated time both are 0: consequences take no time, and all share one clock.
- * Real processes take time and read their own clocks.
+ * Tolerances for the times of a scenario. On a test tower's simulated time both are 0, because consequences take no time and
+ * there is only one clock. Real processes take time and read their own clocks.
  */
 export interface Pace {
   /** The largest difference in ms between two readings of the same time. */

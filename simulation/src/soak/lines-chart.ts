@@ -1,4 +1,4 @@
-/** Draws series over time as SVG text, one panel per title. Pure: the module only returns text. */
+/** Draws series over time as SVG text, one panel per title. The module only returns the text; it writes no file. */
 export interface Panel {
   readonly title: string;
   /** A short text beside the title. */

@@ -141,7 +141,7 @@ export async function soak(plan: SoakPlan): Promise<Soaked> {
       epochMs: 0,
       clockErrorMs,
       sessionTimeoutMs,
-      // Four times the longest wait, because the cluster's processes have more work than this process, and wait longer for a processor.
+      // The slack is four times the longest wait, because the cluster's processes have more work than this process, and wait longer.
       slackMs: 4 * machine.worstMs,
       nodes: [...nodes, ...workers],
       concurrency: 100,

@@ -158,7 +158,7 @@ export class Claims {
     }
   }
 
-  /** Checks the answer for the verdicts of one poll on one claim, of which only the first can be accepted. */
+  /** Checks the answer to one poll for its verdicts on one claim. Only the first of these verdicts can be accepted. */
   #verdicts(verdicts: readonly SaidVerdict[], refused: readonly Refusal[]): void {
     const [first] = verdicts as [SaidVerdict];
     const where = `run ${first.runId}, fence ${first.fence}`;

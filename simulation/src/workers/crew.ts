@@ -6,7 +6,7 @@ import type { Claim, Claims, Named, SaidPart, SaidVerdict, SentPoll } from "./cl
 import type { ServerNode } from "./nodes.ts";
 import { textOf, type Verdict } from "./said.ts";
 
-/** Replaces placeholder strings in a poll's JSON by numbers that JSON.stringify cannot write. */
+/** Numbers that JSON.stringify cannot write, by the placeholder strings that they replace in a poll's JSON. */
 const inexactTexts = { '"LARGE"': "12345678901234567890", '"ENDLESS"': "1e400" };
 
 export interface Outcome {

@@ -19,7 +19,7 @@ export class Doors {
   readonly clients = new Set<LineClient>();
   made = 0;
 
-  /** The server dies, as by `pg_ctl stop -m immediate`: all connections break, and committed data stays. */
+  /** Lets the server die, as by `pg_ctl stop -m immediate`: all connections break, and committed data stays. */
   shut(): void {
     this.open = false;
     for (const client of [...this.clients]) client.breaks(broken("terminating connection", "57P01"));
@@ -55,7 +55,8 @@ class LineClient extends EventEmitter {
   readonly connection = {
     stream: Object.defineProperties({} as { bytesRead: number; pause(): void; destroy(): void }, {
       bytesRead: { get: () => this.#bytes },
-      // The scheduler pauses the stream before it sends a cancel request. None is sent here, because it destroys the stream at once.
+      // The scheduler pauses pg's stream before it sends a cancel request. Here it sends no such request, because it destroys the
+      // stream at once.
       pause: { value: () => undefined },
       destroy: { value: () => this.breaks(broken("Connection terminated", "")) },
     }),
@@ -105,7 +106,7 @@ class LineClient extends EventEmitter {
     });
   }
 
-  /** Queries run one after the other, as in pg. */
+  /** Sends a query. The queries of a client run one after the other, as in pg. */
   query(query: Query, values?: unknown[]): Promise<{ rows: Record<string, unknown>[]; rowCount: number }> {
     const statement: Statement =
       typeof query === "string"

@@ -81,7 +81,7 @@ export class Machine implements Clock {
     const timers = this.#timers ?? [];
     const inbox = this.#inbox.splice(0);
     this.#timers = undefined;
-    // Each is a separate event, so that the consequences of one have run before the next.
+    // Each timer and message becomes a separate event, so that the consequences of one have run before the next.
     for (const one of [...timers, ...inbox]) this.universe.after(0, () => this.deliver(one));
   }
 

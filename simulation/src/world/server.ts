@@ -23,7 +23,7 @@ export interface Backend {
 
 interface Physical {
   readonly wire: Wire;
-  /** Distinct payloads that the open transaction has notified; they are delivered at the commit. */
+  /** Distinct payloads notified by the open transaction, or by a statement outside of one; they are delivered at the commit. */
   readonly told: Set<string>;
   busy: boolean;
 }
@@ -38,7 +38,7 @@ export interface ServerOptions {
 interface Blocked {
   /** Process ids of the backends whose locks the statement waits for, directly or indirectly. */
   behind: ReadonlySet<number>;
-  /** Checks again. @returns true if the statement has ended */
+  /** Checks again whether the statement has ended. @returns true if it has */
   look: () => Promise<boolean>;
 }
 
@@ -48,7 +48,7 @@ const nothing: Answer = { rows: [], rowCount: 0, tag: "", error: undefined };
 
 type Watch = (who: string, statement: Statement, rows: Record<string, unknown>[], storeMs: number) => void;
 
-/** In ms; longer than the server takes to detect a deadlock (`deadlock_timeout` in `sessionSettings`). */
+/** Wait in ms before a running statement is checked for a lock; longer than the server takes to detect a deadlock (`deadlock_timeout`). */
 const lockLookMs = 4;
 const sessionSettings =
   "-c synchronous_commit=off -c jit=off -c plan_cache_mode=force_generic_plan -c deadlock_timeout=1ms -c timezone=UTC " +
@@ -57,8 +57,8 @@ const clockCall = "clock_timestamp()";
 const writing = /\b(?:insert|update|delete)\b/i;
 const plain = (text: string): Statement => ({ name: "", text, values: [] });
 /**
- * Matches the limit's value, which is replaced by 0: the server would measure the limit by its real clock, which continues while
- * simulated time stands still.
+ * Matches the value of `idle_in_transaction_session_timeout`, which is replaced by 0: the server would measure this time limit by its
+ * real clock, which continues while simulated time stands still.
  */
 const idleLimit = /(?<=idle_in_transaction_session_timeout = )'\w+'/;
 const ownClock = /\b(?:now\(\)|current_timestamp|localtimestamp|transaction_timestamp\(\)|statement_timestamp\(\))/i;
@@ -79,7 +79,7 @@ export class Server {
   readonly #all: Physical[] = [];
   readonly #listeners = new Set<Backend>();
   readonly #backends = new Set<Backend>();
-  /** Backends whose commit waits for the stalled disk. The commit happens even if the client has gone. */
+  /** Backends whose commit waits for the stalled disk. The commit happens even if the client has gone, unless the server dies first. */
   readonly #committing = new Set<Backend>();
   #watch: Watch = () => undefined;
   readonly #blocked = new Map<Physical, Blocked>();
@@ -110,7 +110,7 @@ export class Server {
     this.#stalledUntilMs = Math.max(this.#stalledUntilMs, this.#universe.nowMs + ms);
   }
 
-  /** The server dies: transactions whose commit still waits for the disk are rolled back. */
+  /** Simulates the server's death: transactions whose commit still waits for the disk are rolled back. */
   async dies(): Promise<void> {
     this.#stalledUntilMs = 0;
     for (const backend of [...this.#committing]) await this.#rollBack(backend);
@@ -143,7 +143,7 @@ export class Server {
     return backend;
   }
 
-  /** Ends a simulated connection and rolls back its open transaction. */
+  /** Ends a simulated connection and rolls back its open transaction, unless the transaction's commit is in progress. */
   async disconnect(backend: Backend): Promise<void> {
     this.#listeners.delete(backend);
     this.#backends.delete(backend);
@@ -168,7 +168,8 @@ export class Server {
   }
 
   /**
-   * Runs one statement. The returned promise resolves when the statement has ended or is known to wait for a lock.
+   * Runs one statement, or holds it back while other statements wait for locks. If the call returns a promise, the promise resolves when
+   * the statement has ended or is known to wait for a lock.
    * @param answered called when the statement has ended
    */
   execute(backend: Backend, given: Statement, answered: (answer: Answer) => void): void | Promise<void> {
@@ -192,7 +193,7 @@ export class Server {
       physical.wire.begin(text);
       return answered(nothing);
     }
-    // The real connections are opened with this setting (`sessionSettings`).
+    // The real connections are opened with these session settings, so the statement is not sent to the server.
     if (text.startsWith(jitOff)) {
       this.#release(physical);
       return answered(nothing);
@@ -225,7 +226,7 @@ export class Server {
     const finish = (answer: Answer) => {
       this.#blocked.delete(physical);
       backend.blocked = undefined;
-      // A commit of a failed transaction rolls back. In both cases the transaction is over.
+      // A rollback ends the transaction, and so does a commit, which rolls back a failed transaction.
       if (!backend.held || ends) {
         backend.held = undefined;
         this.#release(physical);
@@ -312,7 +313,10 @@ export class Server {
     if (this.#kept.length > 0) await this.#letGo();
   }
 
-  /** Returns an idle connection. Single statements use the first one and transactions the others, so that fewer plans are made. */
+  /**
+   * Returns an idle connection; undefined if there is none. Single statements use the first connection and transactions use the others,
+   * so that fewer plans are made.
+   */
   #free(forTransaction: boolean): Physical | undefined {
     const at = forTransaction ? this.#idle.findIndex((idle) => idle !== this.#all[0]) : 0;
     return at < 0 ? undefined : this.#idle.splice(at, 1)[0];
@@ -323,14 +327,14 @@ export class Server {
     return !this.#all.some((other) => other !== physical && other.busy && !other.wire.isUnsent);
   }
 
-  /** While statements wait for locks, only the connections that hold these locks may continue. */
+  /** True if no statement waits for a lock, or if a waiting statement waits for this connection. */
   #mayGoOn({ wire }: Physical): boolean {
     return this.#blocked.size === 0 || [...this.#blocked.values()].some(({ behind }) => behind.has(wire.pid));
   }
 
   /**
-   * True if the statement's end may have released a lock that another statement waits for: locks end with the transaction, and with its
-   * first error. Checking after every statement would take ten times as long as the statements, while a transaction stays open.
+   * True if the statement's end may have released a lock that another statement waits for. A transaction releases its locks when it ends,
+   * or at its first error, so other statements need no check; checking after each of them would take ten times as long as they take.
    */
   #letsGo({ wire }: Physical, { held }: Backend, error: Error | undefined): boolean {
     if (held && !error) return false;
@@ -383,7 +387,10 @@ export class Server {
     if (this.#idle.length > 1) this.#idle.sort((a, b) => this.#all.indexOf(a) - this.#all.indexOf(b));
   }
 
-  /** Resolves when the statement has ended or waits for locks. @returns process ids of the locks' holders; empty if it has ended */
+  /**
+   * Resolves when the statement has ended or waits for locks.
+   * @returns process ids of the backends for which it waits, directly or indirectly; empty if it has ended
+   */
   async #unlessBlocked(physical: Physical, running: Promise<void>, ended: () => boolean): Promise<ReadonlySet<number>> {
     while (!ended()) {
       await tripwire.within(lockLookMs, running);
@@ -409,7 +416,7 @@ export class Server {
     return behind;
   }
 
-  /** Checks the statements that waited for locks, until none of them ends. */
+  /** Checks the statements that wait for locks, again and again until a check finds that none of them has ended. */
   async #lookAtBlocked(): Promise<void> {
     for (let again = true; again && this.#blocked.size > 0; ) {
       again = false;

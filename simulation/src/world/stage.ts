@@ -25,12 +25,12 @@ export class Stage {
   /** The row of each single-row table as the migrations created it, by table. */
   readonly #singles = new Map<string, unknown>();
   #sequences: { name: string; start: number }[] = [];
-  /** The timeline's name, as the schema's `log_timeline()` returns it. Each promoted standby has another one. */
+  /** The timeline's name, as the schema's `log_timeline()` returns it. Each promotion of the standby changes the name. */
   #timeline = "";
   #promoted = 0;
   /** Each table with its copy in the standby's schema, and its columns that are not generated. */
   readonly #copied: { name: string; copy: string; columns: string }[] = [];
-  /** The standby's state of the sequences. Its state of the tables is in the schema of copies. */
+  /** The sequences' state on the standby. The schema of copies contains the state of the standby's tables. */
   #kept: { name: string; value: number }[] = [];
 
   private constructor(client: pg.Client, holder: pg.Client, schema: string, epochMs: number) {
@@ -71,7 +71,8 @@ export class Stage {
    */
   async reset(timeline: Plan["timeline"]): Promise<void> {
     await this.#holder.query("rollback");
-    // Selected by file size: a table whose rows are all deleted still has their space, which would change the order of new rows.
+    // Only tables whose files have a size are truncated: a table whose rows were deleted keeps their space, which would change the order
+    // of new rows.
     const { rows } = await this.#client.query(
       "select name from unnest($1::text[]) as name where pg_relation_size(name::regclass) > 0",
       [this.#tables],
@@ -88,7 +89,7 @@ export class Stage {
     await this.#holder.query("select");
   }
 
-  /** Restores the single-row tables. It replaces whole rows, so that columns that later migrations add are reset too. */
+  /** Restores the single-row tables. Whole rows are replaced, so that columns that later migrations add are reset too. */
   async #restoreSingles(): Promise<void> {
     await this.#client.query("begin");
     await this.#client.query("set local session_replication_role = replica");
@@ -116,7 +117,10 @@ export class Stage {
     );
   }
 
-  /** Promotes the outdated standby. @param numbersAhead how far its sequences are ahead: sequences log up to 32 values in advance */
+  /**
+   * Promotes the outdated standby.
+   * @param numbersAhead by how many values its sequences are ahead of its rows, because PostgreSQL logs up to 32 values in advance
+   */
   async goBack(numbersAhead: number): Promise<void> {
     await this.#client.query("begin");
     // Disables triggers, and with them foreign keys and the schema's guards against writes.
@@ -152,7 +156,10 @@ export class Stage {
     }
   }
 
-  /** Sets the timeline's name. With `by` "start" it is a start time that decreases, since a standby may have started before its primary. */
+  /**
+   * Sets the timeline's name. If `by` is "start", the name is a start time that decreases with each promotion, since a standby may have
+   * started before its primary.
+   */
   async #setTimeline(by: Plan["timeline"]): Promise<void> {
     const timeline = by === "log" ? String(1 + this.#promoted).padStart(8, "0") : `start ${1_000_000 - this.#promoted}`;
     if (timeline === this.#timeline) return;
@@ -172,7 +179,7 @@ export class Stage {
     await Promise.all([this.#client.end(), this.#holder.end()]);
   }
 
-  /** Drops the partitions of other days (`openPostgres` creates partitions for the real present), and records the remaining tables. */
+  /** Drops partitions too far from `epochMs` (`openPostgres` creates partitions for the real present), and records the other tables. */
   async #learn(): Promise<void> {
     const schema = this.schema;
     const near = (name: string) => {

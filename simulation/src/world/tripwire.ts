@@ -1,6 +1,6 @@
 /**
- * While simulated code runs, records every use of the system's clock, timers or random numbers. Simulated code must use the simulation's
- * own: a single use of the system's would make the same seed run differently each time.
+ * While simulated code runs, records uses of the system's clock, timers and random numbers. Simulated code must use those of the
+ * simulation instead: a single use of the system's would make the same seed run differently each time.
  */
 const realImmediate = setImmediate;
 const realTimeout = setTimeout;
@@ -25,7 +25,7 @@ export const tripwire = {
     });
   },
 
-  /** Returns the names of the functions that were used since the last call. */
+  /** Returns the functions that were used since the last call, each with the line of code that used it. */
   take(): string[] {
     const names = [...found];
     found.clear();

@@ -7,7 +7,7 @@ interface Event {
   fire: (() => void | Promise<void>) | undefined;
 }
 
-/** The most events at one instant. A small cluster has fewer within a whole millisecond, so more than this mean an endless loop. */
+/** The most events within one ms of simulated time. A small cluster has fewer, so a larger number means an endless loop. */
 const mostEventsAtOnce = 20_000;
 /** How many events are processed in a row, with only microtasks in between. */
 const eventsAtOnce = 32;
@@ -22,7 +22,7 @@ export class Universe {
   #order = 0;
   #events: Event[] = [];
   #since = { atMs: 0, events: 0 };
-  /** True if `run` stopped because too many events happened at one instant. */
+  /** True if `run` stopped because too many events happened within one ms. */
   spun = false;
   readonly #trace = createHash("sha256");
   #fresh = "";
@@ -63,7 +63,7 @@ export class Universe {
     return this.#trace.copy().digest("hex").slice(0, 16);
   }
 
-  /** Processes all events up to `untilMs`. */
+  /** Processes all events up to `untilMs`, and resolves when simulated time has reached that moment. */
   run(untilMs: number): Promise<void> {
     return new Promise((resolve, reject) => {
       let state: "going" | "waiting" | "over" = "going";
@@ -110,7 +110,7 @@ export class Universe {
     });
   }
 
-  /** Returns the next event; undefined if there is none until `untilMs`, or if too many events happen at one instant. */
+  /** Returns the next event; undefined if there is none until `untilMs`, or if too many events happen within one ms. */
   #next(untilMs: number): Event["fire"] {
     for (;;) {
       const next = this.#events[0];

@@ -56,7 +56,7 @@ export class Wire {
   #current: { statement: Prepared; rows: Record<string, unknown>[]; tag: string; error: Error | undefined } | undefined;
   #awaited = 0;
   #reply: Reply = { rows: [], rowCount: 0, tag: "", error: undefined };
-  /** Set by an asynchronous query: resolves it when its reply is complete. */
+  /** Resolves the promise of the asynchronous query in progress when its reply is complete; undefined if none is in progress. */
   #done: (() => void) | undefined;
   /** The begin statement of a new transaction; it is sent with the transaction's first statement. */
   #before = "";

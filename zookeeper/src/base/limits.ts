@@ -1,12 +1,18 @@
-/** Every limit of the client; its name contains its unit. Some are defaults or bounds of options. */
+/** The client's limits; some of them are defaults or bounds of options. */
 export const limits = {
   /** The largest request that a server with the default jute.maxbuffer accepts, without its length prefix. */
   maxRequestBytes: 1_048_575,
-  /** Lower bound of the `maxRequestBytes` option, because frames that set watches again and shared reads are not split to fit it. */
+  /**
+   * Lower bound of the `maxRequestBytes` option. Requests that set watches again, and requests with combined reads, are not split to fit
+   * the option, so they must fit below this bound.
+   */
   minMaxRequestBytes: 256 * 1024,
   /** Default of `maxReplyBytes`, large enough for a list of children: a million names of queue items take 45 MB. */
   maxReplyBytes: 128 * 1024 * 1024,
-  /** Lower bound of the `maxReplyBytes` option, because a watch event contains a path and must fit: it belongs to no request. */
+  /**
+   * Lower bound of the `maxReplyBytes` option. A watch event contains a path and must fit, because it answers no request that could be
+   * rejected.
+   */
   minMaxReplyBytes: 16 * 1024,
   /** Largest number of requests that wait to be sent or answered, and largest total size of the requests that wait to be sent. */
   maxWaitingRequests: 200_000,
@@ -17,7 +23,7 @@ export const limits = {
   /** From `togetherUnanswered` unanswered requests on, consecutive reads share a request, at most `mostTogether` reads per request. */
   togetherUnanswered: 16,
   mostTogether: 32,
-  /** A timer that fires later than this (ms) shows that the process was suspended or blocked. */
+  /** A timer that fires more than this many ms too late shows that the process was suspended or blocked. */
   lateTimerMs: 20,
   /** The longest time spent rejecting or sending waiting calls in one turn of the event loop. */
   sliceMs: 5,
@@ -34,10 +40,15 @@ export const limits = {
   /** Bounds of the pause after a failed round through all hosts; the pause doubles each time, with jitter. */
   firstBackoffMs: 20,
   maxBackoffMs: 2_000,
-  /** Bounds of the pause between searches for a server with a quorum while the present server has none; it doubles each time. */
+  /**
+   * Bounds of the pause between searches for a server with a quorum while the present server has none; the pause doubles each time.
+   */
   firstQuorumLookMs: 100,
   maxQuorumLookMs: 60_000,
-  /** A connection that lasts at least this long resets the back-off. After a shorter one, the client waits at most this long. */
+  /**
+   * A connection that lasts at least this long resets the back-off. After a shorter connection, the client waits at most this long before
+   * it connects again.
+   */
   steadyMs: 250,
   /** Bounds of the first time limit in ms for a server to accept a session; see maxConnectMs in hosts.ts. */
   minConnectMs: 250,

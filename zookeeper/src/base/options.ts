@@ -5,8 +5,10 @@ export const callNames: ReadonlySet<string> = new Set(["signal"]);
 export const waitNames: ReadonlySet<string> = new Set(["limitMs", "signal"]);
 
 /**
- * Refuses unknown option names, because a misspelt option would be ignored, and for example create a persistent instead of an ephemeral
- * node. @param of the call for the message, such as `create /a` @throws OPTION_INVALID for a name that is not in `names`
+ * Refuses unknown option names. Otherwise a misspelt option would be ignored, and a call could for example create a persistent node
+ * instead of an ephemeral one.
+ * @param of the call for the message, such as `create /a`
+ * @throws OPTION_INVALID if `options` is not an object, or has a name that is not in `names`
  */
 export function checkNames(of: string, path: string, options: object, names: ReadonlySet<string>): void {
   if (typeof options !== "object" || options === null) {

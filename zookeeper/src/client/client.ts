@@ -2,8 +2,8 @@
  * The client keeps a connection open and runs one session after another on it.
  *
  * A session that this process has ended by its own clock may still exist at the servers, with its ephemeral nodes. Therefore the client
- * resumes and closes ("buries") the old session before it begins the next one. So a new session never meets ephemeral nodes of its
- * predecessor, unless no server could be reached.
+ * resumes and closes ("buries") the old session before it begins the next one, so that a new session does not meet ephemeral nodes of
+ * its predecessor. The client remembers only the last few sessions that expired (`maxUnburied`).
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { isZooKeeperError, ZooKeeperError } from "../base/errors.ts";
@@ -165,7 +165,7 @@ class Client extends OperationsOf implements ZooKeeper {
     if (!connection) return;
     await new Promise<void>((resolve, reject) => {
       connection.sendAuth(scheme, auth.credentials, (error) => {
-        // Resolved: either the server has accepted the credentials, or the connection was lost, and the next one sends them again.
+        // The promise also resolves if the connection was lost, because the next connection sends the credentials again.
         if (!isZooKeeperError(error, "AUTH_FAILED", "CLOSED")) return resolve();
         this.#auth.splice(this.#auth.indexOf(auth), 1);
         reject(error);
@@ -199,11 +199,11 @@ class Client extends OperationsOf implements ZooKeeper {
       const connection = session.state === "connected" ? this.#connection : undefined;
       if (connection) {
         const closed = closeSession(connection, patience);
-        // Otherwise the client would report the server's answer, SESSION_EXPIRED, although the end was requested here.
+        // Without `closing`, the client would report the server's answer, SESSION_EXPIRED, although the end was requested here.
         connection.closing = reason;
         if (await closed) break;
       }
-      // The connection is lost, perhaps without the client having noticed yet; waits for the next one.
+      // The connection is lost, perhaps without the client having noticed yet. The loop continues at the session's next change of state.
       await new Promise<void>((resolve) => {
         const stop = session.onState(done);
         function done() {
@@ -274,7 +274,7 @@ class Client extends OperationsOf implements ZooKeeper {
         }),
       );
     await this.#bury(open);
-    // Read before the logins, whose answers raise the zxid without delivering events. Setting the watches again delivers the events
+    // The zxid is read before the logins, whose answers raise it without delivering events. Setting the watches again delivers the events
     // since this zxid.
     const seen = this.#progress.zxid;
     const connection = await open(again ? session.credentials : noCredentials);
@@ -444,8 +444,8 @@ class Client extends OperationsOf implements ZooKeeper {
 
   /**
    * Forgets the last transaction number that the client has seen. Servers refuse a client that has seen a newer transaction than they
-   * have. If all servers refuse for longer than a session lasts, their data was wiped or restored (or they have no quorum, which looks the
-   * same). The next session begins without the number, and sets `rewoundFrom` if the servers' data is really older.
+   * have. If servers refuse the client for longer than the session timeout, their data may have been wiped or restored, or they have no
+   * quorum, which looks the same. The next session begins without the number, and sets `rewoundFrom` if the servers' data is older.
    */
   #forgetProgress(): void {
     if (this.#progress.zxid === 0n) return;
@@ -467,8 +467,8 @@ class Client extends OperationsOf implements ZooKeeper {
 }
 
 /**
- * Upper bound on the number of transactions that other clients had seen after this client's last one when the data was lost: the size
- * of one leader's epoch. The epoch is the upper half of the 64-bit transaction number.
+ * Upper bound on the number of transactions that other clients had seen after this client's last one when the data was lost. It is the
+ * size of one leader's epoch, because the epoch is the upper half of the 64-bit transaction number.
  */
 const unseenTransactions = 1n << 32n;
 

@@ -189,7 +189,7 @@ export class Connection {
     return [...sent.flatMap((one) => (one instanceof ReadsTogether ? one.calls : one)), ...unsent];
   }
 
-  /** Sends a call. @throws the error of writing the request, of which nothing is sent then */
+  /** Sends a call. @throws the error if the request cannot be written; then nothing of the request is sent */
   send(call: Call): void {
     // All requests of one turn get the time of the first one. Too early a time is safe, because it extends the session by less.
     if (!this.#flushing) this.#sentAt = performance.now();
@@ -371,8 +371,8 @@ export class Connection {
   }
 
   /**
-   * Records a transaction number as seen, unless watches are still being set: if the connection is lost first, the next one must request
-   * the events since the old number. Numbers of a server without a quorum do not count: the quorum may never get its transactions.
+   * Records a transaction number as seen, unless watches are still being set: if the connection is lost first, the next connection must
+   * request the events since the old number. Numbers of a server without a quorum do not count: the quorum may never get its transactions.
    */
   #see(zxid: bigint): void {
     if (this.welcome.readOnly) return;
@@ -464,9 +464,9 @@ export class Connection {
   }
 
   /**
-   * Sends a ping after a sixteenth of the session timeout without a request, because frequent answers allow longer pauses of this process.
-   * Ends the connection after two thirds of the timeout without received data, or if the oldest call has no answer for the whole timeout
-   * although data arrives. A pause of this process does not count as silence of the server.
+   * Sends a ping after a sixteenth of the session timeout (at most 10 s) without a request, because frequent answers allow longer pauses
+   * of this process. Ends the connection after two thirds of the timeout without received data, or if the oldest call has no answer for
+   * the whole timeout although data arrives. A pause of this process does not count as silence of the server.
    */
   #beat(timeoutMs: number): void {
     const quietMs = Math.min(timeoutMs / 16, 10_000);

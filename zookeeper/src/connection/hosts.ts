@@ -94,7 +94,7 @@ export class Hosts {
     this.#first = server;
   }
 
-  /** Records that the last server from `take` has served the client: resets the back-off. */
+  /** Records that the last server from `take` has served the client, and resets the back-off. */
   served(): void {
     this.#addresses = [];
     this.#next %= this.#hosts.length;
@@ -144,7 +144,7 @@ export class Hosts {
 
 /**
  * Returns the time limit in ms for one server to accept a session. The limit is short, so that a session can be resumed at another server
- * before it expires. Each failed round doubles the limit of a new session, which cannot expire yet.
+ * before it expires. A new session cannot expire yet, so each failed round doubles its limit, up to the session timeout.
  */
 export function maxConnectMs(timeoutMs: number, hosts: number, isNew: boolean, rounds: number): number {
   const firstMs = Math.min(limits.maxConnectMs, Math.max(limits.minConnectMs, timeoutMs / (3 * hosts)));

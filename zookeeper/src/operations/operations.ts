@@ -71,7 +71,10 @@ export interface WatchOptions extends CallOptions {
   readonly maxWaiting?: number;
 }
 
-/** A persistent watch, to be iterated over. The iteration ends by the signal or `close`, and throws when the session ends. */
+/**
+ * A persistent watch, to be iterated over. The iteration ends when the signal aborts or `close` is called, and throws when the session
+ * ends.
+ */
 export interface Watch extends AsyncIterable<NodeEvent> {
   readonly path: string;
   /** Ends the iteration and removes the watch on the server. Never rejects. */

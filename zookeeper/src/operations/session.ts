@@ -10,8 +10,8 @@ export type SessionState = "connecting" | "connected" | "suspended" | "ended";
  * A ZooKeeper session: the period in which the servers count this client as alive and keep its ephemeral nodes. It ends when the servers
  * expire it or the client closes. It also ends by this process's monotonic clock before any server can have expired it: from then on
  * calls reject and `live` is false, even if the process was stopped and no timer has run yet. There is one exception: a server that is cut
- * off from its leader answers by itself for up to syncLimit × tickTime, while the leader may expire the session. The next holder's
- * fence is larger in that case, too (docs/zookeeper.md).
+ * off from its leader answers by itself for up to syncLimit × tickTime, while the leader may expire the session. If a lock then gets a new
+ * holder early, that holder still has a larger fence (docs/zookeeper.md).
  *
  * Once a session has ended, its operations reject; they never continue in the next session.
  */
@@ -25,7 +25,7 @@ export interface Session extends Operations {
    * Aborts when the session ends. The reason is a ZooKeeperError: SESSION_EXPIRED, CLOSED, AUTH_FAILED, or UNREACHABLE (no trusted server).
    */
   readonly signal: AbortSignal;
-  /** True if the session has an id and no server can have expired it yet, by the clock at the time of the call; even while suspended. */
+  /** Ms until the client ends the session by its own clock; each answer extends this time. 0 once ended, Infinity while connecting. */
   readonly live: boolean;
   /** Ms until the client ends the session by its own clock; each answer extends them. 0 once ended, Infinity while connecting. */
   readonly remainingMs: number;
@@ -45,7 +45,7 @@ export interface Session extends Operations {
 
 /** A client, which keeps a connection open and runs one session after another on it. */
 export interface ZooKeeper extends Operations {
-  /** The current session. When it ends, the next session replaces it before any listener is called. */
+  /** The current session. When a session ends, its successor is set here before any listener is called. */
   readonly session: Session;
   /**
    * Resolves with the current session as soon as a server has assigned an id. The session may be suspended again by then.

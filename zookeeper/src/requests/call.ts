@@ -1,6 +1,6 @@
 /**
- * One pending request with its encoder, the decoder of its answer, and its callbacks. It settles once, by the first of these events: the
- * answer, the loss of the connection, the end of the session, or the caller's signal.
+ * One pending request with its encoder, the decoder of its answer, and its callbacks. It settles once: with the answer, when the session
+ * ends, or when the caller's signal aborts. The loss of the connection settles it too, unless the request is repeatable.
  */
 import { serverError, ZooKeeperError } from "../base/errors.ts";
 import { heardByMany } from "../base/signals.ts";
@@ -12,7 +12,7 @@ export interface Question<T> {
   /** The operation as text for messages, such as `create /a`. */
   readonly what: string;
   readonly path: string;
-  /** True for reads: if the connection is lost, the request is sent again on the next one. */
+  /** True for reads: if the connection is lost, the request is sent again on the next connection. */
   readonly repeatable: boolean;
   /** The size of the data in bytes, which counts towards the limit on calls that wait for a connection; undefined: negligible. */
   readonly dataBytes?: number;
@@ -29,7 +29,7 @@ export interface Question<T> {
 
 export class Call {
   readonly question: Question<unknown>;
-  /** The call's bytes, which count towards the limit of waiting bytes until the call is sent. */
+  /** The size in bytes: of the data while the call waits, which counts towards the limit of waiting bytes; later of the request. */
   bytes = 0;
   /** The call's index in the list of waiting calls. */
   place = 0;
@@ -60,7 +60,11 @@ export class Call {
     }
   }
 
-  /** Settles the call. @throws RangeError if the body does not match the request; for a multi, the error that the body contains */
+  /**
+   * Settles the call.
+   * @throws RangeError if the body does not match the request; for a multi, also the error that the body contains. The caller then settles
+   * the call.
+   */
   answer(code: number, reader: Reader): void {
     if (this.settled) return;
     const value = code === 0 ? { value: this.question.read(reader) } : this.question.readError?.(code);

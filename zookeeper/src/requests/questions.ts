@@ -1,4 +1,4 @@
-/** Builds every request that a client sends. The requests contain full paths, with the chroot. */
+/** Builds the requests of the operations. The requests contain full paths, with the chroot. */
 
 import { serverError, serverErrors, ZooKeeperError } from "../base/errors.ts";
 import { limits } from "../base/limits.ts";
@@ -370,8 +370,8 @@ export class Questions {
   }
 
   /**
-   * Decodes the answer to a multi. A failed multi has an error for each operation: 0 for operations before the failed one, and
-   * RUNTIME_INCONSISTENCY for operations after it.
+   * Decodes the answer to a multi. The answer to a failed multi has an error code for each operation: 0 for operations before the failed
+   * one, and RUNTIME_INCONSISTENCY for operations after it.
    */
   #readMulti(reader: Reader, operations: readonly Operation[]): OperationResult[] {
     const results: OperationResult[] = [];

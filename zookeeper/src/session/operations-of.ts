@@ -111,7 +111,7 @@ export abstract class OperationsOf implements Operations {
         if (!isZooKeeperError(error, "NO_NODE") || parent === "/") throw error;
         const { acl, signal } = options;
         await this.create(parent, "", { parents, acl, signal }).catch((failure: unknown) => {
-          // Another client has created the parent, or the answer was lost; creating it again does no harm.
+          // Another client has created the parent, or the answer was lost. The loop then creates the node, or tries the parent again.
           if (!isZooKeeperError(failure, "NODE_EXISTS", "CONNECTION_LOSS")) throw failure;
         });
       }
@@ -128,7 +128,7 @@ export abstract class OperationsOf implements Operations {
     }
     for (let left = await this.#below(path, signal); left.length > 0; left = await this.#below(path, signal)) {
       // Parents precede their children in the list, so it is processed from its end. A server executes the requests of one connection
-      // in order.
+      // in order, so children are deleted before their parents.
       while (left.length > 0) {
         const batch = left.splice(-atOnce).reverse();
         await Promise.all(
@@ -232,7 +232,7 @@ export abstract class OperationsOf implements Operations {
     checkNames(`removeWatches ${path}`, path, options, callNames);
     const target = this.target;
     const question = this.questions.removeWatches(path);
-    // Local watches are removed in the same turn of the event loop as the answer, so that watches that are set later remain.
+    // The client forgets its watches in the same turn of the event loop as the answer, so that watches that are set later remain.
     const read = () => target.watches.remove(withChroot(this.chroot, path));
     return target.ask({ ...question, read }, options.signal);
   }

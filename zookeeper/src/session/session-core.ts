@@ -21,8 +21,8 @@ import { PersistentWatch, Watches } from "./watches.ts";
 
 /**
  * Returns by how many ms this process ends its session earlier than the servers would. The server that answered may die before it has
- * reported the client's request to the leader, which measures the timeout. Servers report once per half tick, and a tick is at most half
- * of the shortest timeout.
+ * reported the client's request to the leader, which measures the timeout. The margin covers this delay: servers report once per half
+ * tick, and a tick is at most half of the shortest timeout.
  */
 export function marginMs(timeoutMs: number): number {
   return Math.min(timeoutMs / 4, 1_500);
@@ -78,8 +78,8 @@ export class SessionCore extends OperationsOf implements Session {
     const renewedAt = Math.max(this.#renewedAt, this.#connection?.renewedAt ?? 0);
     const left = renewedAt + this.timeoutMs - marginMs(this.timeoutMs) - performance.now();
     if (left > 0) return left;
-    // Once a caller has seen the session as ended, a late answer must not make it live again: a lock's holder would have stopped its work,
-    // but the lock's node would remain.
+    // Once a caller has seen the session as ended, a late answer must not make it live again. Otherwise a lock's holder would have stopped
+    // its work, but its node would still block the lock.
     this.#seenOver = true;
     queueMicrotask(() => this.endIfOver());
     return 0;
@@ -131,12 +131,13 @@ export class SessionCore extends OperationsOf implements Session {
   async watchWith(path: string, { recursive = false, maxWaiting, signal }: WatchOptions): Promise<PersistentWatch> {
     const full = withChroot(this.chroot, path);
     this.endIfOver();
-    // One-time watches on this path from reads before the removal may have been removed with it on the server, so they fire.
+    // The server may have removed one-time watches on this path together with the persistent watch, so they fire as if they had seen a
+    // change.
     const gone = () => this.watches.doubt(full);
     const forget = async () => {
       const rest = this.watches.removePersistent(full, watch);
       if (this.#state !== "connected") return;
-      // No listener is left for the path. If the request is lost, the server removes the watch together with the connection.
+      // No listener is left for the path. If the request is lost, its connection is lost too, and with it the watch.
       if (rest === "forget")
         await this.ask({ ...this.questions.removeWatches(path), read: gone }, undefined).catch(gone);
       if (rest !== "narrow") return;
@@ -230,7 +231,10 @@ export class SessionCore extends OperationsOf implements Session {
     this.#tell();
   }
 
-  /** Rejects calls that have waited since before `time` (monotonic ms). Until the session has an id, only this ends their wait. */
+  /**
+   * Rejects calls that have waited since before `time` (monotonic ms). Before the session has an id, a waiting call has no other time
+   * limit.
+   */
   failWaitingSince(time: number, problem: () => string): void {
     const late = this.#waiting.take(time);
     if (late.length === 0) return;
@@ -263,7 +267,7 @@ export class SessionCore extends OperationsOf implements Session {
 
   /**
    * Called if this process was stopped until the session had ended by its clock. The servers may still have the session, because they end
-   * it later by the margin. The connection gets a quarter of the margin to prove that; until then `live` is false.
+   * it later by the margin. The connection gets a quarter of the margin to prove that the session exists; until then `live` is false.
    */
   async #askAfterPause(): Promise<void> {
     const connection = this.#connection;
@@ -279,8 +283,8 @@ export class SessionCore extends OperationsOf implements Session {
   }
 
   /**
-   * Ends the session if it has expired by the clock. This is needed because timers fire late after a stop of the process, so that a caller
-   * may find the session expired first.
+   * Ends the session if it has expired by the clock. Timers fire late after a stop of the process, so a caller may notice the expiry before
+   * the timer.
    */
   endIfOver(): void {
     if (this.#state === "ended" || this.id === 0n || this.remainingMs > 0) return;

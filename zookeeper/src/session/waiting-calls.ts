@@ -32,14 +32,14 @@ export class WaitingCalls {
     if (this.#places.length > mostEmpty && this.#places.length > 2 * this.#size) this.#moveUp();
   }
 
-  /** Removes and returns all calls, or those made until `untilMs` (monotonic ms), oldest first. */
+  /** Removes and returns all calls, or only the calls that were made until `untilMs` (monotonic ms), oldest first. */
   take(untilMs = Number.POSITIVE_INFINITY): Call[] {
     const taken: Call[] = [];
     for (let call = this.shift(untilMs); call; call = this.shift(untilMs)) taken.push(call);
     return taken;
   }
 
-  /** Removes and returns the oldest call; undefined if there is none, or none made until `untilMs` (monotonic ms). */
+  /** Removes and returns the oldest call; undefined if there is none that was made until `untilMs` (monotonic ms). */
   shift(untilMs = Number.POSITIVE_INFINITY): Call | undefined {
     for (; this.#head < this.#places.length; this.#head++) {
       const call = this.#places[this.#head];

@@ -1,11 +1,11 @@
 /**
  * A session's watches and their listeners, by full path (including the chroot). A server removes a connection's watches when the
- * connection is lost, so `setAgain` is the first request on the next one.
+ * connection is lost, so they are set again (`setAgain`) on the next connection before any call is sent.
  *
- * Servers up to 3.8 store one mode per connection and path: a one-time watch on a path with a persistent watch would silently turn that
- * into a one-time watch. Therefore, while this session has a persistent watch on a path, reads do not request a watch there, and the
- * events of the persistent watch serve both. For the same reason a recursive watch serves the non-recursive watches on its path: they
- * report a created or deleted child as a change of the list of children.
+ * Servers up to 3.8 store one mode per connection and path: a one-time watch on a path with a persistent watch would silently turn the
+ * persistent watch into a one-time watch. Therefore, while this session has a persistent watch on a path, reads do not request a watch
+ * there, and the events of the persistent watch serve both. For the same reason a recursive watch serves the non-recursive watches on
+ * its path: they report a created or deleted child as a change of the list of children.
  */
 import { limits } from "../base/limits.ts";
 import { parentOf, withoutChroot } from "../base/paths.ts";
@@ -44,7 +44,7 @@ export class Watches {
   /** @param asked true if the request told the server to set the watch; false if a persistent watch was to serve it */
   addOnce(kind: OnceKind, path: string, told: Told, asked: boolean): void {
     if (!asked && this.needsServer(path)) {
-      // The persistent watch was closed before the read's answer, so later changes would be missed. A possible change is reported now.
+      // The persistent watch was closed before the read's answer, so a change may have been missed. A possible change is reported now.
       const event: OnceEvent = { type: kind === "children" ? kind : "changed", path: this.#plain(path) };
       setImmediate(tell, told, event);
       return;
@@ -78,7 +78,7 @@ export class Watches {
     return Object.values(this.#once).some((map) => map.has(path)) ? undefined : "forget";
   }
 
-  /** Records that the server now watches the path in the mode that was requested last. */
+  /** Called after the server's answer: records that the server now watches the path recursively only if a recursive watch is left. */
   narrowed(path: string): void {
     const there = this.#persistent.get(path);
     if (there) there.recursive = isRecursive(there.watches);
@@ -91,7 +91,10 @@ export class Watches {
     this.#fire(this.#once.children, path, "children");
   }
 
-  /** Removes all watches on the path after the server has removed them; their listeners get the end. */
+  /**
+   * Removes all watches on the path after the server has removed them. Listeners of one-time watches get the event `ended`; the
+   * iterations of persistent watches end.
+   */
   remove(path: string): void {
     for (const map of Object.values(this.#once)) this.#fire(map, path, "ended");
     const there = this.#persistent.get(path);
@@ -124,8 +127,8 @@ export class Watches {
       if (!there?.recursive) continue;
       const event = { type, path: this.#plain(path) };
       for (const watch of there.watches) if (watch.recursive) watch.push(event);
-      // A recursive watch gets an event for each child, but servers send no event for the list of children. The other watches on the list
-      // are fired here.
+      // For a recursive watch, servers send an event for each child, but no event for the list of children. So the one-time watches and
+      // the non-recursive watches on the list are told here.
       if (above !== parent || type === "changed") continue;
       this.#fire(this.#once.children, parent, "children");
       const list: NodeEvent = { type: "children", path: this.#plain(parent) };

@@ -57,8 +57,8 @@ function programs(options: EnsembleOptions): { java: string; jars: string } {
 }
 
 /**
- * A standalone server or an ensemble for one test, on loopback and in a temporary folder. A test closes it with `stop` or `await using`;
- * otherwise it is removed when the test process ends, even by a crash.
+ * A standalone server or an ensemble for one test, on loopback and in a temporary folder. A test closes it with `stop` or `await using`.
+ * If a test does not close it, it is removed when the test process ends, even by a crash.
  */
 export class Ensemble {
   readonly servers: readonly ZooKeeperServer[];
@@ -125,10 +125,10 @@ export class Ensemble {
     }
     const properties: Record<string, string | number> = {
       "znode.container.checkIntervalMs": 1_000,
-      // Version 3.8.0 does not persist all of the transactions (the diff) that a joining server receives: after the next restart, its
-      // clients saw nodes that had been deleted long before, and waited behind them without end (ZOOKEEPER-3023, -4394). Its leader
-      // sometimes misreads the answer to a diff (ZOOKEEPER-4685), and then waits for initLimit in vain. Therefore every joining server
-      // gets a full snapshot.
+      // Version 3.8.0 does not persist all of the transactions (the diff) that a joining server receives: after that server's next
+      // restart, its clients saw nodes that had been deleted long before, and waited behind them without end (ZOOKEEPER-3023, -4394).
+      // The leader sometimes misreads the answer to a diff (ZOOKEEPER-4685), and then waits for initLimit in vain. Therefore every
+      // joining server gets a full snapshot.
       ...(count > 1 ? { "zookeeper.forceSnapshotSync": "true" } : {}),
       ...(options.juteMaxBuffer === undefined ? {} : { "jute.maxbuffer": options.juteMaxBuffer }),
       ...(options.sasl ? serverLogins(folder, options.sasl.users) : {}),
@@ -162,7 +162,7 @@ export class Ensemble {
     return this.servers.map(({ address }) => address).join(",") + chroot;
   }
 
-  /** Like `connectString`, for the TLS ports. It contains the name localhost, so that the certificate's host name is checked. */
+  /** Like `connectString`, for the TLS ports. It contains the name localhost, so that clients check the certificate's host name. */
   secureConnectString(chroot = ""): string {
     return this.servers.map(({ securePort }) => `localhost:${securePort}`).join(",") + chroot;
   }
@@ -181,7 +181,7 @@ export class Ensemble {
     return first;
   }
 
-  /** Returns the server that leads now; waits up to a minute for a leader. */
+  /** Returns the server that leads now, or the standalone server; waits up to a minute. @throws if no server leads by then */
   async leader(): Promise<ZooKeeperServer> {
     const deadline = performance.now() + 60_000;
     while (performance.now() < deadline) {

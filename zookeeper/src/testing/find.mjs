@@ -14,8 +14,8 @@ export const variables = /** @type {const} */ ({
 });
 
 /**
- * Returns the folder of a Java installation that has this program and runs. Searches the environment variable, JAVA_HOME, PATH, and the
- * paths of Debian and Homebrew.
+ * Returns the first folder with this program of a Java installation that works; undefined if there is none. Searches the environment
+ * variable, JAVA_HOME, PATH, and the paths of Debian and Homebrew.
  * @param {"java" | "javac"} program
  * @returns {string | undefined}
  */

@@ -60,7 +60,7 @@ export function countersIn(mntr: string): ReadonlyMap<string, number> {
   return new Map(pairs.filter(([, value]) => !Number.isNaN(value)));
 }
 
-/** Parses lists: each begins with an unindented line, a path or a number, which indented lines follow. */
+/** Parses lists: each list begins with an unindented line (a path or a session's id), and indented lines follow. */
 function listsIn(text: string): ReadonlyMap<string, readonly string[]> {
   const lists = new Map<string, string[]>();
   let current: string[] | undefined;

@@ -7,8 +7,8 @@ const mostHeld = 4 * 1024 * 1024;
 type Held = { readonly due: number } & ({ readonly bytes: Buffer } | { readonly end: () => void });
 
 /**
- * One direction of a proxied connection. It splits the bytes into ZooKeeper's frames, or takes chunks as they arrive; calls `passing`,
- * which returns how many bytes of each may pass; and forwards these.
+ * One direction of a proxied connection. It splits the bytes into ZooKeeper's frames, or takes chunks as they arrive. For each frame or
+ * chunk it calls `passing`, which returns how many of its bytes may pass, and forwards these bytes.
  */
 export class Lane {
   delayMs = 0;
@@ -23,7 +23,7 @@ export class Lane {
   readonly #held: Held[] = [];
   #heldBytes = 0;
   #paused = false;
-  /** Monotonic ms from which on throttling allows more bytes. */
+  /** Monotonic ms; until then, the throttling allows no more bytes. */
   #free = 0;
   #dead = false;
   /** Set once a frame was cut: its first part is forwarded, then the connection ends, and no later bytes are forwarded. */
@@ -31,9 +31,10 @@ export class Lane {
   #timer: NodeJS.Timeout | undefined;
 
   /**
-   * @param passing returns how many bytes of a frame, including its length prefix, are forwarded: Infinity: all; 0: none; otherwise the
-   * connection ends after them. It gets the frame without its length prefix, but undefined for a connection's first frame, which has no
-   * header. @param framed if false, `passing` gets each chunk as it arrives
+   * @param passing returns how many bytes of a frame, including its length prefix, are forwarded. Infinity forwards all and 0 none; after
+   * any smaller number of bytes than the frame has, the connection ends. It gets the frame without its length prefix, but undefined for a
+   * connection's first frame, which has no header.
+   * @param framed if false, `passing` gets each chunk as it arrives
    */
   constructor(from: Socket, to: Socket, passing: (frame: Buffer | undefined) => number, framed = true) {
     this.#framed = framed;

@@ -6,8 +6,8 @@ import { createServer } from "node:net";
  */
 const lowest = 20_000;
 /**
- * Number of port ranges, and ports per range. Concurrent test processes use separate ranges, so that no process takes the port of another
- * process's killed server. The range follows from the process id, so processes with neighbouring ids have different ranges.
+ * Number of port ranges, and ports per range. The process id determines the range, so that concurrent test processes usually use separate
+ * ranges, and no process takes the port of another process's killed server.
  */
 const [ranges, portsEach] = [60, 200];
 

@@ -204,7 +204,7 @@ export class ZooKeeperServer {
     this.#frozen = false;
   }
 
-  /** Kills the process and starts a new one with the same data. Waits until it serves clients, for which it needs a quorum. */
+  /** Kills the process and starts a new one with the same data. Waits until the server serves clients; in an ensemble it needs a quorum. */
   async restart(): Promise<void> {
     await this.kill();
     await this.start();

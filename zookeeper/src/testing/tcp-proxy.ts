@@ -26,7 +26,7 @@ export class TcpProxy {
   #paused = { toServer: false, toClient: false };
   #delayMs = { toServer: 0, toClient: 0 };
   #bytesPerSecond = Number.POSITIVE_INFINITY;
-  /** Decide how many bytes of each request and of each reply are forwarded. */
+  /** Functions that decide how many bytes of each request and of each reply are forwarded. */
   onRequest: Passing = all;
   onReply: Passing = all;
   /** Number of connections accepted so far. */
@@ -65,12 +65,15 @@ export class TcpProxy {
     return this.#pairs.size;
   }
 
-  /** Connects later clients to another server. */
+  /** Makes the proxy connect later clients to another server. */
   retarget(target: string): void {
     this.#target = parse(target);
   }
 
-  /** Simulates a network that hangs: the proxy holds all bytes, and no connection ends. New connections are accepted and held too. */
+  /**
+   * Simulates a network that hangs: the proxy holds all bytes in this direction, and no connection ends. New connections are accepted and
+   * held too.
+   */
   pause(direction: Direction = "both"): void {
     this.#setPaused(direction, true);
   }
@@ -87,7 +90,7 @@ export class TcpProxy {
     }
   }
 
-  /** Delays each byte of existing and new connections by `ms`; 0 ends the delay. */
+  /** Delays the bytes of existing and new connections by `ms`; 0 ends the delay. */
   delay(ms: number, direction: Direction = "both"): void {
     for (const lane of lanesOf(direction)) {
       this.#delayMs[lane] = ms;

@@ -30,7 +30,7 @@ export class FrameReader {
     this.#sink = sink;
   }
 
-  /** True if part of a frame has been received. */
+  /** True if the length of a frame has been received, but not all of its bytes. */
   get inside(): boolean {
     return this.#partial !== undefined || this.#skip > 0;
   }

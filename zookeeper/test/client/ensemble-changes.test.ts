@@ -53,7 +53,7 @@ describe(`an ensemble that changes, ${serverTitle()}`, () => {
     expect((await moving.get("/config")).data.length).toBeGreaterThan(0);
     expect(states).toEqual([]);
     moving.setServers(`${two}/zookeeper`);
-    // `setServers` must already have left the old server, which would otherwise get the call, with an unknown outcome.
+    // `setServers` must already have left the old server. Otherwise that server would get the call, whose outcome would be unknown.
     await expect(moving.set("/config", "")).rejects.toMatchObject({ code: "NO_AUTH" });
     expect([moving.session.id, states]).toEqual([id, ["suspended", "connected"]]);
     const connections = (await ensemble.servers[1]?.connections()) ?? [];

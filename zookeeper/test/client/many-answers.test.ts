@@ -2,11 +2,11 @@ import { expect, test } from "vitest";
 import { connect, type ZooKeeper } from "../../src/index.ts";
 import { Ensemble } from "../../src/testing/ensemble.ts";
 
-/** Sizes in bytes, around the socket buffer's 64 KiB, and many small answers that share one buffer. */
+/** Sizes in bytes: some are around the 64 KiB of the read buffer, and some so small that many answers share the buffer. */
 const sizes = [0, 1, 100, 100, 100, 100, 100, 4_000, 65_400, 65_536, 65_537, 200_000];
 const rounds = 100;
 
-/** Sends far more requests than are needed for the client to pause between reads. */
+/** Sends so many requests at once that the client pauses between reads, and checks the answers. */
 async function readAll(zk: ZooKeeper, letter: string): Promise<void> {
   const read = await Promise.all(
     Array.from({ length: rounds * sizes.length }, async (_, i) => {

@@ -8,7 +8,7 @@ import { ownPath, serverTitle, sharedServer } from "../support/servers.ts";
 
 const settled = (promises: readonly Promise<unknown>[]) => Promise.allSettled(promises);
 
-/** The results of reads: the text of each, or the error's code. */
+/** Formats the results of reads: the text that was read, or the error's code. */
 const told = (results: PromiseSettledResult<unknown>[]) =>
   results.map((one) =>
     one.status === "fulfilled" ? `${(one.value as { data: Buffer }).data}` : (one.reason as { code: string }).code,

@@ -8,8 +8,8 @@ import { serverTitle } from "../support/servers.ts";
 import { until } from "../support/until.ts";
 
 /**
- * Session timeouts in ms, long enough that a pause of the machine of two seconds ends no session. Tests that wait for the end of a session
- * use the shortest one.
+ * Session timeouts in ms, long enough that no session ends when the machine pauses for two seconds. Tests that wait for the end of a
+ * session use the shortest timeout.
  */
 const shortestMs = 6_000;
 const longestMs = 60_000;

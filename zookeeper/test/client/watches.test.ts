@@ -92,7 +92,7 @@ describe(`watches that fire once, ${serverTitle()}`, () => {
     await client.get("/kept", { watch: missed[0].watch });
     await client.children("/kept", { watch: missed[1].watch });
     await client.exists("/kept/later", { watch: missed[2].watch });
-    // So many watches that they have to be set again in several requests.
+    // There are so many watches that several requests are needed to set them again.
     const many = Array.from({ length: 2_000 }, (_, index) => ({
       path: `/kept/${"n".repeat(200)}-${index}`,
       ...once(),
@@ -122,7 +122,7 @@ describe(`watches that fire once, ${serverTitle()}`, () => {
     await client.create("/twice");
     const { watch, fired } = once();
     await client.children("/twice", { watch });
-    // These watches fill a first request, which is answered; the second request, with other watches, gets no answer.
+    // These watches fill a first request to set watches again, which is answered. The second request, with other watches, gets no answer.
     const many = Array.from({ length: 1_000 }, (_, index) => `/twice/${"n".repeat(200)}-${index}`);
     await Promise.all(many.map((path) => client.exists(path, { watch: () => undefined })));
     const asked = proxy.onRequest;

@@ -19,7 +19,7 @@ interface Actor {
 interface Prize {
   readonly name: string;
   acquire(signal: AbortSignal): Promise<Held>;
-  /** Locks that exclude or limit each other, and how many holders each may have while this one is held. */
+  /** The locks that this lock excludes or limits, each with the number of holders that it may have while this lock is held. */
   readonly beside: ReadonlyMap<string, number>;
 }
 
@@ -131,7 +131,7 @@ export class Cast {
     if (lost.length > 0) this.wrong.push(`answered, but not there: ${lost.slice(0, 5)}`);
   }
 
-  /** Runs `run`, in which the service loses its data. Items that were created before its end are no longer expected. */
+  /** Runs `run`, in which the service loses its data. Items that were created before `run` ends are no longer expected. */
   async forgetting(run: () => Promise<void>): Promise<void> {
     this.#era = undefined;
     await run();

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { mortal } from "../../src/testing/afterlife.ts";
 
-/** Runs a program of the folder `programs` in a child process. It sends messages by IPC: objects with the field `said`. */
+/** Runs a program of the folder `programs` in a child process. The program sends messages by IPC: objects with the field `said`. */
 export class Child {
   readonly process: ChildProcess;
   /** Resolves with the exit code or signal when the process has ended. */

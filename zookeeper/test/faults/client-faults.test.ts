@@ -102,7 +102,7 @@ describe("the client under faults", () => {
     ensemble.server.thaw();
     expect(await later).toMatchObject({ value: { stat: expect.anything() } });
     expect(zk.session.id).not.toBe(first.id);
-    // The new session began after the old one had ended, whether the client or the server ended that.
+    // The new session began after the old session had ended, whether the client or the server ended it.
     expect(await zk.exists(`${path}/own`)).toBeUndefined();
     await promises.settled();
   });
@@ -248,10 +248,10 @@ describe("the client under faults", () => {
         child.send({ say: "close" });
         const { reason } = await child.next<{ reason: string }>("closed");
         expect(reason, `${name}: it did not wait until the session was over`).toBe("CLOSED");
-        // A client that could reach a server has ended its session there, so no node is left.
+        // A client that could reach the server when it was closed has ended its session there, so no node is left.
         const left = [...(await ensemble.server.ephemerals()).values()].flat().filter((node) => node.includes(line));
         if (reachable) expect(left, name).toEqual([]);
-        // A client that could not reach a server leaves nodes that the server would keep for a minute.
+        // A client that could not reach the server leaves nodes, which the server would keep for a minute.
         for (const node of left) await zk.delete(node);
         expect(await child.gone, name).toEqual({ code: 0, signal: null });
       }),

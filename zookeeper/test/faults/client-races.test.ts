@@ -186,7 +186,7 @@ describe("the client, at an awkward moment", () => {
     control.abort();
     await expect(watching).rejects.toMatchObject({ code: "ABORTED" });
     await until("nobody watches", async () => !(await ensemble.server.watched()).has(path));
-    // Nothing sets the watch again later: the server may have got the request for it before the one that removed it.
+    // The watch must stay removed: no request to set it may reach the server after the request to remove it.
     await zk.sync(path);
     expect((await ensemble.server.watched()).has(path)).toBe(false);
   });

@@ -63,7 +63,7 @@ function framed(body: Buffer): Buffer {
   return Buffer.concat([length, body]);
 }
 
-/** Encodes the answer to the handshake: version, timeout, session id, password, and false for a server that answers only reads. */
+/** Encodes the answer to the handshake: version, timeout, session id, password, and false because the server does not only read. */
 function welcome(timeoutMs: number): Buffer {
   const body = Buffer.alloc(4 + 4 + 8 + 4 + 16 + 1);
   body.writeInt32BE(timeoutMs, 4);

@@ -1,7 +1,8 @@
 /**
  * The holder of a lock is stopped until its session has ended, many times, while another contender waits for the lock. The protected
- * resource accepts no write of an earlier holder, fences only increase, and a holder stops relying on the lock before the next one begins.
- * 20 pauses by default; docs/zookeeper.md reports the results of CARILLON_TEST_PAUSES=200.
+ * resource refuses late writes of an earlier holder, and fences only increase. A stopped holder stops relying on the lock before the next
+ * one begins; a few overlaps are allowed, because a busy machine may also pause the servers. 20 pauses by default; docs/zookeeper.md
+ * reports the results of CARILLON_TEST_PAUSES=200.
  */
 import { expect, test } from "vitest";
 import { Ensemble } from "../../src/testing/ensemble.ts";
@@ -12,8 +13,8 @@ const given = process.env.CARILLON_TEST_PAUSES;
 const pauses = Number(given ?? 20);
 const recipes: readonly Recipe[] = ["latch", "mutex", "selector", "latch"];
 /**
- * With CARILLON_TEST_PAUSES, the session timeout that docs/zookeeper.md uses. Otherwise a timeout that is long enough that a paused server
- * ends no session.
+ * With CARILLON_TEST_PAUSES, the session timeout in ms that docs/zookeeper.md uses. Otherwise the timeout is so long that a server that
+ * is paused for a moment ends no session.
  */
 const sessionTimeoutMs = given === undefined ? 4_000 : 400;
 
@@ -43,10 +44,11 @@ test(`${pauses} pauses of a holder past its session`, { timeout: 180_000 + 3_000
       writesAccepted: sum(({ account }) => account.accepted),
       writesRefused: sum(({ account }) => account.refused),
       staleWritesAccepted: sum(({ account }) => account.staleAccepted),
-      // Cases in which a holder checked that it holds the lock, with the answer yes, after its successor had begun.
+      // Cases in which a holder's check still said that it holds the lock after its successor had begun.
       beliefOverlaps: looked.length,
       longestBeliefOverlapMs: Math.round(Math.max(0, ...looked)),
-      // Cases in which a holder was stopped between its check and its write. Only the fence protects against these.
+      // Cases in which a holder wrote after its successor had begun, because it was stopped between its check and its write. Only the fence
+      // protects against these writes.
       lateActs: acted.length,
       longestLateActMs: Math.round(Math.max(0, ...acted)),
     };
@@ -63,6 +65,6 @@ test(`${pauses} pauses of a holder past its session`, { timeout: 180_000 + 3_000
   } finally {
     await Promise.all(groups.map((group) => group.end()));
   }
-  // All clients have been killed, so the servers delete their nodes. The leader is asked, which may change in the meantime.
+  // All clients have been killed, so the servers delete their nodes. Each check asks the current leader, which may have changed.
   await expect.poll(async () => (await (await ensemble.leader()).ephemerals()).size).toBe(0);
 });

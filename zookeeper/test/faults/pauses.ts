@@ -37,8 +37,8 @@ export interface Account {
 }
 
 /**
- * Contenders for one lock, each in its own process, and the resource that the lock protects, which accepts a write only if no larger fence
- * has written before. The holder is repeatedly stopped (SIGSTOP) until another contender has written.
+ * Contenders for one lock, each in its own process, and the resource that the lock protects. The resource refuses a write if it has
+ * already accepted one with a larger fence. The holder is repeatedly stopped (SIGSTOP) until another contender has written.
  */
 export class PausedGroup {
   readonly account: Account = {
@@ -124,7 +124,7 @@ export class PausedGroup {
       return;
     }
     this.account.accepted++;
-    // Checks from outside what the fence is for: no earlier holder writes after another contender has written.
+    // Counts a write that the fence did not keep out: another contender has already written with the same fence.
     if (fence === this.#highest && this.#holder !== undefined && this.#holder !== child) this.account.staleAccepted++;
     this.#highest = fence;
     this.#holder = child;

@@ -1,6 +1,9 @@
 import { isZooKeeperError, type ZooKeeperErrorCode } from "../../src/base/errors.ts";
 
-/** How a promise settled: with a value, or with the code of a ZooKeeperError. Any other error is a fault of the client. */
+/**
+ * How a promise settled: with a value, or with the code of the ZooKeeperError with which it rejected. Any other error is a fault of the
+ * client.
+ */
 export type Outcome<T> = { readonly value: T } | { readonly code: ZooKeeperErrorCode };
 
 /**
@@ -34,7 +37,7 @@ export class Promises {
     }
   }
 
-  /** Waits until all promises have settled. @throws if some have not within `limitMs`, or rejected with another kind of error */
+  /** Waits until all promises have settled. @throws if some do not settle within `limitMs`, or have rejected with another kind of error */
   async settled(limitMs = 60_000): Promise<void> {
     const deadline = performance.now() + limitMs;
     while (this.#hanging.size > 0 && performance.now() < deadline) {

@@ -42,7 +42,7 @@ export class Contender {
     return contender;
   }
 
-  /** Waits for output. @returns the first line that begins with `start` @throws if the process ends first */
+  /** Waits for a line of output that begins with `start`. @returns the first such line @throws if the process ends first */
   async said(start: string): Promise<string> {
     for (;;) {
       const line = this.lines.find((one) => one.startsWith(start));

@@ -1,6 +1,7 @@
 /**
- * Many contenders in one process, so that a check can compare which of them believe that they lead, each behind a proxy that fails at
- * random. Never do two lead at once, fences only increase, and after the faults one leads and no node is left over.
+ * Many contenders, each behind a proxy that fails at random. All run in one process, so that a check can compare which of them believe
+ * that they lead. Two contenders must never lead at once, and fences only increase. After the faults one contender leads, and no node is
+ * left over.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { LeaderLatch } from "../../src/recipes/leader/latch.ts";
@@ -174,7 +175,7 @@ describe("elections under faults", () => {
           return names.length <= contenders && new Set(ids).size === ids.length;
         });
         await Promise.all(all.map((one) => one.close()));
-        // Waits, because a follower may lag behind, and a session that its client gave up is closed at the servers a little later.
+        // The check is repeated, because a follower may lag behind, and the client closes a session that it gave up a little later.
         await until(`nothing is left, seed ${seed}`, async () => {
           await zk.sync(path);
           return (await nodesInLine(zk, path, ["latch-", "lock-"])).length === 0;

@@ -1,4 +1,4 @@
-/** The leader is killed, or stopped for longer than its session: the next contender leads afterwards, never at the same time. */
+/** The leader is killed, or stopped for longer than its session. The next contender leads afterwards, and not at the same time. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { LeaderLatch } from "../../src/recipes/leader/latch.ts";
 import { LeaderSelector } from "../../src/recipes/leader/selector.ts";

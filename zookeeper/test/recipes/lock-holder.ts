@@ -11,7 +11,7 @@ export interface HolderOptions {
   readonly sessionTimeoutMs: number;
 }
 
-/** Holds a lock in a child process until that is killed. */
+/** Holds a lock in a child process until the process is killed. */
 export class LockHolder {
   readonly #child: ChildProcessByStdio<null, Readable, null>;
   readonly #lines: Interface;

@@ -47,7 +47,7 @@ describe("with Java's Curator", () => {
       await nodes(path, 2);
       expect(await ours.participants()).toEqual(await theirs.do("participants"));
       const [place] = await ours.participants();
-      // Curator stores its address as the data, but nothing while the mutex is revocable, which ends with the first release.
+      // Curator stores its address as the node's data. While the mutex is revocable, which ends with the first release, the data is empty.
       if (round === 0) expect((await zk.get(place!)).data).toHaveLength(0);
       await theirs.do("release");
       const last = await next;
@@ -164,7 +164,7 @@ describe("with Java's Curator", () => {
   });
 
   it("barriers begin and end together", async () => {
-    // A new Java object is created in each round, because it serves only one.
+    // A new Java object is created in each round, because a Java object serves only one round.
     for (let round = 0; round < 4; round++) {
       const ours = [new DoubleBarrier(zk, path, 3), new DoubleBarrier(await clients.connect(), path, 3)] as const;
       const theirs = await java.make("doubleBarrier", path, 3);

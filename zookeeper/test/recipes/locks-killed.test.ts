@@ -1,4 +1,4 @@
-/** The holder of a lock is killed, or stopped for longer than its session: the next one gets the lock afterwards, never before. */
+/** The holder of a lock is killed, or stopped for longer than its session. The next contender gets the lock afterwards, never before. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { ZooKeeper } from "../../src/operations/session.ts";
 import { Mutex } from "../../src/recipes/locks/mutex.ts";

@@ -268,7 +268,7 @@ describe(`mailboxes on ${serverTitle()}`, () => {
   it("sweeps the marks of its former lives, but no young ones", async () => {
     const first = await member("a");
     await first.close();
-    // A retry, because the server may delete an empty container at any moment.
+    // The creation is tried again if it fails, because the server may delete an empty container at any moment.
     const put = (id: string) =>
       until("the mark is there", async () => {
         await createContainers(bossClient.session, `${path}/claims/a`);

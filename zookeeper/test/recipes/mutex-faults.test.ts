@@ -1,4 +1,4 @@
-/** A mutex while its network and servers fail: every acquire settles, no node is left over, and there is at most one holder. */
+/** Tests a mutex while its network and servers fail: every acquire settles, no node is left over, and there is at most one holder. */
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { isZooKeeperError } from "../../src/base/errors.ts";
 import type { ZooKeeper } from "../../src/operations/session.ts";
@@ -130,7 +130,7 @@ describe("a mutex in trouble", () => {
     };
     const hurt = async () => {
       const replies = [op.create2, op.delete, op.getChildren2, op.getData];
-      // The number of faults is limited, because a client backs off after short-lived connections, and might otherwise never progress.
+      // The number of faults is limited: a client backs off after short-lived connections, and without a limit it might never progress.
       for (let faults = 0; working && faults < 40; faults++) {
         await new Promise((resolve) => setTimeout(resolve, 20 + random() * 60));
         if (random() < 0.5) proxy.reset();

@@ -246,7 +246,8 @@ describe("a crowd at one mutex", () => {
         if (index > 0) expect(held.fence > turns[index - 1]!.fence).toBe(true);
       }
       const after = count(proxy);
-      // Requests of each contender when its turn comes: list the queue, read its own node, read the fence's base; later delete its node.
+      // Each contender sends these requests when its turn comes: it lists the queue, reads its own node and the fence's base, and later
+      // deletes its node.
       expect(after.lists - before.lists).toBe(crowd);
       expect(after.gets - before.gets).toBe(2 * crowd);
       expect(after.deletes - before.deletes).toBe(crowd + 1);

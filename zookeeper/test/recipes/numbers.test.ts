@@ -138,7 +138,7 @@ describe(`numbers on ${serverTitle()}`, () => {
             try {
               after.push((await one.increment()).after);
             } catch (error) {
-              // `tries` is 2: even under the lock, other writers that do not need the lock may be faster both times.
+              // `tries` is 2: even under the lock, a writer that has not needed the lock may be faster both times.
               expect(error).toMatchObject({ code: "BAD_VERSION" });
               failed++;
             }

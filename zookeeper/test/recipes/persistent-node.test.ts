@@ -45,7 +45,7 @@ describe(`persistent node, ${serverTitle()}`, () => {
     const node = new PersistentNode(await clients.connect(), path, "mine");
     await node.start();
     await other.set(path, "theirs");
-    await other.delete(path); // the event of this deletion comes after that of the change
+    await other.delete(path); // the event of this deletion comes after the event of the change
     await until("it is back, with its own data", async () => (await there(path)) && (await read(path)).text === "mine");
     await other.set(path, "theirs");
     await node.setData("mine again");

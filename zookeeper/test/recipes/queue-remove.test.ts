@@ -22,7 +22,7 @@ describe.each(["without", "with"])(`items removed by their id, %s a lock path, o
     const queue = new Queue(zk, path, options());
     expect(await queue.remove("a")).toBe(0);
     await queue.putAll(["1", "2"], { id: "a/b" });
-    await queue.put("3", { id: "a_b" }); // in names the same as a/b, also in Java
+    await queue.put("3", { id: "a_b" }); // names contain this id in the same form as a/b, also in Java
     await queue.put("4", { id: "b" });
     await queue.put("5");
     expect([await queue.remove("a|b"), await queue.remove("a"), await queue.size()]).toEqual([2, 0, 2]);

@@ -292,7 +292,7 @@ describe(`queues on ${serverTitle()}`, () => {
     it("finds out an item that no attempt survives", async () => {
       const queue = new Queue(zk, path, options());
       const name = await queue.put("deadly");
-      // The same state as after a consumer that died during each of five attempts.
+      // This is the state that a consumer would leave that died during each of five attempts.
       const { data } = await zk.get(`${path}/${name}`);
       for (let attempt = 0; attempt < 5; attempt++) await zk.set(`${path}/${name}`, data);
       await queue.consume(notes.handler, { ...notes.options, attempts: 5 });

@@ -44,7 +44,7 @@ export class ModelService {
   readonly clock: ModelClock;
   readonly timeoutMs: number;
   readonly places: ModelPlace[] = [];
-  /** Each time the lock was taken: by which owner, when, with which fence, and since when it was vacant (undefined: it was free). */
+  /** The takings of the lock: by which owner, when, with which fence, and since when the lock was vacant (undefined: it was free). */
   readonly takes: {
     owner: string;
     life: string;

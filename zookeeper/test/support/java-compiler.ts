@@ -10,8 +10,8 @@ const sources = fileURLToPath(new URL("../java", import.meta.url));
 const cache = fileURLToPath(new URL("../../../node_modules/.cache", import.meta.url));
 
 /**
- * Returns the folder with the compiled classes of test/java. The first test process compiles them after a change of the sources. They are
- * cached on disk, because `javac` takes seconds.
+ * Returns the folder with the compiled classes of test/java. After a change of the sources, the first test process compiles them. The
+ * classes are cached on disk, because `javac` takes seconds.
  */
 export async function javaClasses(): Promise<string> {
   const files = readdirSync(sources).filter((name) => name.endsWith(".java"));

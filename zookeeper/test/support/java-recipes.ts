@@ -1,6 +1,6 @@
 /**
- * The protocol of the Java program in test/java, for each recipe: the arguments that create one, its operations with their arguments and
- * the words of their replies, and the events that it sends. Limits and times are milliseconds.
+ * The protocol of the Java program in test/java, for each recipe: the arguments that create the recipe, its operations with their
+ * arguments and the words of their replies, and the events that it sends. Limits and times are milliseconds.
  */
 export interface JavaRecipes {
   client: {
@@ -35,7 +35,10 @@ export interface JavaRecipes {
     do: {
       start: Operation;
       hasLeadership: Operation<[], [leads: Truth]>;
-      /** Ends the selector's leadership, for which it waits up to ten seconds; the reply is true if it led. */
+      /**
+       * Waits up to ten seconds until the selector leads, and then ends its leadership. The reply is false if the selector did not lead in
+       * time.
+       */
       relinquish: Operation<[], [relinquished: Truth]>;
       requeue: Operation<[], [requeued: Truth]>;
       interrupt: Operation;
@@ -88,7 +91,7 @@ export interface JavaRecipes {
       start: Operation;
       get: Operation<[], [value: string]>;
       set: Operation<[value: number]>;
-      /** False if another process has changed the value since this process last read it. */
+      /** Sets the value; the reply is false if another process has changed the value since this process last read it. */
       trySet: Operation<[value: number], [set: Truth]>;
       close: Operation;
     };

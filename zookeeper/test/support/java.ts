@@ -97,7 +97,7 @@ export class Java {
     this.#recipes.set("client", this.client as unknown as JavaRecipe<Kind>);
   }
 
-  /** Creates a recipe in the Java process. Several may have the same path; each has its own thread. */
+  /** Creates a recipe in the Java process. Several recipes may have the same path; each recipe has its own thread. */
   async make<K extends Exclude<Kind, "client">>(kind: K, ...args: JavaRecipes[K]["make"]): Promise<JavaRecipe<K>> {
     const name = `${kind}-${++this.#count}`;
     const recipe = new JavaRecipe<K>(name, (words) => this.#ask(words));
@@ -205,7 +205,7 @@ export class JavaRecipe<K extends Kind> {
     return (await this.do(operation, ...args))[0] === "true";
   }
 
-  /** Returns the detail of the oldest event with this name that has not been returned yet, or waits for one. "" without a detail. */
+  /** Returns the detail of the oldest event with this name that has not been returned yet ("" if it has none), or waits for an event. */
   next(event: JavaRecipes[K]["events"]): Promise<string> {
     const at = this.#events.findIndex((known) => known.event === event);
     if (at >= 0) return Promise.resolve(this.#events.splice(at, 1)[0]?.detail ?? "");
@@ -247,8 +247,8 @@ export class JavaRecipe<K extends Kind> {
 }
 
 /**
- * Repeats `act` while Curator refuses it because the member has not received the answer to its node's creation. Other clients may see the
- * node earlier than the member.
+ * Repeats `act` while Curator refuses it because the member has not received the answer to its node's creation, although other clients
+ * already see the node.
  * @param act the operation to repeat
  */
 export async function onceCreated(act: () => Promise<unknown>): Promise<void> {

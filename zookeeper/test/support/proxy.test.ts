@@ -30,7 +30,8 @@ it.each(["both", "toServer", "toClient"] as const)("holds back what goes %s whil
   const reply = client.exists().then(() => {
     came = true;
   });
-  // Once another connection has got an answer from the server, this one could have got its own.
+  // Another connection has got an answer from the server in the meantime, so without the pause this connection's answer could have come
+  // too.
   if (direction === "toClient") await proxy.next(op.exists);
   await fourLetter(Number(sharedServer().split(":")[1]), "ruok");
   expect(came).toBe(false);

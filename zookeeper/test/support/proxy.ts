@@ -29,8 +29,8 @@ export const op = {
 export type { Direction } from "../../src/testing/tcp-proxy.ts";
 
 /**
- * What happens to a connection after its reply was swallowed. reset: it is reset at once. silence: it stays open, without that reply.
- * bytes: this number of bytes of the reply's frame, including its length prefix, is forwarded, and then the connection is closed.
+ * What happens to a connection after its reply was swallowed. reset: the connection is reset at once. silence: it stays open, without that
+ * reply. bytes: this number of bytes of the reply's frame, including its length prefix, is forwarded, and then the connection is reset.
  */
 export type Aftermath = "reset" | "silence" | { readonly bytes: number };
 
@@ -65,8 +65,8 @@ export class ZooKeeperProxy extends TcpProxy {
   }
 
   /**
-   * Swallows the reply to the next request with this opcode, or all but its first bytes; the server executes the request. Resolves when
-   * that has happened. Without an opcode, the next request that is not a ping is chosen.
+   * Swallows the reply to the next request with this opcode, or all but the reply's first bytes (see `Aftermath`); the server executes the
+   * request. Resolves when the reply has been swallowed. Without an opcode, the next request that is not a ping is chosen.
    */
   swallowReply(opcode?: number, aftermath: Aftermath = "reset"): Promise<void> {
     return new Promise((sprung) => {
@@ -93,7 +93,7 @@ export class ZooKeeperProxy extends TcpProxy {
     });
   }
 
-  /** @param frame the request without its length prefix; undefined for a connection's first one */
+  /** @param frame the request without its length prefix; undefined for a connection's first request, the handshake */
   #asked(pair: Pair, frame: Buffer | undefined): number {
     if (frame === undefined || frame.length < 8) return Number.POSITIVE_INFINITY;
     const [xid, opcode] = [frame.readInt32BE(0), frame.readInt32BE(4)];

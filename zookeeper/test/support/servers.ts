@@ -8,7 +8,10 @@ const variables = {
   curator: "CARILLON_TEST_ZOOKEEPER_CURATOR_CLASSPATH",
 } as const;
 
-/** Variables without which no test can run. Curator's is not among them, because Homebrew has no Curator; its tests check for it. */
+/**
+ * Variables without which no test can run. The variable for Curator is not among them, because Homebrew has no Curator; tests with Curator
+ * check for it.
+ */
 export const required: readonly string[] = [variables.url, variables.java, variables.server];
 
 /** Returns a variable's value. @throws if it is not set, because tests must not be skipped only because a server is missing */

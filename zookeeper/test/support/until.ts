@@ -1,10 +1,11 @@
-/** At most this many ms of each check count against the limit. On an idle machine a check takes less. */
+/** At most this many ms of each check count towards the time limit. On an idle machine a check takes less. */
 const lookMs = 20;
 const pauseMs = { least: 5, most: 25 };
 
 /**
  * Waits until the condition holds by checking it repeatedly; for states that no event reports. The pause after a check is as long as the
- * check took, or a fiftieth of the wait so far, but 5 to 25 ms, so that a long wait leaves the processor to the awaited processes.
+ * check took or a fiftieth of the wait so far, whichever is longer, but 5 to 25 ms: a long wait leaves the processor to the awaited
+ * processes.
  *
  * On a busy machine a check takes longer, but only its first 20 ms count, so that the limit grows with the load.
  * @returns the result of the last check

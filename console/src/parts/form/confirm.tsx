@@ -13,9 +13,9 @@ import css from "./confirm.module.css";
 export interface Doing {
   /** The reason for the audit; undefined if the user gave none. */
   reason: string | undefined;
-  /** The idempotency key of this intention: a second attempt does not repeat the act. */
+  /** The dialog's idempotency key. A second attempt sends the same key, so that the server does not repeat the act. */
   key: string;
-  /** Aborts when the dialog is closed: no further step is begun then, and the page does not navigate to the result. */
+  /** Aborts when the dialog is closed; the caller of `Confirm` must then begin no further step and not navigate to the result. */
   signal: AbortSignal;
 }
 
@@ -52,8 +52,8 @@ export function Confirm({
   const [reason, setReason] = useState("");
   const [key] = useState(newKey);
   /**
-   * Set if the server may have carried out the request despite an error: sends the same request again with the same key. The fields
-   * are disabled then, because a different request must not use that key.
+   * Sends the same request again with the same key; set once the server may have carried out the request despite an error. The
+   * fields are disabled then, because a different request must not use that key.
    */
   const [unsure, setUnsure] = useState<(signal: AbortSignal) => Promise<unknown>>();
   const under = useRef<AbortController>(undefined);

@@ -6,7 +6,7 @@ import { useAnswer } from "../../api/answers.ts";
 import { useWords } from "../../messages/words.ts";
 import css from "./filters.module.css";
 
-/** Fields that filter a screen. @param onClear present if a filter is set: clears all of them */
+/** Fields that filter a screen. @param onClear clears all filters; present only if a filter is set */
 export function Filters({ onClear, children }: { onClear?: (() => void) | undefined; children: ReactNode }) {
   const { t } = useWords();
   return (

@@ -1,4 +1,4 @@
-/** The text of a time field, `2026-10-25 02:30`, in the zone in which times are shown: a browser's own field writes 10/25/2026. */
+/** The text of a time field, such as `2026-10-25 02:30`. The browser's own field is not used, because it may write 10/25/2026. */
 import { endOfTime, instantAt, zoneOf } from "carillon/schedule";
 
 const dayMs = 86_400_000;
@@ -21,7 +21,7 @@ const dated = /^(\d{4}-\d{2}-\d{2})(?:[ T](\d{1,2}):(\d{2})(?::(\d{2}))?)?$/;
 const clock = /^(\d{1,2}):(\d{2})$/;
 const absolute = /^\d{4}-\d{2}-\d{2}T[\d:.]+(?:Z|[+-]\d{2}:\d{2})$/;
 
-/** Which day is meant by a time of day alone: the next time that the clocks show it, or the last. */
+/** Decides which time a time of day without a date means: the next time that the clocks show it, or the last time. */
 export type Side = "next" | "last";
 
 /**

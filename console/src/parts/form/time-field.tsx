@@ -65,7 +65,7 @@ export function DayField(props: { label: string; value: string; error?: ReactNod
 
 interface TypedProps {
   type: "date" | "datetime-local";
-  /** An example of the form. */
+  /** An example of the expected text, such as `2026-10-25`. */
   hint: string;
   label: string;
   /** The zone's name; if present, the label and the zone are inside the field, as in a bar of filters. */

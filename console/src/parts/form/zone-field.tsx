@@ -4,7 +4,7 @@ import { zoneNamed, zones } from "./zones.ts";
 
 const shownMost = 50;
 
-/** A field for a time zone. A full name is taken with Enter, or when the field is left; a part of one suggests zones. */
+/** A field for a time zone. A full name is taken with Enter, or when the field loses focus; a part of a name suggests zones. */
 export function ZoneField({
   value,
   label,

@@ -16,7 +16,7 @@ export function Page({
   above?: ReactNode;
   below?: ReactNode;
   acts?: ReactNode;
-  /** True if the list scrolls, not the page. */
+  /** True if the list scrolls instead of the whole page. */
   fill?: boolean;
   children: ReactNode;
 }) {
@@ -65,7 +65,7 @@ export function Card({
   );
 }
 
-/** Two columns with these shares of the width; on a narrow screen one is below the other. */
+/** Two columns with these shares of the width; on a narrow screen the second column is below the first. */
 export function Columns({ shares: [left, right], children }: { shares: [number, number]; children: ReactNode }) {
   const style = { "--columns": `minmax(0, ${left}fr) minmax(0, ${right}fr)` } as CSSProperties;
   return (

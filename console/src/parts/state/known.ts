@@ -1,7 +1,7 @@
 import { isConfirmed, useStanding } from "../../live/live.ts";
 import { useWords } from "../../messages/words.ts";
 
-/** Whether the data of a part of a screen is loaded and current. The part must not show outdated data as current. */
+/** Tells whether the data of a part of a screen is loaded and current. The part must not show outdated data as current. */
 export function useKnown(of: { data: unknown; error: unknown }[]) {
   const { t, when } = useWords();
   const { state, sinceMs } = useStanding();

@@ -31,8 +31,8 @@ const tickWidth = 34;
 const leastOf = ({ width }: Sized): number => Number(/\d+/.exec(width)?.[0] ?? 0);
 
 /**
- * The columns to show in this width (in pixels). Columns that the viewer hid are omitted. If the rest does not fit, columns with the
- * highest rank are omitted first, except those that the viewer chose or that have no rank.
+ * Returns the columns to show in this width (in pixels). Columns that the viewer hid are omitted. If the other columns do not
+ * fit, those with the highest rank are omitted first; columns that the viewer chose or that have no rank stay.
  */
 export function fitting<One extends Sized>(columns: One[], choices: Choices, width: number): One[] {
   let shown = columns.filter(({ id }) => choices[id] !== false);

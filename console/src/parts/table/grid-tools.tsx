@@ -28,7 +28,7 @@ export function Tools<Row>({
   sorted: boolean;
   news: number;
   onTake: () => void;
-  /** undefined: the rows are cards. */
+  /** The choice of columns; undefined if the rows are shown as cards. */
   columns: ColumnChoice<Row> | undefined;
 }) {
   const { t, count } = useWords();

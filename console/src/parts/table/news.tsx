@@ -2,7 +2,7 @@ import { Button } from "@mantine/core";
 import { IconArrowUp } from "@tabler/icons-react";
 import { useWords } from "../../messages/words.ts";
 
-/** The number of rows that a held list does not show yet; pressing it shows them. */
+/** A button with the number of rows that a held list does not show yet; pressing the button shows these rows. */
 export function News({ n, onTake }: { n: number; onTake: () => void }) {
   const { t } = useWords();
   return (

@@ -1,6 +1,6 @@
 import type { KeyboardEvent } from "react";
 
-/** Arrow keys, or j and k, go from one `data-row` of a list to the next. */
+/** Moves the focus from one `data-row` of a list to the next row (arrow down or j) or to the previous row (arrow up or k). */
 export function stepRows(event: KeyboardEvent<HTMLElement>): void {
   const step =
     event.key === "ArrowDown" || event.key === "j" ? 1 : event.key === "ArrowUp" || event.key === "k" ? -1 : 0;

@@ -71,7 +71,9 @@ function One({ part, was, is, name }: Difference & { name: string | undefined })
   );
 }
 
-/** Formats a list of plain values with commas, and any other value as JSON. */
+/**
+ * Formats a value for display: a text as it is, a list of plain values with commas, any other value as JSON. Long texts are cut.
+ */
 function textOf(value: unknown): string {
   const isList = Array.isArray(value) && value.every((one) => typeof one !== "object" || one === null);
   const text =

@@ -26,7 +26,7 @@ export function differences(was: unknown, is: unknown, part = ""): Difference[] 
     const [before, after] = [new Set(was), new Set(is)];
     const gone = was.filter((one) => !after.has(one));
     const come = is.filter((one) => !before.has(one));
-    // Both lists contain the same values, in another order or with other repetitions.
+    // Both lists contain the same values, in another order or with other repetitions, so the whole lists are returned.
     if (gone.length === 0 && come.length === 0) return [{ part, was, is }];
     return [{ part, was: gone.length === 0 ? undefined : gone, is: come.length === 0 ? undefined : come }];
   }

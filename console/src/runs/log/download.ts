@@ -1,4 +1,4 @@
-/** A run's log as a text file, whole or as far as it is shown. */
+/** Downloads a run's log as a text file: all lines, or only those of the selected level and attempt. */
 import { call } from "../../api/call.ts";
 import { askedOf, type Only } from "./levels.ts";
 import { lineText } from "./text.ts";

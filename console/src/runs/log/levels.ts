@@ -12,7 +12,7 @@ export interface Only {
   attempt: number | undefined;
 }
 
-/** Converts the filter into query parameters; "debug" is the lowest level and needs none. */
+/** Converts the filter into query parameters; "debug" is the lowest level and needs no parameter. */
 export const askedOf = ({ least, attempt }: Only): { level?: Level; attempt?: number } => ({
   ...(least === "debug" ? {} : { level: least }),
   ...(attempt === undefined ? {} : { attempt }),

@@ -36,7 +36,10 @@ interface Window {
 }
 
 const pageSize = 500;
-/** Appending lines drops the earliest lines above this number; they are loaded again when the user scrolls back. */
+/**
+ * When new lines are appended, the earliest lines beyond this number are dropped; they are loaded again when the user scrolls
+ * back.
+ */
 const keptMost = 100_000;
 
 /** A worker sends lines in batches, so a run's last lines may arrive for this long after its end. */

@@ -62,6 +62,6 @@ export function tailLog({ run, only, onLines, onRefused, onBroken, ...from }: Ta
   };
 }
 
-/** True if a retry would be refused too: the run does not exist, or the viewer may not read it. */
+/** True if a retry would be refused too: the run does not exist, the viewer may not read it, or the request is invalid. */
 const isForGood = (error: unknown): boolean =>
   isRefusal(error) && ["RUN_UNKNOWN", "ACCESS_DENIED", "REQUEST_INVALID"].includes(error.code);

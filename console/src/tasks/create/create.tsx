@@ -14,7 +14,7 @@ import css from "../task.module.css";
 import { outdateTask } from "../undo.ts";
 import { firstDefinition, kinds, methods, type NewTask, newTask, optionsOf } from "./new-task.ts";
 
-/** @param from the task that is copied: all its options but its name */
+/** @param from the task to copy: the form begins with all its options except the name */
 export function Create({ from, onClose }: { from?: Task; onClose: () => void }) {
   const { t } = useWords();
   const navigate = useNavigate();

@@ -1,4 +1,4 @@
-/** What the form for a new task holds, and the options that it comes to. */
+/** The state of the form for a new task, and its conversion into task options. */
 import { CarillonError, givenOptions, readTask, type TaskDefinition, type TaskOptions, within } from "carillon/task";
 import type { Given } from "../../api/call.ts";
 import { type Form, formOf, ownParts, scheduleOf } from "../edit/form.ts";
@@ -10,19 +10,19 @@ export const methods = ["POST", "GET", "PUT", "PATCH", "DELETE", "HEAD"] as cons
 
 export interface NewTask {
   name: string;
-  /** What does the work: a URL, a program, or the code of a worker that has a handler of this name. */
+  /** What executes the runs: "http" a request to a URL, "command" a program, "code" a worker's handler with the task's name. */
   kind: Kind;
   url: string;
   method: string;
   line: string;
   description: string;
-  /** The fields of its schedule. */
+  /** The form fields of the task's schedule. */
   form: Form;
 }
 
 export type Options = Given<"createTask">["options"];
 
-/** The definition that the form begins with. @param copied the definition of the task that is copied */
+/** Returns the definition with which the form begins. @param copied the definition of the task to copy */
 export const firstDefinition = (copied: Record<string, unknown> | undefined): TaskDefinition =>
   copied ? ownParts(copied) : readTask("new", {});
 
@@ -47,7 +47,7 @@ function workOf({ kind, url, method, line }: NewTask, copied: TaskOptions): Pick
   return { command: { ...copied.command, argv } };
 }
 
-/** The new task's options, checked as the server will check them. @throws CarillonError */
+/** Returns the new task's options, checked as the server will check them. @throws CarillonError */
 export function optionsOf(task: NewTask, first: TaskDefinition): { options: Options; is: TaskDefinition } {
   const { http, command, ...copied } = givenOptions(first);
   const schedule = within("schedule", () => scheduleOf(task.form, first.schedule));

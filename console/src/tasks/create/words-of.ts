@@ -1,6 +1,7 @@
 /**
- * The words of a command line, as a shell would split it: quotes keep words together, and a backslash keeps the next character.
- * Nothing else has a meaning, because no shell runs the command. undefined: a quote is not closed.
+ * Splits a command line into words, as a shell would: quotes keep words together, and a backslash outside single quotes keeps the
+ * next character. No other character has a meaning, because no shell runs the command.
+ * @returns undefined if a quote is not closed
  */
 export function wordsOf(line: string): string[] | undefined {
   const words: string[] = [];
@@ -26,6 +27,6 @@ export function wordsOf(line: string): string[] | undefined {
 
 const isBare = (word: string) => /^[\w@%+=:,./-]+$/.test(word);
 
-/** The line that has these words. */
+/** Returns a command line that `wordsOf` splits into these words. */
 export const lineOf = (words: readonly string[]): string =>
   words.map((word) => (isBare(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)).join(" ");

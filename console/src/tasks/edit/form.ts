@@ -91,7 +91,7 @@ export function formOf(task: Pick<Task, "definition">): Form {
 
 /** Converts the form's fields into a schedule. @throws CarillonError if the schedule is invalid, with the server's message */
 export function scheduleOf(form: Form, before: Schedule): Schedule {
-  // A jitter of 0 may be explicit or absent; keep the task's form, so that an untouched field is not a change.
+  // A jitter of 0 may be explicit or absent; the task's way is kept, so that an untouched field is not a change.
   const none = "jitterMs" in before && before.jitterMs === 0 ? { jitterMs: 0 } : {};
   const jitter =
     form.jitter.trim() === ""

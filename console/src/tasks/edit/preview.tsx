@@ -20,7 +20,7 @@ const yearMs = 366 * dayMs;
 
 interface Slot {
   slot: number;
-  /** How many minutes the clocks went forward since the slot before. */
+  /** By how many minutes the clocks went forward since the previous slot; negative if they went back. */
   turn: number;
   skipped?: string;
   note?: string;
@@ -42,7 +42,7 @@ function slotsAfter(
   return slots;
 }
 
-/** The next slots, and those around the next change of the clocks, if that comes later. */
+/** Returns the next slots, and the slots around the next change of the clocks if that is within a year and after those slots. */
 function previewed(
   schedule: ScheduleSpec,
   compiled: ReturnType<typeof compileSchedule>,

@@ -102,7 +102,10 @@ function formatOf({ format, maxLength = 0 }: Schema): Extract<Field, { kind: "te
   return maxLength > 200 ? "long" : "text";
 }
 
-/** A form's initial value: the defaults, and empty values for required fields. */
+/**
+ * Returns a form's initial value: the defaults, the only value of a choice, and for required fields also false (yes or no) or an
+ * empty list.
+ */
 export function firstValue(given: Schema, root: Schema, depth = 0): unknown {
   const field = fieldOf(given, root, depth);
   if (field.schema.default !== undefined) return field.schema.default;

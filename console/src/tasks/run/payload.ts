@@ -7,7 +7,7 @@ import type { Task } from "../answers.ts";
 import { firstValue, type Schema, valueAt } from "./field-schema.ts";
 import { type Issues, placeText } from "./payload-form.tsx";
 
-/** @returns undefined if the text is not JSON */
+/** @returns the parsed value, which is undefined for an empty text; undefined instead of an object if the text is not JSON */
 function parsed(text: string): { value: unknown } | undefined {
   if (text.trim() === "") return { value: undefined };
   try {
@@ -47,9 +47,9 @@ async function read(source: Source): Promise<unknown> {
 export type Payload = ReturnType<typeof usePayload>;
 
 /**
- * The state of the payload field. It starts with the payload of the task's own slots, or with the schema's defaults, but not with the
- * payload of an earlier run, which may belong to another customer. The user can load another payload by its origin. A loaded payload
- * does not change when runs end while the form is open.
+ * The state of the payload field. It starts with the payload of the task's own slots, or with the schema's defaults. It starts
+ * with the payload of an earlier run, which may belong to another customer, only if that run is repeated. The user can load
+ * another payload by its origin. A loaded payload does not change when runs end while the form is open.
  * @param first the payload to start with if a run is repeated, and that run's number
  */
 export function usePayload(task: Task, first?: { run: number; payload: unknown }) {
@@ -110,7 +110,7 @@ export function usePayload(task: Task, first?: { run: number; payload: unknown }
     /** True if the text differs from the payload that was loaded last. */
     isChanged: typed !== undefined && typed !== textOf(begun.payload),
     text,
-    /** The parsed payload; undefined if the text is not valid JSON. */
+    /** The parsed payload; undefined if the text is neither empty nor valid JSON. */
     json: parsed(text),
     issues,
     change,

@@ -22,7 +22,7 @@ export function isOpenHere(found: { mode: number; gid: number }): boolean {
 
 export interface PrivateFile {
   path: string;
-  /** The file's content as the subject of a sentence in an error, such as "keys for secrets". */
+  /** The content of the file as the subject of a sentence in an error message, such as "keys for secrets". */
   holds: string;
   /** Advice for the user if the file cannot be read. */
   hint: string;

@@ -12,8 +12,9 @@ import type { LogLine } from "../../run/run-record.ts";
 const leastCut = 8;
 
 /**
- * The secret values that handlers of this process have read. Finds each value as a whole, in its JSON, base64 and URL forms, each of its
- * lines, and a value that the end of a text cuts off. Without any value a call costs one comparison.
+ * The secret values that handlers of this process have read. Finds each value as a whole, in its JSON, base64 and URL forms,
+ * each of its lines that is at least as long as the shortest secret, and a value that the end of a text cuts off. Without any
+ * value a call costs one comparison.
  */
 export class Redactor {
   /** The name of each secret value, and the forms in which the value may appear. */
@@ -22,7 +23,10 @@ export class Redactor {
   /** The search pattern; built at its first use after a value was added. */
   #made: RegExp | undefined;
 
-  /** Remembers a value; only the last `limits.secretsRemembered` values added are remembered, each from the last time it was added. */
+  /**
+   * Remembers a value. Only the `limits.secretsRemembered` values that were added last are remembered; adding a value again renews
+   * it.
+   */
   add(name: string, value: string): void {
     const known = this.#known.get(value);
     if (known) {

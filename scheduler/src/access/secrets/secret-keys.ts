@@ -67,7 +67,7 @@ export class SecretKeys {
     return this.#keys.map(({ id }) => id).join() === other.#keys.map(({ id }) => id).join();
   }
 
-  /** Replaces the keys for all users of this object. */
+  /** Replaces the keys for all code that holds this object. */
   exchange(others: SecretKeys): void {
     this.#keys = others.#keys;
   }

@@ -41,13 +41,14 @@ export interface SecretStore {
   list(afterName: string, limit: number): Promise<SecretRecord[]>;
   /** @throws SECRET_UNKNOWN */
   find(name: string): Promise<SecretRecord>;
-  /** Returns the secret's versions, newest first. */
+  /** Returns the latest 1,000 versions of the secret, newest first. */
   versions(name: string): Promise<SecretVersion[]>;
   /** Removes the secret and all its values. @throws SECRET_UNKNOWN */
   remove(name: string, change: Change): Promise<void>;
   /**
-   * Encrypts the data keys of up to `limit` versions again with the key `keyId`; versions that have this key already are skipped.
-   * @returns the number of versions changed, and the number left
+   * Encrypts again with the key `keyId` the data keys of up to `limit` versions of secrets, and of up to `limit` second factors;
+   * those that have this key already are skipped.
+   * @returns the number of data keys changed, and the number left
    */
   rewrap(
     keyId: string,

@@ -68,7 +68,10 @@ export class Secrets implements SecretSource {
     return this.#store.set(name, (version) => this.#keys.seal(value, { name, version }), tasks, change);
   }
 
-  /** Encrypts up to `limit` data keys again with the first key. @throws SECRET_KEY_MISSING */
+  /**
+   * Encrypts data keys of up to `limit` versions and `limit` second factors again with the first key.
+   * @throws SECRET_KEY_MISSING
+   */
   rewrap(change: Change, limit: number): Promise<{ rewrapped: number; left: number }> {
     const { present } = this.#keys;
     return this.#store.rewrap(present, (old, place) => this.#keys.rewrap(old, place), limit, change);

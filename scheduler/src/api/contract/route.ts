@@ -59,13 +59,16 @@ export interface RouteShape {
 export interface Made {
   /** The id of the route that reads the resource. */
   readonly readBy: string;
-  /** For each part in braces of that route's path, the field of the answer whose value replaces it. */
+  /** For each part in braces of the path of the route `readBy`, the field of the answer whose value replaces the part. */
   readonly places: Readonly<Record<string, string>>;
 }
 
 export const route = <const Shape extends RouteShape>(shape: Shape): Shape => shape;
 
-/** True if the route counts as a change: the request must come from the server's own page, and requires the right to write. */
+/**
+ * True if the route counts as a change: it needs the scope to write, and a request with a sign-in cookie must come from the
+ * server's own page.
+ */
 export const writes = ({ method }: Pick<RouteShape, "method">): boolean => method !== "GET";
 /** True if the route accepts an Idempotency-Key. Answers of routes that only read, or that anyone may call, are not stored. */
 export const isKept = (shape: Pick<RouteShape, "method" | "asks" | "policy">): boolean =>

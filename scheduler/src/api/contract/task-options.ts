@@ -149,7 +149,7 @@ const rows = optionRows.map(([option, { kind, nullable, description }]) => {
 
 export const optionSchema = (option: OptionName): z.ZodType => schemaOf(options[option].kind.shape);
 
-/** The type of a policy in an edit, which may contain only some of the policy's fields. */
+/** The type of an option in an edit: a policy may be given with only some of its fields. */
 type Some<Option> = Option | (Option extends object ? Partial<Option> : never);
 
 /** Task options (TaskOptions) as a request contains them: fields of a schedule that have defaults may be omitted. */

@@ -3,7 +3,7 @@ import { createReadStream } from "node:fs";
 import { type AuditChain, type ChainPlace, parsePlace, placeText } from "../../access/audit-chain.ts";
 import { CarillonError, messageOf } from "../../base/errors.ts";
 
-/** One audit row, with its number and hash in the chain; null if the row is older than the chain. */
+/** One audit row. `place` is its number and hash in the chain; null if the row is older than the chain. */
 export interface ChainLine {
   place: ChainPlace | null;
   content: string;
@@ -100,7 +100,7 @@ export class AuditFile {
       const value: unknown = JSON.parse(text);
       if (typeof value === "object" && value !== null) return value;
     } catch {
-      // The error below reports this with the line's number.
+      // The text is not JSON; the error below reports it with the line's number.
     }
     throw this.#invalid("is no line of JSON");
   }

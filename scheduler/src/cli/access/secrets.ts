@@ -54,8 +54,8 @@ export async function setSecret(name: string, options: SetOptions, terminal: Ter
 }
 
 /**
- * With direct access to the store this process itself needs the secret keys; if they are missing, the command fails here, before it
- * connects. Through a server, the server's keys are used.
+ * Checks that this process has secret keys if the command uses the store directly, so that it fails before it connects. Through
+ * a server, the server's keys are used.
  * @throws SECRET_KEY_MISSING and the errors of `readSecretKeys`
  */
 function requireKeys(options: CommonOptions): void {
@@ -71,7 +71,8 @@ async function readAll(stream: NodeJS.ReadStream): Promise<string> {
     if (bytes > limits.secretBytes + 2) break;
   }
   const whole = Buffer.concat(chunks);
-  // A value that is too long was cut, possibly within a character; the check of its length below reports it, not this check of UTF-8.
+  // A value that is too long was cut, possibly within a character, so it is not checked for UTF-8; the length check below refuses
+  // it.
   if (bytes <= limits.secretBytes + 2 && !isUtf8(whole))
     throw new CarillonError("SECRET_INVALID", "the value is not UTF-8, and a secret is a text", {
       hint: "Encode it, for example: base64 < FILE | carillon secrets set NAME.",

@@ -24,7 +24,7 @@ export interface TestOptions extends CommonOptions {
   preview?: boolean;
 }
 
-/** The longest time in ms that a service may take; the same as for other messages. */
+/** The longest time in ms that a service may take to accept the message; the same as for real alarms. */
 const patienceMs = 40_000;
 
 /** Sends a test message from this process, or prints a sample message. Needs neither a store nor a server. */

@@ -55,7 +55,7 @@ export async function createUser(
   );
 }
 
-/** Sets a generated password; access to the store is enough, the old password is not needed. Also unlocks a user who was locked out. */
+/** Sets a generated password, for which the old password is not needed. Also unlocks a user who was locked out. */
 export async function setPassword(name: string, options: CommonOptions, terminal: Terminal): Promise<ExitCode> {
   const password = madePassword();
   return withCluster(options, async ({ cluster }) => {

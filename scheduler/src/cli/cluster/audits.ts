@@ -6,7 +6,7 @@ import type { ClusterAudit } from "../nodes/cluster.ts";
 
 const rowsAtOnce = 1_000;
 
-/** Yields all rows; `read` returns the page after its argument, and an empty page ends the list. */
+/** Yields all rows. `read` returns the page after the given row; a page of fewer than `rowsAtOnce` rows ends the list. */
 async function* walked<Row>(read: (last: Row | undefined) => Promise<Row[]>): AsyncIterable<Row> {
   for (let last: Row | undefined; ; ) {
     const rows = await read(last);

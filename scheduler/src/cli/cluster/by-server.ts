@@ -117,7 +117,7 @@ export async function clusterByServer(choice: ServerChoice): Promise<Cluster> {
     secrets: serverSecrets(api),
     alarms: serverAlarms(api),
     async members() {
-      // The API shows a user with access to one namespace no nodes, but the workers that serve this namespace.
+      // To a user with access to one namespace, the API shows no nodes, only the workers that serve this namespace.
       const [nodes, workers, { term, leader }] = await Promise.all([
         unlessDenied(
           pages((page) => api.listNodes(page)),
@@ -156,7 +156,7 @@ async function clockOffset(api: Client): Promise<number> {
     const { now } = await api.getCluster();
     return Date.parse(now) - (began + Date.now()) / 2;
   } catch (error) {
-    // A token without access to the cluster's state may still have other rights; then ages are computed with this machine's clock.
+    // A token without access to the cluster's state may still have other rights, so compute ages with this machine's clock.
     if (isCarillonError(error, "ACCESS_DENIED")) return 0;
     throw error;
   }

@@ -108,8 +108,8 @@ export async function each<Given, Made>(given: readonly Given[], ask: (one: Give
 type Ask = (given?: object, options?: CallOptions) => Promise<unknown>;
 
 /**
- * Wraps a client so that it repeats a change whose answer was lost, with the same idempotency key. If all tries fail, or a read fails after
- * a change, the error says what may have been done and names the command that shows the result.
+ * Wraps a client so that it repeats a change whose answer was lost, with the same idempotency key. If all tries fail, or if a
+ * read fails after a change, the error says what may have been done and names the command that shows the result.
  */
 function doneOnce(api: Client): Client {
   let changed: RouteShape | undefined;
@@ -182,7 +182,8 @@ const withLook = (cause: CarillonError, what: string, hint: string): CarillonErr
   new CarillonError(cause.code, `${cause.message}; ${what}`, { cause, hint, path: cause.path });
 
 /**
- * Converts the error of a change whose answer was lost: the new message says that it may have been made. @param look the advice to check
+ * Adds to the error of a change whose answer was lost that the change may have been made. @param look the command that shows
+ * the result
  */
 export const mayBeDone = (error: unknown, look: string): unknown =>
   isLost(error) ? withLook(error, "it may have been done all the same", look) : error;

@@ -21,7 +21,7 @@ const userNameLength = 100;
 /** True for a name that cannot be part of a URL path, or is too long to exist; no request is sent for such a name. */
 const isNowhere = (name: string, longest: number): boolean => /^\.{0,2}$/.test(name) || name.length > longest;
 
-/** @throws TASK_INVALID for a name that is too long or cannot be part of a URL path; no other names are checked */
+/** @throws TASK_INVALID for a name that is too long or cannot be part of a URL path; accepts other invalid names */
 function checkFindable(what: string, name: string, longest: number): void {
   if (isNowhere(name, longest)) checkName(what, name, longest);
 }

@@ -266,7 +266,8 @@ export const appliedRecord = (
   { steps }: ApplyPlan,
 ): Applied => {
   const bare = { changes: [], drift: [], keepsEdits: false };
-  // The step is normally in the plan that was shown, because the server refuses to apply another plan; else build a step from the answer.
+  // The server refuses to apply another plan than the one shown, so the plan normally contains the step; else build it from the
+  // answer.
   const step = steps.find((one) => one.task === task) ?? { task, kind, version, ...bare };
   const known =
     error && new CarillonError(error.code as ErrorCode, error.message, { hint: error.hint, path: error.path });

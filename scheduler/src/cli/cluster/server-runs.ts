@@ -11,7 +11,7 @@ import { logLine, runCard, runRecord } from "./records.ts";
 
 /** The delays in ms before an interrupted stream is opened again; the last one repeats. */
 const againMs = [100, 500, 1_000, 2_000];
-/** A read of the ended runs that no event reported returns at most this number. */
+/** Ended runs that no event reported are read from the server; one such read returns at most this number. */
 const caughtUpMost = 5_000;
 /** An ended run may become visible in the store up to this many ms later. */
 const endBackMs = 5_000;
@@ -71,9 +71,9 @@ async function followEnds(api: Client, list: ClusterRuns["list"], following: Fol
   const ofTask = task === undefined ? {} : { task };
   const seen = new Set(known.map(({ runId }) => runId));
   const filter: RunFilter & { states: (typeof outcomes)[number][] } = { ...ofTask, limit: 1, states: [...outcomes] };
-  // On the server's clock: the end of the last known run, or else the latest end of all runs.
+  // By the server's clock: the end of the last known run, or, if none is known, the latest end of all runs.
   let latestMs = known.at(-1)?.endedMs ?? (await list(filter))[0]?.endedMs ?? 0;
-  // Runs that ended up to that time are marked as seen, so that they are not reported.
+  // Runs that ended up to `latestMs` are marked as seen, so that they are not reported.
   const before = await list({ ...filter, limit: caughtUpMost, sinceMs: Math.max(0, latestMs - endBackMs) });
   for (const { runId, endedMs } of before) if ((endedMs ?? 0) <= latestMs) seen.add(runId);
   const tell = (run: Parameters<EndListener["ended"]>[0]) => {

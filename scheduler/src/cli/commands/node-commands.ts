@@ -44,7 +44,10 @@ export async function serve(
   return exit;
 }
 
-/** Logs a run's event. At level info only runs with a problem appear, because a busy worker ends thousands of runs a second. */
+/**
+ * Logs a run's event. At the level info only runs with a problem are logged, because a busy worker ends thousands of runs a
+ * second.
+ */
 export function tell(log: Log, { kind, runId, task, attempt, outcome, error, startedMs, endedMs }: RunNotice): void {
   const fields = { run: runId, task, attempt };
   const tookMs = endedMs === null ? undefined : Math.round(endedMs - startedMs);

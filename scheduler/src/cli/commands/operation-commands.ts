@@ -25,7 +25,7 @@ const whole = (text: string) => {
   if (!/^[1-9]\d{0,6}$/.test(text)) throw new InvalidArgumentError("Give a whole number from 1 to 9999999.");
   return Number(text);
 };
-/** Matches the number of a run or an operation, which begins with 1. */
+/** Matches the number of a run or an operation: a positive number of at most 15 digits, also with leading zeros. */
 const counted = /^0*[1-9]\d{0,14}$/;
 const operationNumber = (text: string): number => {
   if (counted.test(text)) return Number(text);
@@ -83,7 +83,10 @@ export function bulkOptions(command: Command, what: "tasks" | "runs"): Command {
   );
 }
 
-/** Returns false if the items are selected by names, true if by a filter. @throws USAGE if names and filter options are given */
+/**
+ * Returns false if the items are selected by names, true if by a filter.
+ * @throws USAGE if names are given together with filter options, --dry-run or --wait
+ */
 export function byFilter(names: unknown[], options: BulkOptions): boolean {
   const { task, matching, group, label, state, since, until, all, dryRun, wait } = options;
   const filtered = [task, matching, group, label, state, since, until, all].some((option) => option !== undefined);

@@ -33,7 +33,7 @@ import { profileCalled, readProfiles, serverUrl } from "./profiles.ts";
 
 interface Told {
   setting: string;
-  /** The value, redacted if it is secret; null: no source sets the setting, and `preset` applies. */
+  /** The value, redacted if it is secret; null: no source sets the setting, so the value described in `preset` applies. */
   value: unknown;
   preset: string;
   from: string | null;
@@ -172,7 +172,7 @@ async function wrongValues(
   return [...wrong, ...open];
 }
 
-/** True if the other setting's value is valid; an invalid one is reported separately. */
+/** True if the value of a setting that another check needs is valid; an invalid one is reported separately. */
 const fits = (name: string, value: unknown): boolean => {
   try {
     settingsAlone({ [name]: value });
@@ -188,7 +188,7 @@ function isOfKind(name: string, value: unknown): boolean {
     checkKind(settings.find(({ key }) => key === name) as Setting, value, "");
     return true;
   } catch {
-    // `problemsIn` reports this error.
+    // The value has a wrong type, which `problemsIn` reports.
     return false;
   }
 }

@@ -207,7 +207,7 @@ export function optionsBeneath(
   const options: Record<string, Record<string, unknown>> = {};
   for (const one of settings) {
     const { key, kind } = one;
-    // These settings select the cluster, which other code does; and the log level is not an option of a Carillon instance.
+    // Other code reads the settings that select the cluster, and the log level is not an option of a Carillon instance.
     if (/^(?:server|profile|store|coordination|address|logLevel)$/.test(key)) continue;
     const said = inEnvironment(one, environment);
     // Not passed on, because the variable may contain several keys separated by commas; it is parsed when the store is opened.

@@ -13,7 +13,7 @@ import { type LogLevel, logLevels } from "./log-levels.ts";
 export function jsonLog(level: LogLevel): Log {
   process.stdout.write = process.stderr.write.bind(process.stderr) as typeof process.stdout.write;
   const output = pino.destination({ fd: 1, sync: true });
-  // When the terminal or pipe is closed, stop logging, but do not end the node. pino itself does so only for a pipe.
+  // When the terminal or pipe is closed, stop logging, but do not end the node. pino itself stops quietly only for a pipe.
   output.on("error", (error) => {
     if (!isUnread(error, process.stdout.isTTY)) throw error;
     output.write = () => true;

@@ -76,7 +76,7 @@ export function writeProfiles(profiles: Profiles, environment: Environment): voi
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
     writeFileSync(beside, `${JSON.stringify(profiles, null, 2)}\n`, { mode: 0o600 });
-    // Set the mode explicitly: the umask can change that of a new file, and a file that already exists keeps its own.
+    // Set the mode explicitly: the umask can change the mode of a new file, and a file that already exists keeps its mode.
     chmodSync(beside, 0o600);
     renameSync(beside, path);
   } catch (cause) {

@@ -27,7 +27,10 @@ export interface ApplyOptions extends CommonOptions {
   yes?: boolean;
 }
 
-/** Shows the plan and executes it. If a step is refused, no step is executed. */
+/**
+ * Shows the plan, asks for confirmation on a terminal, and executes the plan. With `--plan`, or if a step is refused, only
+ * shows it.
+ */
 export async function applyFiles(files: string[], options: ApplyOptions, terminal: Terminal): Promise<ExitCode> {
   const { prune = false, adopt = false, overwriteEdits = false } = options;
   const { bundle, named, definitions, problems } = await readTaskFiles(files, options.bundle);

@@ -12,7 +12,10 @@ import { importedText, tellRemarks, type WrittenWhere } from "./import-report.ts
 
 const comparedTimes = 20;
 
-/** Prints the times side by side instead of the file of tasks, which `--output` still writes. Exit code 1 if times differ. */
+/**
+ * Prints the times side by side instead of the file of tasks, which `--output` still writes. Exit code 1 if times differ or
+ * something was not imported.
+ */
 export function compareImported(
   kind: string,
   { tasks, remarks }: { tasks: readonly ImportedTask[]; remarks: readonly Remark[] },

@@ -15,8 +15,8 @@ export const importedText = (kind: string, tasks: readonly ImportedTask[], bundl
   writeYaml(tasks, bundle ?? null, `Imported from ${kind}. Look at what it says, then: carillon apply FILE`);
 
 /**
- * Writes the file of tasks to standard output or to the path of `--output`, and the report to standard error. Exit code 1 if something was
- * not imported.
+ * Writes the file of tasks to standard output or to the path of `--output`, and the report to standard error; with --json, one
+ * object with the tasks and the remarks to standard output. Exit code 1 if something was not imported.
  */
 export function writeImported(
   kind: string,
@@ -50,7 +50,7 @@ export function tellRemarks(taskCount: number, remarks: readonly Remark[], termi
       const rest = sources.length > namesMost ? ` and ${sources.length - namesMost} more` : "";
       const source = `${sources.slice(0, namesMost).join(", ")}${rest}`;
       say(`${paint[level](`${words[level]}:`)} ${source === "" ? "" : `${plain(source)}: `}${plain(message)}`);
-      // If consecutive remarks have the same hint, it is printed once, after the last of them.
+      // If consecutive remarks have the same hint, the hint is printed once, after the last of these remarks.
       if (hint !== "" && hint !== those[at + 1]?.hint) say(`  ${style.dim("hint:")} ${plain(hint)}`);
     }
   }

@@ -52,7 +52,7 @@ function ofTypes({ error, message, file, shown }: NotLoaded): string | undefined
   return `It has TypeScript's syntax: name it ${shown.replace(/js$/, "ts")}.`;
 }
 
-/** True for a syntax error; jiti's have no special name, only the prefix `ParseError: ` in the message. */
+/** True for a syntax error. A syntax error of jiti has no special name, only the prefix `ParseError: ` in its message. */
 const isSyntaxError = (error: unknown) =>
   error instanceof Error && (error.name === "SyntaxError" || error.message.startsWith("ParseError: "));
 

@@ -56,7 +56,7 @@ export async function loadWorkers(
   );
 }
 
-/** Returns a module's exports `tasks` and, if given, `bundle`, or its default export if that contains them. @throws FILE_INVALID */
+/** Returns a module's exports `tasks` and, if given, `bundle`; without `tasks`, its default export. @throws FILE_INVALID */
 export async function loadTasksModule(path: string): Promise<unknown> {
   const { shown, loaded } = await loadModule(path, (work) => work());
   const { tasks, bundle, default: whole } = loaded;

@@ -16,9 +16,9 @@ export interface Bounded {
 }
 
 /**
- * Shortens an answer, by cutting long texts, users' JSON values and lists, until it has at most limits.mcpAnswerCharacters as JSON. One
- * factor applies to the limits of all three; it is halved until the answer fits, or `leastShare` is reached. Items of a page are never
- * omitted, because the next page starts after the last of them.
+ * Shortens an answer, by cutting long texts, users' JSON values and lists, until it has at most limits.mcpAnswerCharacters as
+ * JSON. The limits of these three are multiplied by one factor, which is halved until the answer fits or `leastShare` is reached.
+ * Items of a page are never omitted, because the next page starts after the last of them.
  */
 export function bounded(answer: object): Bounded {
   for (let share = 1; ; share /= 2) {

@@ -72,7 +72,7 @@ async function factsOf(api: Client, runId: number): Promise<Facts> {
   };
 }
 
-/** Returns the task; null if it was removed, because its runs remain in the history. */
+/** Returns the task; null if it was removed: its runs remain in the history. */
 async function taskOf(api: Client, task: string): Promise<Facts["task"]> {
   try {
     return await api.getTask({ task });

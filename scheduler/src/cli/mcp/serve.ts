@@ -39,7 +39,10 @@ export const toolsFor = ({ readOnly = false }: Pick<McpOptions, "readOnly">): re
   ...(readOnly ? [] : actTools),
 ];
 
-/** Serves MCP until the client disconnects. @throws USAGE if no server is named, SIGN_IN_NEEDED if there is no token for it */
+/**
+ * Serves MCP until the client disconnects or the process is interrupted. @throws USAGE if no server is named, SIGN_IN_NEEDED if
+ * there is no token for it
+ */
 export async function serveMcp(options: McpOptions, terminal: Terminal): Promise<ExitCode> {
   const server = serverChosen(options);
   const confirmations = new Confirmations(Date.now, () => randomBytes(18).toString("base64url"));

@@ -107,7 +107,10 @@ const cut = z
   .optional()
   .describe("Paths of texts, values and lists that were cut to bound the result.");
 
-/** Returns the output schema without the restrictions that a newer server's answer could violate: no further fields, and enumerations. */
+/**
+ * Returns the output schema without the restrictions that a newer server's answer could violate: enumerations, and the ban on
+ * unknown fields.
+ */
 export const listedOutput = ({ output }: Tool) =>
   listed(
     z.toJSONSchema(output.extend({ cut }), {

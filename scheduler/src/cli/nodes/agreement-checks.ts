@@ -77,8 +77,8 @@ function addresses({ sharedAddresses, members, nowMs }: ClusterFacts): Check {
 
 function settings({ members, nowMs }: ClusterFacts): Check[] {
   const live = members.filter((member) => !silent(member, nowMs));
-  // Each node is compared with all nodes whose sessions are older, as every node does at its own start. If there are several
-  // findings about one setting, only the last one is reported.
+  // Each node is compared with all nodes whose sessions are older, as every node does at its own start. If a setting has several
+  // findings, only the last finding is reported.
   const found = live.flatMap((other, at) => live.slice(0, at).flatMap((elder) => disagreements(elder, other)));
   if (found.length === 0) return [good("settings", live.length > 1 ? "the nodes' go together" : "nothing to compare")];
   const kinds = new Map(found.map((one) => [one.setting, one]));

@@ -13,7 +13,7 @@ export interface StorePlace {
 
 /**
  * Runs `work` with the chosen store, without a Carillon instance. An embedded store is opened first, and released afterwards.
- * @param create true: create a missing embedded store; default: the settings decide
+ * @param create true: a missing embedded store is created; default: the settings decide whether it is
  */
 export async function atStore<T>(
   options: CommonOptions,

@@ -447,7 +447,9 @@ function timeZones({ zones: { count, newest }, zonesBehind }: ClusterFacts): Che
   return good("time zones", `the rules of ${count} are in the store${by}`);
 }
 
-/** Warns if cluster time went back: slots planned before are in the future, and the leader plans no further slots until then. */
+/**
+ * Warns if cluster time went back: slots planned before are still ahead, and no further ones are planned until it has caught up.
+ */
 function clusterTime({ timeBack, nowMs }: ClusterFacts): Check {
   if (!timeBack) return good("cluster time", "it is past all that was seen of it");
   const { reachedMs, sinceMs, replanned } = timeBack;

@@ -34,7 +34,7 @@ export interface ManualOptions
 
 /**
  * The calls that commands make to a cluster: through its store (cluster/by-store.ts), or through a server's HTTP API
- * (cluster/by-server.ts). Both return the store's own records, so that a command prints the same in both cases. The author of a change is
+ * (cluster/by-server.ts). Both ways return the store's own records, so that a command prints the same. The author of a change is
  * this machine's user, or the token's user. Calls that only a store supports throw STORE_NEEDED through a server.
  */
 export interface Cluster {
@@ -81,7 +81,7 @@ export interface TaskCard {
   /** The number of the task's named schedules. */
   schedules: number;
   followers: Follower[];
-  /** The releases of the programs that define the task, newest first. */
+  /** The releases whose programs define the task, newest first. */
   releases: ReleaseOfTask[];
 }
 
@@ -92,14 +92,15 @@ export interface ClusterTasks {
   records(names?: string[]): Promise<TaskRecord[]>;
   /** @throws TASK_UNKNOWN */
   find(name: string): Promise<TaskCard>;
-  /** @param sinceMs the first period contains this time, epoch ms; undefined: some periods ago @throws TASK_UNKNOWN */
+  /** @param sinceMs a time in the first period, in epoch ms; undefined: the latest periods @throws TASK_UNKNOWN */
   statistics(name: string, by: StatisticsPeriod, sinceMs: number | undefined): Promise<TaskStatistics>;
   /** Returns the task's versions, newest first. */
   versions(name: string): Promise<VersionRecord[]>;
-  /** Sets the task's definition in the way a program does: parts that users have edited keep their edits. */
+  /** Defines the task as a program does: parts that users have edited keep their edits. */
   define(definition: TaskDefinition, reason: string): Promise<{ version: number; changed: boolean }>;
   /**
-   * Changes options of the task; `revert` undoes edits of some parts. @throws TASK_STALE (both) unless the task is at the record's version
+   * Changes options of the task; `revert` undoes edits of some parts. @throws TASK_STALE, as does `revert`, unless the task is at
+   * the record's version
    */
   edit(record: TaskRecord, options: TaskOptions, change: EditChange): Promise<{ record: TaskRecord; changed: boolean }>;
   revert(record: TaskRecord, parts: TaskPart[], change: EditChange): Promise<{ record: TaskRecord; changed: boolean }>;
@@ -112,8 +113,8 @@ export interface ClusterTasks {
   /** Resumes the task. @returns the next slot in epoch ms; null: there is none */
   resume(name: string, reason: string): Promise<number | null>;
   /**
-   * Enqueues a run. @returns `run`: the run's id; `created`: false if a run with the same key exists, or counts as such a run; then `run` is
-   * the id of that run
+   * Enqueues a run. @returns `run`: the run's id; `created`: false if no run was created because an earlier run has the same key;
+   * then `run` is the id of the earlier run
    */
   run(name: string, payload: unknown, options: ManualOptions): Promise<{ run: number; created: boolean }>;
   /** Removes the task and its named schedules. @throws TASK_UNKNOWN */
@@ -245,7 +246,10 @@ export interface ClusterAccess {
   removeUser(name: string, reason: string): Promise<ListedUser>;
   /** Returns the user's sign-ins that have not ended, newest first. @throws USER_UNKNOWN */
   signIns(name: string): Promise<ListedSignIn[]>;
-  /** Ends sign-ins. @param signInId null: all of the user @returns the number that were ended @throws USER_UNKNOWN, SIGN_IN_UNKNOWN */
+  /**
+   * Ends sign-ins. @param signInId null: all sign-ins of the user @returns the number that were ended @throws USER_UNKNOWN,
+   * SIGN_IN_UNKNOWN
+   */
   endSignIns(name: string, signInId: number | null, reason: string): Promise<number>;
   /** Removes the user's second factor. @throws USER_UNKNOWN, SECOND_FACTOR_UNKNOWN */
   resetSecondFactor(name: string, reason: string): Promise<void>;

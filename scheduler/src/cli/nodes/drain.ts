@@ -52,7 +52,7 @@ export function resumeNode(node: string, options: DrainOptions, terminal: Termin
   });
 }
 
-/** Formats a node's count of claims and its running tasks: "2 runs: settle 17 for 5 s, settle 18". */
+/** Formats the number of a node's claims and its first claimed runs: "2 runs: settle 17 for 5 s, settle 18". */
 export function holdsText({ held, runs }: Holds, nowMs: number): string {
   const named = runs.map(({ run, task, startedMs }) =>
     startedMs === null ? `${plain(task)} ${run}` : `${plain(task)} ${run} for ${spanText(nowMs - startedMs)}`,
@@ -62,7 +62,8 @@ export function holdsText({ held, runs }: Holds, nowMs: number): string {
 }
 
 /**
- * Polls until the node has no runs, its process has ended, the drain was undone, or the time is over; returns the runs it still has.
+ * Polls until the node has no runs, its process has ended, the drain was undone, or the time is over. Returns the runs that the
+ * node still has.
  * @param timeoutMs null: no limit
  */
 async function ended(cluster: Cluster, node: string, timeoutMs: number | null): Promise<Holds> {

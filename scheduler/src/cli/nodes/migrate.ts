@@ -28,8 +28,8 @@ export interface MigrateOptions extends CommonOptions {
 
 const askEveryMs = 1_000;
 /**
- * With 14 days, a daily call may fail for 13 days in a row. The number is not higher because each partition adds to the planning time of
- * statements on the history.
+ * With 14 days, a daily call may fail on 13 days in a row. The number is not higher, because each partition adds to the
+ * planning time of statements on the history.
  */
 const defaultDays = 14;
 

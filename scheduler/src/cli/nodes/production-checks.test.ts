@@ -51,7 +51,7 @@ it("says nothing against a cluster that is ready, in the order of the page's tab
   const page = readFileSync(new URL("../../../../docs/guide/deploying.md", import.meta.url), "utf8");
   const ticks = [...page.matchAll(/^\| \d+ \| `([^`]+)`/gm)].map(([, name]) => name);
   expect(ticks).toHaveLength(12);
-  // `doctor` also performs the checks "partitions" and "clock" without --production.
+  // `doctor` performs the checks "partitions" and "clock" also without --production, so `found` does not contain them.
   expect([...found().map(({ what }) => what), "partitions", "clock"]).toEqual(ticks);
 });
 

@@ -73,5 +73,5 @@ export function endOf(notice: RunNotice): RunEnd | null {
   return { runId, task, attempt, dueMs, startedMs, endedMs, outcome, error: noticeWords(error) };
 }
 
-/** The text of an event's error, which an event carries as the JSON text that is stored; null if there is no error. */
+/** Returns the text of an event's error, given as the JSON text that is stored; null if there is no error. */
 export const noticeWords = (error: string | null) => (error === null ? null : errorWords(JSON.parse(error) as Json));

@@ -159,7 +159,7 @@ export function pauseByFilter(options: BulkOptions, until: string | undefined, t
   return beginOperation("pause", options, terminal, () => end);
 }
 
-/** Waits until the operation has ended. Also executes its steps, so that it progresses even if no node runs. */
+/** Waits until the operation has ended. With access to the store it also executes the steps, so that no node needs to run. */
 async function follow(id: number, { cluster, signal }: Reached, terminal: Terminal): Promise<ExitCode> {
   let told = "";
   for (;;) {

@@ -59,7 +59,7 @@ export function showRun(
   });
 }
 
-/** The schedule of the run's task; undefined if the task was removed, because its runs stay in the history. */
+/** The schedule of the run's task; undefined if the task was removed: its runs remain in the history. */
 async function scheduleOf(cluster: Cluster, task: string): Promise<ScheduleSpec | undefined> {
   try {
     return (await cluster.tasks.find(task)).record.definition.schedule;

@@ -56,7 +56,10 @@ export function listRuns(options: RunListOptions, terminal: Terminal): Promise<E
   });
 }
 
-/** Lists running, held and overdue runs, then ended runs, the latest first. Runs that are not due yet are left out. */
+/**
+ * Lists held, paused, undecided, running and overdue runs, then ended runs, the latest first. Ready and claimed runs that are
+ * not due yet are left out.
+ */
 async function worthSeeing(
   { runs }: Cluster,
   filter: Omit<RunFilter, "states">,

@@ -28,8 +28,8 @@ export interface FullScreenOptions {
 }
 
 /**
- * Uses the whole terminal: its alternate screen, single key presses, and no cursor. The terminal is restored however the process ends,
- * except with SIGKILL.
+ * Uses the whole terminal: its alternate screen, single key presses, and no cursor. The terminal is restored when the process
+ * exits, also after an uncaught error or by SIGTERM, SIGHUP or SIGQUIT.
  */
 export class FullScreen {
   readonly #options: FullScreenOptions;

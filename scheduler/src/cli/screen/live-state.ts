@@ -155,7 +155,7 @@ function footer(state: LiveState, { style, upMs, phase, width }: Frame): string 
     if (late !== null) parts.push(style.dim(`late p50 ${spanText(late.p50)}, max ${spanText(late.max)}`));
     parts.push(style.dim(`up ${spanText(upMs)}`), style.dim("Ctrl-C ends"));
   }
-  // Parts that do not fit are dropped whole, from the end of the list, which holds the least important parts.
+  // Parts that do not fit are dropped whole, from the end of the list, where the least important parts are.
   while (parts.length > 1 && styledWidth(parts.join("   ")) > width - 2) parts.pop();
   return parts.join("   ");
 }

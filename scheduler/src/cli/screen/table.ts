@@ -18,7 +18,10 @@ export type Cell = string | { text: string; paint: Paint };
 const gap = 2;
 const textOf = (cell: Cell | undefined) => (cell === undefined ? "" : typeof cell === "string" ? cell : cell.text);
 
-/** Returns the table's lines, none wider than `width`: columns with `least` are narrowed first, then columns with `drop` are left out. */
+/**
+ * Returns the table's lines, none wider than `width`. Columns with `least` are narrowed first, then columns with `drop` are
+ * left out, and what still does not fit is cut off.
+ */
 export function tableLines(
   columns: readonly Column[],
   rows: readonly (readonly Cell[])[],
@@ -69,7 +72,9 @@ export function tableLines(
   return [...head, ...rows.map((row) => line(row))];
 }
 
-/** Returns the widths with which the shown columns fit into `width`; undefined if they do not fit even at their least widths. */
+/**
+ * Returns a width for each shown column, so that all fit into `width`; undefined if they do not fit even at their least widths.
+ */
 function fitted(
   columns: readonly Column[],
   natural: number[],

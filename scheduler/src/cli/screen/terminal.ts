@@ -40,7 +40,7 @@ export class Terminal {
     process.stdout.write(`${JSON.stringify(value, null, process.stdout.isTTY ? 2 : undefined)}\n`);
   }
 
-  /** Prints one JSON document: the object itself if the user named one item, an array if several. */
+  /** Prints JSON: with several named items one array of all values, otherwise each value as an object of its own. */
   objects(values: readonly object[], named: number): void {
     if (named > 1) this.object(values);
     else for (const value of values) this.object(value);

@@ -1,6 +1,6 @@
 /**
- * Measures and cleans text for a terminal. Names, messages and logs come from outside, so control characters are replaced by visible ones
- * before they are written.
+ * Measures and cleans text for a terminal. Names, messages and logs come from outside, so control characters are replaced or
+ * removed before they are written.
  */
 
 const acting = /[\p{Cc}\p{Bidi_Control}\p{Zl}\p{Zp}]/gu;
@@ -9,7 +9,9 @@ const wide =
 const zeroWidth = /[\p{M}\p{Cf}]/u;
 const ascii = /^[\x20-\x7e]*$/;
 
-/** Converts text to one line without control characters: newlines and tabs become spaces, an escape becomes ␛. */
+/**
+ * Converts text to one line without control characters: newlines and tabs become spaces, an escape becomes ␛, "\r" is removed.
+ */
 export function plain(text: string): string {
   return text.replace(acting, (character) => {
     if (/[\n\t\u2028\u2029]/.test(character)) return " ";

@@ -30,7 +30,7 @@ export interface TopView {
   /** The current cluster time; the clock advances between two reads of the cluster. */
   nowMs: number;
   everyMs: number;
-  /** Since when the cluster has been unreachable, and the reason; null while it is reachable. */
+  /** The time since which the cluster has been unreachable, and the reason; null while it is reachable. */
   away: { sinceMs: number; why: string } | null;
 }
 
@@ -143,8 +143,8 @@ function wide(state: TopState, view: TopView, room: number): string[] {
 }
 
 /**
- * Puts the parts below each other with an empty line between them. Each part gets an equal share of the lines; lines that a part leaves
- * unused go to the parts after it.
+ * Puts the parts below each other with an empty line between them. Each part gets an equal share of the lines; lines that a
+ * part leaves unused go to the parts after it. A part whose share is less than two lines is left out.
  */
 function shared(parts: string[][], room: number): string[] {
   const lines: string[] = [];

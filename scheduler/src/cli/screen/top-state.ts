@@ -4,7 +4,7 @@ import { outcomes } from "../../run/run.ts";
 import type { RunRecord } from "../../run/run-record.ts";
 import type { Cluster, ListedTask } from "../nodes/cluster.ts";
 
-/** How many runs of each kind are read at most; if there are that many, the count is shown as "200+". */
+/** The number of runs of each kind that are read at most; a count of this size is shown as "200+". */
 const runsRead = 200;
 const recentMs = 60_000;
 /**

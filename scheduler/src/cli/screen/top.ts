@@ -125,7 +125,7 @@ class Top {
 
   #draw(): void {
     const { columns: width = 80, rows: height = 24 } = process.stdout;
-    // While the view is paused, the displayed clock stops too.
+    // While the view is paused, its clock is stopped too.
     const nowMs = this.#view.paused ? this.#state.nowMs : Math.max(this.#state.nowMs, this.#cluster.nowMs());
     this.#screen.draw(topLines(this.#state, { ...this.#view, nowMs, width, height }));
   }

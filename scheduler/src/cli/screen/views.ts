@@ -82,7 +82,7 @@ export class LiveView implements View {
 
   #draw(): void {
     if (!this.#scene || !this.#screen) return;
-    // After the node has stopped it no longer leads, so the last frame uses the header from while the node was running.
+    // After the node has stopped it no longer leads, so the last frame shows the header that was made while the node was running.
     if (this.#phase === "running") this.#header = this.#scene.header();
     const { columns = 80, rows = 24 } = process.stdout;
     const frame = {

@@ -70,7 +70,7 @@ function print({ name, version, was, is, added, removed, shrinks, tasks, tasksLe
 const dayWords = (day: string): string =>
   `${day} ${["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"][new Date(`${day}T00:00:00Z`).getUTCDay()]}`;
 
-/** Describes how a calendar change moves a slot: its due time or note before the change, then after the change. */
+/** Describes how a calendar change moves a slot: first its due time or note before the change, then those after it. */
 function slotWords({ slot, was, is }: Slot, zone: Zone): string {
   const time = (text: string) => timeText(Date.parse(text), zone);
   const side = ({ slot: at, due, note }: Slot["is"]) => {

@@ -130,7 +130,7 @@ function valueText(name: string, value: unknown): string {
   return plain(typeof value === "string" ? value : JSON.stringify(value));
 }
 
-/** Parses `--set PART=VALUE` into task options. A new schedule keeps the zone and jitter of the current schedule. */
+/** Parses `--set PART=VALUE` into task options. A new schedule keeps parts of the current one: see `scheduleOf`. */
 export function optionsOf(set: [string, string][], { schedule }: Pick<TaskDefinition, "schedule">): TaskOptions {
   const options: Record<string, unknown> = {};
   for (const [name, text] of set) {
@@ -171,8 +171,8 @@ function valueGiven(option: OptionName, text: string): unknown {
 }
 
 /**
- * Parses a new schedule. The zone and jitter of the present schedule stay; the policy for clock changes (DST) does not, as it belongs to
- * the expression.
+ * Parses a new schedule. The zone and jitter of the present schedule stay, unless the new one is JSON, `at` or `manual`. The
+ * policy for clock changes (DST) does not stay, because it belongs to the expression.
  */
 function scheduleOf(text: string, present: ScheduleSpec): ScheduleSpec {
   const words = text.trim();
@@ -183,7 +183,8 @@ function scheduleOf(text: string, present: ScheduleSpec): ScheduleSpec {
       : {};
   if (words === "manual") return manual;
   if (words.startsWith("{")) return readSchedule(json("schedule", words));
-  // An RRULE without DTSTART keeps the present rule's start; a calendar period keeps the days and times of a present one of the same unit.
+  // An RRULE without DTSTART keeps the start of a present RRULE; a calendar period keeps the days and times of a present period of
+  // the same unit.
   const zone = zoneNameOf(present) ?? "UTC";
   const start = present.type === "rrule" ? { start: present.start } : {};
   if (kind === "at") return at(rest);

@@ -48,7 +48,7 @@ export function directionText({ addressee, shard, limitKey }: RunRecord): string
   return [
     addressee == null ? "" : `addressed to ${addressee}`,
     shard ? `part ${shard[0] + 1} of ${shard[1]}` : "",
-    // A run of a broadcast has the worker's name as its limit key; that name is shown already, as the addressee.
+    // The limit key of a broadcast's run is the name of its worker, which is shown already as the addressee.
     limitKey && !shard ? `limited as ${limitKey}` : "",
   ]
     .filter((word) => word !== "")

@@ -194,7 +194,7 @@ function printDefinition(
   row("so far", parts.length === 0 ? "no run has ended" : parts.map(([name, count]) => `${count} ${name}`).join(", "));
 }
 
-/** Selects the releases whose definition of the task is in force, and those that live nodes carry; at most `releasesAtMost`. */
+/** Selects the releases whose definition of the task is in force, and those that live nodes run; at most `releasesAtMost`. */
 const releasesShown = (releases: ReleaseOfTask[]) =>
   releases.filter(({ isInForce, nodes }) => isInForce || nodes.length > 0).slice(0, releasesAtMost);
 

@@ -92,7 +92,7 @@ export class Upcoming {
     if (known === null || (known !== undefined && known > nowMs)) return known;
     const next = nextDue(record, nowMs);
     this.#next.set(record.name, next);
-    // For a fixed delay, the next slot is known only to the store, so the computed slot may be in the past and is not shown.
+    // Only the store knows the next slot of a fixed delay, so the slot computed here may be in the past, and is then not shown.
     return next !== null && next > nowMs ? next : null;
   }
 }

@@ -33,8 +33,8 @@ export interface RedisConnectionOptions {
 const firstRetryMs = 50;
 const longestRetryMs = 1_000;
 /**
- * The interval in ms at which the server's settings are checked again: a server may be reconfigured while this process is connected, so
- * that its data is no longer reliable.
+ * A request checks the server's settings again if the last check was more than this many ms ago: a server may be reconfigured while this
+ * process is connected, so that its data is no longer reliable.
  */
 const checkAgainMs = 30_000;
 
@@ -162,7 +162,10 @@ export class RedisConnection {
     });
   }
 
-  /** Replaces the connection for messages, which may be broken without an error. Called when expected messages have not arrived. */
+  /**
+   * Replaces the connection for messages, which may be broken without an error; does nothing in a cluster. Called when expected messages
+   * have not arrived.
+   */
   refollow(): void {
     if (this.#messages instanceof Redis) this.#renew(this.#messages);
   }
@@ -249,7 +252,7 @@ export class RedisConnection {
     }
   }
 
-  /** Replaces a connection; not while it is still connecting, because ioredis would then stop reconnecting for good. */
+  /** Replaces a connection, unless the client is still connecting: ioredis would then stop reconnecting for good. */
   #renew(client: Redis | Cluster): void {
     if (client.status === "ready" || client.status === "connect") client.disconnect(true);
   }

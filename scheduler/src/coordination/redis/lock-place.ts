@@ -6,7 +6,7 @@ import type { RedisConnection } from "./connection.ts";
 export interface RedisLockPlaceOptions {
   /**
    * Returns an integer higher than every number it returned before, to any process, such as the next value of a sequence in the store.
-   * Called if Redis may have lost the fences that it issued: at the first use, and after a restart, a wipe or a fail-over.
+   * Called in a new era, and if Redis may have lost the fences that it issued: at the first use, and after a restart, wipe or fail-over.
    */
   readonly fenceBase: () => Promise<number>;
   /** The number of the current era of locks. In a new era, each Redis gets a new base for its fences; default 0. */

@@ -117,7 +117,7 @@ export class RedisLock {
     this.#keys = [own, `${own}:fence`, `${own}:queue`, `${own}:deadlines`];
   }
 
-  /** Waits for the lock; retries while Redis is unreachable. @throws COORDINATION_REFUSED; the signal's reason */
+  /** Waits for the lock; retries while Redis is unreachable. @throws COORDINATION_REFUSED, LOCK_SIZE_DIFFERS; the signal's reason */
   async acquire({ signal }: { signal?: AbortSignal } = {}): Promise<HeldRedisLock> {
     const held = await this.tryAcquire({ limitMs: Number.POSITIVE_INFINITY, signal });
     // Without a time limit, `tryAcquire` returns a lock or throws.
@@ -199,7 +199,8 @@ export class RedisLock {
         }
         if (what === 3) throw sizeDiffers({ kind, name: this.name, permits, fair }, value);
         const leftMs = Number(value);
-        // A fair waiter retries when the holder's time ends, and often enough to keep its turn in the queue; other waiters retry at random.
+        // A fair waiter retries when the holder's time ends, and often enough to keep its turn in the queue. Other waiters retry after a
+        // random pause, which ends at the latest shortly after the holder's time.
         const ends = leftMs < 0 ? Number.POSITIVE_INFINITY : leftMs + 1;
         const waitMs = fair
           ? Math.min(ends, ttlMs / beatsPerTtl)

@@ -1,4 +1,4 @@
-/** The maximum number of cached early messages; further ones are dropped, and a full read replaces them. */
+/** The maximum number of messages that are cached because an earlier one is missing; a full read replaces further messages. */
 const earlyMost = 1_000;
 
 /**
@@ -20,7 +20,7 @@ export class RedisMembers {
     return this.#version;
   }
 
-  /** Applies a message. @returns true if a session is no longer listed */
+  /** Applies a message, or caches it until the messages before it have arrived. @returns true if a session is no longer listed */
   message(text: string): boolean {
     const [number, ...events] = text.split("\n");
     const version = Number(number);
@@ -36,7 +36,7 @@ export class RedisMembers {
     this.#catchUp();
   }
 
-  /** Clears the list, because the service has lost its data and counts its messages from the beginning again. */
+  /** Prepares for a full read after the service has lost its data and counts its messages from the beginning; `shown` stays until then. */
   forget(): void {
     this.#early.clear();
     this.#version = -1;

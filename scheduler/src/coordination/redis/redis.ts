@@ -16,7 +16,10 @@ export interface RedisWitnessOptions extends WitnessOptions {
   readonly random?: Random;
 }
 
-/** The process relies on an entry for this many ms less than its TTL (at most a quarter less), because clocks run at different speeds. */
+/**
+ * How much earlier than its TTL an entry counts as expired in this process, in ms (at most a quarter of the TTL), because clocks run at
+ * different speeds.
+ */
 const marginMs = 500;
 const renewalsPerTtl = 3;
 /** The maximum number of lost sessions and candidates that one renewal deletes; further ones expire after their TTL. */
@@ -127,7 +130,7 @@ class RedisWitness implements Witness {
 
   contend(): void {
     if (this.#contender || this.#left.signal.aborted) return;
-    // A new id each time, so that an entry from an earlier time in the queue is not mistaken for the new entry.
+    // Creates a new id each time, so that an entry from an earlier time in the queue is not mistaken for the new entry.
     this.#contender = randomUUID();
     this.#followLine();
     this.#hurry();
@@ -228,7 +231,8 @@ class RedisWitness implements Witness {
     const answer = await this.#registry.renew(asked);
     for (const name of asked.dropped) this.#dropped.delete(name);
 
-    // The answer describes the time of the request. If the process has since changed its session or left the queue, the answer is ignored.
+    // The answer describes the time of the request. What it says about a session or queue entry that this process has given up since is
+    // ignored.
     const until = began + sessionTimeoutMs - Math.min(marginMs, sessionTimeoutMs / 4);
     this.#sureUntil = until;
     if (asked.shown && asked.shown.sessionId === this.#shown?.sessionId) this.#isShown(until);
@@ -284,7 +288,7 @@ class RedisWitness implements Witness {
     this.#call("members");
   }
 
-  /** Called if the connection is lost or a request has failed: `sure` becomes false; the other times end without further action. */
+  /** Called if the connection is lost or a request has failed: `sure` becomes false; `first` and `ahead` end when their times are over. */
   #doubt(): void {
     this.#sureUntil = 0;
     this.#tell();

@@ -175,7 +175,7 @@ export interface Renewed {
   readonly epoch: string;
   /** For how long the service will still report no session as gone and no candidate as first, in ms. */
   readonly doubtMs: number;
-  /** The number of the last message; each message has the next number. */
+  /** The number of the last message; each message's number is one higher than that of the message before. */
   readonly version: number;
   /**
    * The place in the queue. `ahead`: first in a queue that was lost and started anew; another candidate may still believe that it is first.

@@ -108,8 +108,8 @@ export class LockSession {
         // A late answer does not revive the session, because a caller may already have seen that it is no longer certain.
         if (!this.sure) return this.close("the store did not answer for too long");
         this.#sureUntil = this.#trustFrom(beganMono);
-        // If this process could not reach the store for more than two heartbeats, the watched sessions may not have reached it either, so
-        // the time of their silence is counted from zero again.
+        // If this process could not reach the store for more than two heartbeat intervals, the watched sessions may not have reached it
+        // either, so the time of their silence is counted from zero again.
         if (clock.monotonic() - this.#sawStoreMono > 2 * usualMs + marginMs) this.#silence.clear();
         this.#sawStoreMono = clock.monotonic();
         if (await this.#bury(pulse)) this.#sleeper.wake();
@@ -159,7 +159,7 @@ export class LockSession {
     return gone;
   }
 
-  /** True if there were no names at this heartbeat and at the one before. */
+  /** True if no queue could contain tokens of this process, neither at this heartbeat nor at the one before. */
   #isIdle(names: readonly string[]): boolean {
     const wasIdle = this.#idle;
     this.#idle = names.length === 0;

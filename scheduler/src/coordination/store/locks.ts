@@ -209,7 +209,8 @@ export class StoreLocks implements LockPlace {
     this.#entries.delete(entry.token);
     // Tokens of an ended session are invalid anyway.
     if (entry.session.signal.aborted) return false;
-    // The statement that appends the token may still be executed after this one; then a later heartbeat finds the token and removes it.
+    // The statement that appends the token may still be executed after the removal below; then a later heartbeat finds the token and
+    // removes it.
     if (entry.enteredMono === Number.POSITIVE_INFINITY)
       this.#doubtful.set(entry.name, clock.monotonic() + 2 * timeoutMs);
     try {

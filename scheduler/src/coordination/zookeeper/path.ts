@@ -142,7 +142,7 @@ export class ClusterPath {
     }
   }
 
-  /** Creates the path itself and its missing parents. Uses a separate client, because this one's root is the path. */
+  /** Creates the path itself and its missing parents. Uses a separate client, because all paths of the usual client are below this path. */
   async #createRoot(): Promise<void> {
     const [servers = "", ...names] = this.servers.split("/");
     const zk = await connect(servers, this.access);

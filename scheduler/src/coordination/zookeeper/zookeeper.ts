@@ -70,9 +70,9 @@ class ZooKeeperWitness implements Witness {
   #announced: Shown | undefined;
   #wake: () => void = () => undefined;
   #showing: Promise<void> | undefined;
-  /** The entry of this process in the list, the ZooKeeper session that owns its node, and since when. */
+  /** The entry of this process in the list, the ZooKeeper session that owns the entry's node, and when the node was created. */
   #shown: { session: Session; member: Shown; sinceMono: number } | undefined;
-  /** Identifies the current data of ZooKeeper (it changes with a wipe or a restore), and since when this process has known it. */
+  /** The id of ZooKeeper's current data (a wipe or a restore changes it), and when this process first saw that id. */
   #known: { incarnation: string; sinceMono: number } | undefined;
   #members: ZooKeeperMembers | undefined;
   #latch: LeaderLatch | undefined;
@@ -98,7 +98,10 @@ class ZooKeeperWitness implements Witness {
     return this.#options.clock.monotonic() + shown.session.remainingMs;
   }
 
-  /** The time when the node was created: a ZooKeeper session keeps its node without interruption, and a new session creates a new node. */
+  /**
+   * When the node was created; Infinity if there is none. A ZooKeeper session keeps its node without interruption, and a new session
+   * creates a new node.
+   */
   shownSince(): number {
     return this.#shown?.sinceMono ?? Number.POSITIVE_INFINITY;
   }
@@ -260,7 +263,7 @@ class ZooKeeperWitness implements Witness {
     return this.#path.claim(this.#zk, async () => this.serviceId);
   }
 
-  /** Creates this process's node in the list, and again in each new ZooKeeper session. */
+  /** Creates this process's node in the list, again in each new ZooKeeper session, and updates it when the announced data changes. */
   async #show(): Promise<void> {
     const { clock } = this.#options;
     while (!this.#left.signal.aborted) {

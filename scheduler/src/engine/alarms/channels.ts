@@ -9,7 +9,7 @@ import { Alarms, type AlarmsOptions, type Deliver } from "./watch.ts";
 
 /** The functions that deliver messages. */
 export interface Senders {
-  /** Returns a function that posts JSON to a webhook, signed with the channel's secret. */
+  /** Returns a function that posts JSON to a webhook, signed if the channel has a secret. */
   webhook(channel: WebhookChannel, clock: Clock): (id: string, content: unknown, signal: AbortSignal) => Promise<void>;
   /** Returns a function that posts to the channel's host, restricted by the same host checks as HTTP tasks. */
   post(channel: ChannelOptions, clock: Clock): Post;

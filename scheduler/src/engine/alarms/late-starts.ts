@@ -34,7 +34,7 @@ interface Start {
 export class LateStarts {
   readonly #options: LateStartsOptions;
   #starts: Start[] = [];
-  /** Starts that are later than this, in ms, are collected; the alarm's limit as last returned by the store. */
+  /** The lateness in ms above which starts are collected: the alarm's limit as last returned by the store. */
   #fromMs = leastLateMs;
   #askedMono = Number.NEGATIVE_INFINITY;
   #flight: Promise<void> | undefined;

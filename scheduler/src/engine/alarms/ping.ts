@@ -64,7 +64,7 @@ export class Ping {
     }
   }
 
-  /** Logs when pings begin to fail and when they succeed again. */
+  /** Logs when pings begin to fail or to be withheld, and when they succeed again. */
   #tell(amiss: string | null): void {
     const { log } = this.#options;
     const before = this.#amiss;

@@ -40,13 +40,14 @@ const takenForMs = 60_000;
 /** The time limit for delivering one message, in ms; less than `takenForMs`. */
 const deliverWithinMs = 40_000;
 const takenAtOnce = 20;
-/** A receiver that asks for a pause gets at most this one, in ms. */
+/** The longest pause in ms that a receiver can ask for; a longer pause is shortened to this. */
 const longestAskedMs = 3_600_000;
 
 /**
- * Guarantees that each problem is reported once on each of its channels, and once more when it is over, even if a process dies meanwhile.
- * The leader searches for alarms and evaluates the stored rules. While there is no leader, each node that notices this searches only for
- * the alarms `leaderless` and `recovery`. Messages wait in the store, and each process sends those for its own channels.
+ * Ensures that each problem leads to a message on each of its channels, and to another one when it is over, even if a process dies
+ * meanwhile. A message may then arrive twice, with the same id; it is given up if it cannot be sent for a day. The leader searches for
+ * alarms and evaluates the stored rules. While there is no leader, each node that notices this searches only for the alarms `leaderless`
+ * and `recovery`. Messages wait in the store, and each process sends those for its own channels.
  */
 export class Alarms {
   readonly #options: AlarmsOptions;

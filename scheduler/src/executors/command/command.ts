@@ -61,8 +61,9 @@ export interface CommandFailure {
 /**
  * Runs a command. Resolves when the program has exited with a successful code and its output has been closed: as with cron, the run
  * includes background processes that keep the output open.
- * @throws COMMAND_NOT_ALLOWED before anything is started; COMMAND_FAILED with a `CommandFailure` as its cause (never retried if the exit
- * code is not in `retryExitCodes`); the signal's reason (CANCELLED if that is no CarillonError) once the process group has ended
+ * @throws COMMAND_NOT_ALLOWED before anything is started; COMMAND_FAILED, with a `CommandFailure` as its cause if the program ran (never
+ * retried if `retryExitCodes` is set and lacks the exit code); the signal's reason (CANCELLED if that is no CarillonError) once the
+ * process group has ended
  */
 export async function runCommand(spec: CommandSpec, options: CommandOptions): Promise<CommandResult> {
   const { signal, log, rehearse = false, clock = systemClock } = options;

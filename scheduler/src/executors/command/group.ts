@@ -12,9 +12,9 @@ const endAll = () => {
 let forget = (): void => undefined;
 
 /**
- * Sends SIGTERM to a process group when this process exits; impossible if this process is killed. This is needed because a command has its
- * own session, which gets no signals from this process's terminal. A group that already got SIGTERM gets SIGKILL instead, because this
- * process can no longer send it after the grace period.
+ * Sends SIGTERM to a process group when this process exits or a signal ends it; impossible if this process is killed. This is needed
+ * because a command has its own session, which gets no signals from this process's terminal. A group that already got SIGTERM gets SIGKILL
+ * instead, because this process can no longer send it after the grace period.
  * @param reaped true if the group's leader has ended
  * @param told true if the group has already got SIGTERM
  * @returns a function that removes the callback; to be called when the group has ended

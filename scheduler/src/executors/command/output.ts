@@ -13,8 +13,9 @@ export interface OutputBudget {
 }
 
 /**
- * Splits the bytes of one stream into lines; keeps at most one line in memory. Invalid UTF-8 becomes U+FFFD, and so does NUL, which
- * PostgreSQL cannot store. Output beyond the limits is not logged but still read, because otherwise the program would block on a full pipe.
+ * Splits the bytes of one stream into lines; keeps only the current line and the last few lines in memory. Invalid UTF-8 becomes U+FFFD,
+ * and so does NUL, which PostgreSQL cannot store. Output beyond the limits is not logged but still read, because otherwise the program
+ * would block on a full pipe.
  */
 export class LineReader {
   readonly #decoder = new TextDecoder("utf-8", { ignoreBOM: true });

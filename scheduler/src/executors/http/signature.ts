@@ -108,9 +108,9 @@ export function signed(
 }
 
 /**
- * Returns a function that selects the signing keys for a task's name and a URL's host name. It warns if it uses the cluster's secret for a
- * namespace while other namespaces have secrets of their own, because a receiver that refuses a request does not say why. Errors never
- * contain a secret.
+ * Returns a function that selects the signing keys for a task's name and a URL's host name. The function warns if it uses the cluster's
+ * secret for a namespace while other namespaces have secrets of their own, because a receiver that refuses a request does not say why.
+ * Errors never contain a secret.
  * @param warn called at most once per namespace
  * @throws OPTION_INVALID for a host that is not written as in a URL, and for an empty secret
  */

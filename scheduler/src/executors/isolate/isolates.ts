@@ -27,7 +27,7 @@ export class Isolates {
     this.#options = options;
   }
 
-  /** Returns a function unchanged; for a module, returns a handler that runs it in a pool. @throws TASK_INVALID, DURATION_INVALID */
+  /** Returns a function as it is; for a module, returns a handler that runs it in a pool. @throws TASK_INVALID, DURATION_INVALID */
   handler(
     task: string,
     given: Handler<never> | URL | string | undefined,

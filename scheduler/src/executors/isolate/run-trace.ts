@@ -10,7 +10,7 @@ export async function activeTrace(): Promise<string | undefined> {
   return span && isSpanContextValid(span) ? traceText(span) : undefined;
 }
 
-/** Runs `work` with the given span as the active one, if an OpenTelemetry SDK is registered in this thread or process. */
+/** Runs `work` with the given span as the active span, if an OpenTelemetry SDK is registered in this thread or process. */
 export async function withinTrace<Result>(text: string | undefined, work: () => Result): Promise<Awaited<Result>> {
   const span = text === undefined || !isTraced() ? null : spanContextOf(text);
   if (span === null) return await work();

@@ -14,7 +14,7 @@ export type Isolate =
   | {
       /** A worker thread of this process, or a separate process. Default "thread". */
       in?: IsolationPlace;
-      /** Limit of JavaScript's heap per thread or process, in MB; one that exceeds the limit is ended. Default: the limit of Node.js. */
+      /** Limit of JavaScript's heap per thread or process, in MB; beyond it, the thread or process is ended. Default: Node.js's limit. */
       memoryMb?: number;
       /** The maximum number of threads or processes. Default: the `concurrency` of the worker. */
       pool?: number;

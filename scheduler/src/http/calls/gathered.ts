@@ -21,7 +21,7 @@ export class Gathered<Key, Result> {
 
   /**
    * @param send returns the results in the order of the keys; if it rejects, all requests in this batch fail
-   * @param most the most keys in one statement
+   * @param most the maximum number of keys in one statement
    */
   constructor(send: (keys: Key[]) => Promise<Result[]>, most: number) {
     this.#send = send;

@@ -46,7 +46,7 @@ interface GivenRun {
   labels?: Record<string, string> | undefined;
 }
 
-/** The options of a run that need conversion, or checks in addition to those of the contract. */
+/** Returns those options of a run that need conversion, or checks beyond those of the contract. */
 const optionsOf = ({ at, expiresAt, retry, runTimeout, expiresIn, labels, ...given }: GivenRun): EnqueueOptions =>
   ({
     in: given.in,

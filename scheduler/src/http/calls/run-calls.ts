@@ -175,7 +175,7 @@ export function runCalls({
       };
       const place = from === undefined ? null : readPlace(from);
       const { lines, seen } = await store.browse.logs(run, place, limit + 1, look);
-      // The log is empty; `find` throws if the run does not exist either.
+      // An empty list may also mean that the run does not exist; then `find` throws.
       if (lines.length === 0) await store.runs.find(run);
       const page = pageOf(lines, limit, logObject, (line) => [placeText(line)]);
       return { ...page, tail: logReadText({ seen, reading: null, place: null }) };

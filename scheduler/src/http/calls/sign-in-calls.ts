@@ -43,8 +43,8 @@ export const signedIn = ({ who }: Call): Principal => {
 };
 
 /**
- * Checks that the sign-in is recent. An older one must not end the user's other sign-ins, because the browser may be unattended or its
- * cookie stolen. Does not apply to tokens.
+ * Checks that the sign-in is recent. A sign-in that began earlier must not end the user's other sign-ins, because the browser may be
+ * unattended or its cookie stolen. Does not apply to tokens.
  * @throws SIGN_IN_OLD if the sign-in is older than `limits.freshSignInMs`
  */
 function checkFresh({ begunMs, nowMs }: Call): void {
@@ -204,7 +204,7 @@ export function signInCalls({
 
     async changePassword({ present, next }, call) {
       const { user } = signedIn(call);
-      // `proven`: a signed-in user is not delayed by other clients' wrong passwords, only by own ones.
+      // `proven`: wrong passwords of other clients do not delay a signed-in user; only those that this user sends do.
       const { temporary } = await judged(user, present, { address: call.address, proven: "signed in" });
       if (temporary && next === present) throw passwordWeak("is the one that was handed over");
       await checkPassword(user, next);

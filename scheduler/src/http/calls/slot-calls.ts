@@ -40,7 +40,8 @@ export function slotCalls(store: Store): Some<"listUpcomingSlots" | "listSlots">
         accepted: isoTime(acceptedMs),
       });
       const page = pageOf(rows, limit, item, ({ slotMs }) => [slotMs]);
-      // Ranges of skipped or missed slots within this page's time. If there are too many, the page ends before the first range left out.
+      // Reads the ranges of skipped or missed slots within this page's time. If there are too many, the page ends before the first range
+      // left out.
       const last = rows[limit - 1]?.slotMs;
       const reachMs = page.next === null || last === undefined ? fromMs : last;
       const { ranges } = await store.history.slots(taskId, reachMs, before - 1, limit + 1);

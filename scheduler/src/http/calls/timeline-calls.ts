@@ -24,7 +24,7 @@ const overlapMs = 5_000;
 interface Kept {
   line: Promise<Timeline>;
   builtMs: number;
-  /** The changes of the last `overlapMs` that were visible before the tasks were read; a change that appears later makes this outdated. */
+  /** The changes of the last `overlapMs` that were visible before the tasks were read; any other change makes the timeline outdated. */
   seen: Promise<Set<string>>;
 }
 

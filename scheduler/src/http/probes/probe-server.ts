@@ -11,7 +11,10 @@ export interface ProbeOptions {
   listen: string;
   /** True if a proxy in front of this server terminates TLS and controls access. */
   behindProxy: boolean;
-  /** Returns the reason why the process is not ready; null if it is. `server`: no Carillon server answers, so its claims may be lost. */
+  /**
+   * Returns the reason why the process is not ready; null if it is ready. `server`: no Carillon server answers, so the worker may lose its
+   * claims.
+   */
   unready: () => "starting" | "stopping" | "server" | null;
   readMetrics: (accept?: string) => Promise<{ contentType: string; text: string }>;
   log: Log;

@@ -10,7 +10,7 @@ import { FailedAttempts, networkOf } from "./failed-attempts.ts";
 
 /**
  * How long a credential is cached, in ms; after this time a change on another server takes effect here. A stream checks its credential at
- * the same interval, so it ends within a second.
+ * the same interval, so it ends within about a second of a revocation.
  */
 const freshMs = 500;
 const rememberedMax = 10_000;
@@ -43,7 +43,7 @@ interface Known {
 /**
  * Finds the principal of a request by its token or sign-in. A credential that is not cached costs a query of the store. After too many
  * failures from one network, requests from there with unknown credentials wait for a common query, so a valid new credential is delayed by
- * at most a second.
+ * about a second at most, or refused if `strangersMost` requests wait already.
  */
 export class Principals {
   readonly #clock: Clock;

@@ -24,7 +24,7 @@ const answerMs = 10_000;
 /** How long the provider's metadata, such as the URL of its keys, is cached, in ms. */
 const discoveredMs = 60 * 60_000;
 
-/** Matches a subject as OpenID Connect defines it. Other subjects are refused; the store accepts no longer ones and none with a NUL. */
+/** Matches a subject as OpenID Connect defines it. Other subjects are refused: the store accepts no longer subject and none with a NUL. */
 const subjects = /^[\x20-\x7e]{1,255}$/;
 
 type Claims = Record<string, Json | undefined> & { iss: string; sub: string };
@@ -234,13 +234,13 @@ export class Provider {
 
 /** True if the provider did not answer or had an error itself, so that the user is not at fault. */
 function isAway(error: unknown): boolean {
-  // A failed fetch throws a TypeError with a cause; a wrong call throws one without.
+  // A failed fetch throws a TypeError with a cause; a wrong call throws a TypeError without a cause.
   if (error instanceof TypeError) return error.cause !== undefined;
   const { code, status = 0, cause } = error as { code?: string; status?: number; cause?: unknown };
   return code === "OAUTH_TIMEOUT" || (cause instanceof Response ? cause.status : status) >= 500;
 }
 
-/** The reason for a refusal, for which the console has a text. Not free text, because anyone could write such a URL. */
+/** The reason for a refusal, for which the console has a text. The URL contains no free text, because anyone could write such a URL. */
 type Why = "attempt" | "answer" | "nobody" | "invalid" | "rule" | "name" | "locked";
 
 class Refused extends CarillonError {
@@ -254,7 +254,7 @@ class Refused extends CarillonError {
 
 const refused = (why: Why, what: string) => new Refused(why, what);
 
-/** Redirects a browser to the sign-in page if `go` fails, which shows the reason; other clients get the error. */
+/** If `go` fails, redirects a browser to the sign-in page, which shows the reason; other clients get the error. */
 async function led(
   request: FastifyRequest,
   reply: FastifyReply,

@@ -95,7 +95,7 @@ export class Throttle {
     this.#failures.set(key, { count, untilMono: now + waitMs, lastMono: now });
   }
 
-  /** Called after a correct password: this attempt does not count as a failure, and earlier failures with the same account are deleted. */
+  /** Called after a correct password: this attempt is not a failure, and earlier failures of this client with the account are deleted. */
   #forgive([pair = "", ...others]: string[]): void {
     this.#failures.delete(pair);
     this.#uncount(others);

@@ -105,7 +105,7 @@ export class FlowCalls {
     });
   }
 
-  /** Returns the continuations that successful verdicts request; for one that cannot be begun, the error. */
+  /** Returns the continuations that successful verdicts request; for a continuation that cannot be begun, the error. */
   async onwards(key: WorkerKey, verdicts: GivenVerdict[]): Promise<Map<GivenVerdict, Onward | CarillonError>> {
     const found = new Map<GivenVerdict, Onward | CarillonError>();
     const some = verdicts.flatMap((verdict) => (verdict.onward ? [{ verdict, onward: verdict.onward }] : []));

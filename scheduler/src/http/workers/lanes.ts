@@ -159,7 +159,7 @@ export class Lanes {
     this.#wake(lane);
   }
 
-  /** The claim groups of a session; the one that consists of this session only comes first, because no other session can claim its runs. */
+  /** The claim groups of a session: its own group, if any, comes first, because no other session can claim the runs of that group. */
   #lanesOf(session: Attached, aheadMs: number): Lane[] {
     const own = this.#own.get(session);
     if (own) own.aheadMs = aheadMs;

@@ -78,7 +78,6 @@ export class Listening {
     if (verdicts.length + told.length === 0) return {};
     // The claims in the store are read for claims that are not cached, and for all verdicts except successes, because an earlier poll may
     // have sent the verdict to another server. For a success on a cached claim, the write itself reports whether the claim is still valid.
-    // Log lines may arrive shortly after the end of their run.
     const standings = await this.look(session, [
       ...verdicts.filter(
         ({ runId, fence, outcome }) => outcome !== "succeeded" || session.held.get(fence)?.runId !== runId,

@@ -101,7 +101,7 @@ export class Poller {
    * @param gone aborts when the client has disconnected
    * @param more `traces`: true if the worker wants its runs' trace contexts; `inexact`: items that contain a number that JavaScript cannot
    * represent exactly
-   * @throws SESSION_LOST, KEY_FORBIDDEN, NODE_NAME_TAKEN, TASK_INVALID, STOPPED, STORE_…
+   * @throws SESSION_LOST, KEY_FORBIDDEN, KEY_SESSIONS, NODE_NAME_TAKEN, TASK_INVALID, STOPPED, STORE_…
    */
   async poll(
     key: WorkerKey,
@@ -361,7 +361,7 @@ export class Poller {
   }
 }
 
-/** The names by which a worker identifies a task: that of the task with the handler, and that of the named schedule, if it is one. */
+/** The names by which a worker identifies a task: the name of the task with the handler and, for a named schedule, the schedule's name. */
 function calledTo(definition: TaskDefinition): { task: string; schedule?: string } {
   const schedule = scheduleCalled(definition);
   return { task: handlerTask(definition), ...(schedule !== null && { schedule }) };

@@ -9,7 +9,7 @@ import type { Store } from "../../store/store.ts";
 import type { StoreClock } from "../../store/store-clock.ts";
 import type { WaitingPoll } from "./waiting-poll.ts";
 
-/** What this server needs in order to settle a claim. */
+/** The data that this server needs in order to settle a claim. */
 export interface Holding {
   runId: number;
   taskId: number;

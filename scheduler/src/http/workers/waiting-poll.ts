@@ -2,8 +2,8 @@ import type { Clock } from "../../base/clock.ts";
 import type { ClaimedRun } from "../../run/claim-store.ts";
 
 /**
- * A worker's poll request that waits for runs. It ends once: when runs are claimed for it, a run is recalled, its session sends a newer
- * poll, its time limit passes, or the client disconnects.
+ * A worker's poll request that waits for runs. It ends once, for example when runs are claimed for it, a run is recalled, its session sends
+ * a newer poll, its time limit passes, or the client disconnects.
  */
 export class WaitingPoll {
   readonly want: number;

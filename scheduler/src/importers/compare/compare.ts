@@ -1,8 +1,8 @@
 /**
  * Compares the next times of each imported task with the times of its source. The task's times come from the text that `carillon apply`
  * would read, computed by the same schedule code that the planner uses. The source's times come from the source's own text, computed by the
- * readers in this folder, which share no code with the importers. Any fault in an importer, in the task text or in a schedule therefore
- * shows as a difference.
+ * readers in this folder, which share no code with the importers. A fault in an importer, in the task text or in a schedule that affects
+ * these times therefore shows as a difference.
  */
 import { nextSlots, type ScheduleSpec } from "../../schedule/schedule.ts";
 import { readWritten } from "../../task/written.ts";

@@ -31,7 +31,7 @@ export const dateOf = (day: number): CivilDate => {
   return { year, month, day: at.getUTCDate(), weekday: at.getUTCDay(), last };
 };
 
-/** Returns the first `count` times after an instant, or fewer if the years until 2200 have no more. */
+/** Returns the first `count` times after an instant, or fewer if none follows the last one within `horizonDays` or until 2200. */
 export function timesOf(reading: Reading, zone: string, afterMs: number, count: number): number[] {
   const found: number[] = [];
   let lastDay = Math.floor(afterMs / dayMs) - 2;

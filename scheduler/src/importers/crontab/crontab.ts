@@ -33,11 +33,11 @@ export interface CrontabOptions {
   shell?: boolean;
   /** The prefix of the tasks' names; default: the file's name. */
   prefix?: string;
-  /** Account names, besides the built-in list, that mark an entry as one of a system crontab. */
+  /** Account names, besides the built-in list, that mark an entry as an entry of a system crontab. */
   accounts?: readonly string[];
 }
 
-/** A task made from one entry: `defineTask(name, { schedule, command, description, … })` accepts the first five fields. */
+/** A task made from one entry: `defineTask(name, { schedule, command, description })` accepts the first four fields. */
 export interface ImportedTask {
   name: string;
   schedule: ScheduleSpec;

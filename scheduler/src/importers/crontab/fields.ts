@@ -8,7 +8,7 @@ import { CarillonError } from "../../base/errors.ts";
 export interface TimeFields {
   /** The expression in Carillon's dialect. */
   expression: string;
-  /** True if the minute or hour begins with `*`. Cron then follows elapsed time across a clock change. */
+  /** True if the minute or hour field begins with `*`. Cron then runs the entry by elapsed time across a clock change. */
   wildcard: boolean;
   /** The values that were chosen for `~`, as text for a note to the user. */
   chosen: string[];
@@ -36,7 +36,9 @@ const forms: readonly FieldForm[] = [
 
 const nicknames = ["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"];
 
-/** @param choose returns one of n values for a field, always the same one for the same input @throws CRONTAB_INVALID */
+/**
+ * @param choose returns a number from 0 to n − 1 for a field, the same one each time for the same input @throws CRONTAB_INVALID
+ */
 export function readTimeFields(fields: readonly string[], choose: (field: string, n: number) => number): TimeFields {
   const chosen: string[] = [];
   const read = fields.map((field, index) => {
@@ -50,7 +52,8 @@ export function readTimeFields(fields: readonly string[], choose: (field: string
   });
   const [, , day, , weekday] = read as [string, string, string, string, string];
   const [, , givenDay, , givenWeekday] = fields as [string, string, string, string, string];
-  // Cron requires both day fields if one begins with a star, so an entry is refused if converting it would remove a leading star.
+  // If one day field begins with a star, cron requires that a day matches both day fields. An entry is refused if its conversion
+  // would remove such a star.
   if (lostStar(givenDay, day) && !givenWeekday.startsWith("*")) throw starProblem("day of month", givenDay);
   if (lostStar(givenWeekday, weekday) && !givenDay.startsWith("*")) throw starProblem("day of week", givenWeekday);
   return {

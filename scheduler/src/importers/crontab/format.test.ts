@@ -20,7 +20,7 @@ test("failing that, the content: every entry must name an account", () => {
     "system",
   );
   expect(detectFormat("x", "*/5 * * * * root /opt/run\n0 0 * * * find /x\n")).toBe("user");
-  // A single entry with "root" is not enough for the system format, because "root" could be the command.
+  // If nothing follows "root", it may be the command itself, so the format is the user format.
   expect(detectFormat("x", "*/5 * * * * root\n")).toBe("user");
   expect(detectFormat("x", "0 0 * * * anna /opt/run\n")).toBe("user");
   expect(detectFormat("x", "0 0 * * * anna /opt/run\n", ["anna"])).toBe("system");

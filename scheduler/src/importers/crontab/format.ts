@@ -1,6 +1,7 @@
 /**
- * The two formats of a crontab: a user's (five time fields, command) and the system's (five time fields, account, command). The file's path
- * determines the format. If the path does not, the format is `system` when the sixth field of every entry is a known account.
+ * The two formats of a crontab: a user's (five time fields, command) and the system's (five time fields, account, command). The
+ * file's path determines the format. If the path does not, the format is `system` if every entry has a known account and a
+ * command after its time.
  */
 export type CrontabFormat = "user" | "system";
 
@@ -27,14 +28,15 @@ export function detectFormat(path: string, text: string, accounts: readonly stri
   return entries > 0 ? "system" : "user";
 }
 
-/** Returns the format that follows from the file's path; null if none does. */
+/** Returns the format that follows from the file's path; null if the path determines no format. */
 export function formatOfPlace(path: string): CrontabFormat | null {
   if (/(?:^|\/)etc\/(?:crontab|cron\.d\/[^/]+)$/.test(path)) return "system";
   return spoolAccount(path) === null ? null : "user";
 }
 
 /**
- * Returns the first word of the command if it is a known account and a path follows, as in an entry of a system crontab; else undefined.
+ * Returns the first word of the command if it is a known account and a path or `[` follows, as in a system crontab; else
+ * undefined.
  */
 export const seemsAccount = (command: string): string | undefined => {
   const [, word = ""] = /^([a-z_][\w-]*)[ \t]+[/[]/.exec(command) ?? [];

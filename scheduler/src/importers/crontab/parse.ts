@@ -1,6 +1,6 @@
 /**
  * Converts crontab text to entries and problems. Each line that is neither blank nor a comment is an entry, an environment setting, or a
- * problem. A note is added for a setting that has less effect in Carillon than in cron. The code uses no files, clock or random numbers.
+ * problem. Notes tell the user where Carillon differs from cron. The code uses no files, clock or random numbers.
  */
 import { CarillonError } from "../../base/errors.ts";
 import { limits } from "../../base/limits.ts";
@@ -21,7 +21,7 @@ export interface CrontabProblem {
   hint: string;
 }
 
-/** Information for the user about an imported entry, or about a setting that has no effect in Carillon. */
+/** Information for the user about how an entry, a setting or the file was read. */
 export interface CrontabNote {
   line: number;
   message: string;
@@ -58,7 +58,7 @@ interface Settings {
   randomDelayMinutes: number;
 }
 
-/** Settings that are meant for cron itself, so they are not passed to the command. Each has the text of its note. */
+/** Settings that cron itself uses. They are not passed to the command; the values are the texts of the notes about them. */
 const unusedSettings = new Map([
   ["MAILTO", "no mail is sent: output goes to the run's log, and a failure to the run's state"],
   ["MAILFROM", "no mail is sent"],

@@ -9,9 +9,9 @@ test.each([
   ["cat%a\\%b%c", "cat", "a%b\nc\n"],
   ["cat%", "cat", undefined],
   ["cat%%", "cat", "\n"],
-  // In the command, a double backslash before % does not escape the %…
+  // In the command, `\\%` is not an escaped %: it ends the command.
   ["a\\\\%b", "a\\\\", "b\n"],
-  // …but in the standard input a double backslash before % does escape the %, as in Vixie's cron.
+  // In the standard input, `\\%` gives `\%`, as in Vixie's cron.
   ["cat%x\\\\%y", "cat", "x\\%y\n"],
   ["cat%x\\", "cat", "x\\\n"],
 ])("%s", (field, command, stdin) => {

@@ -102,7 +102,7 @@ test("splits as /bin/sh does, whenever it splits at all", () => {
       expect(error).toMatchObject({ code: "CRONTAB_INVALID" });
     }
   }
-  // A backslash at the end of a text would join it with the next line of the script, so such texts are left out.
+  // Texts that end in a backslash are left out, because the shell would join them with the next line of the script.
   const list = [...texts].filter((text) => !text.endsWith("\\"));
   expect(list.length, `seed ${seed}`).toBeGreaterThan(100);
   expect(

@@ -1,6 +1,7 @@
 /**
- * Splits a command line into words by the rules of the POSIX shell. If the line uses anything that a shell would expand, chain, redirect or
- * run itself, the feature is reported instead, because imitating a part of a shell would run some commands wrongly.
+ * Splits a command line into words by the rules of the POSIX shell. If the line contains an expansion, a chain, a redirection or
+ * a command of the shell itself, the result names that feature instead, because a partial imitation of a shell would run some
+ * commands wrongly.
  */
 import { refuse } from "./fields.ts";
 

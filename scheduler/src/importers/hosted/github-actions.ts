@@ -36,7 +36,7 @@ export function importGithubActions(files: readonly SourceFile[], options: Impor
   return findings;
 }
 
-/** @returns the number of the workflow's schedules that name no zone */
+/** Adds a task for each of the workflow's schedules. @returns the number of schedules that name no zone */
 function addWorkflow(path: string, content: Row, options: ImportOptions, findings: Findings): number {
   const own = textOf(content.name) || basename(path).replace(/\.ya?ml$/i, "");
   const events = content.on;

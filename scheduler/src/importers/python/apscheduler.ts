@@ -177,13 +177,16 @@ function cronOf(fields: Record<string, string>): string | undefined {
   return year === "*" ? text : `${text} ${year}`;
 }
 
-/** Converts an item of the weekday field to names. APScheduler numbers weekdays from 0 (Monday), and its steps count from there. */
+/**
+ * Converts an item of the weekday field to names. APScheduler numbers weekdays from 0 (Monday); steps count from the item's first
+ * day.
+ */
 function weekdayItem(item: string): string {
   const [, from = "", to, step] = /^(\*|\w+)(?:-(\w+))?(?:\/(\d+))?$/.exec(item.trim()) ?? [];
   if (from === "*" && step === undefined) return "*";
   const indexOf = (text: string) => (/^[0-6]$/.test(text) ? Number(text) : dayNames.indexOf(text.toUpperCase()));
   const [first, last] = from === "*" ? [0, 6] : [indexOf(from), indexOf(to ?? from)];
-  // A text that is not a weekday is returned unchanged, so that the cron parser refuses it.
+  // A text that is not a weekday or a range of weekdays is returned unchanged, so that the cron parser refuses it.
   if (first < 0 || last < first) return item;
   const found = dayNames.filter((_, at) => at >= first && at <= last && (at - first) % Number(step ?? 1) === 0);
   return found.join(",");

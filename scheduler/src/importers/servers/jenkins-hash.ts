@@ -1,6 +1,6 @@
 /**
- * Computes the numbers that Jenkins uses for H. They depend on the project's full name, because Jenkins takes them from java.util.Random,
- * seeded with an MD5 hash of the name. The same calculation here keeps the minute of an imported project.
+ * Computes the numbers that Jenkins uses for H. Jenkins takes them from java.util.Random, seeded with an MD5 hash of the
+ * project's full name. The same calculation here gives an imported project the minute that it has in Jenkins.
  */
 import { createHash } from "node:crypto";
 
@@ -23,8 +23,8 @@ export function jenkinsHash(name: string): Hash {
     if ((bound & -bound) === bound) return Number((BigInt(bound) * BigInt(next(31n))) >> 31n);
     let drawn = next(31n);
     let value = drawn % bound;
-    // As in java.util.Random, a number above the last whole multiple of the bound is rejected and drawn again; otherwise some would be
-    // likelier.
+    // As in java.util.Random, a number above the last whole multiple of the bound is rejected and drawn again; otherwise some numbers
+    // would be likelier than others.
     while (drawn - value + (bound - 1) > 0x7fffffff) {
       drawn = next(31n);
       value = drawn % bound;

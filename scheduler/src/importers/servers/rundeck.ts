@@ -73,8 +73,8 @@ function rowsOfFile({ path, text }: SourceFile, findings: Findings): Row[] | und
 }
 
 /**
- * Converts an XML element to the value that the YAML export has. In XML, the data is in attributes and child elements; in YAML, the
- * commands of a sequence are a list.
+ * Converts an XML element to the value that the YAML export has. Attributes and child elements become fields, and the commands of
+ * a sequence become a list.
  */
 function valueOfXml(element: Element): unknown {
   if (element.name === "sequence")

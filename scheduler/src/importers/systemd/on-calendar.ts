@@ -1,6 +1,6 @@
 /**
- * Converts OnCalendar expressions of systemd to cron expressions. In systemd a date and a weekday must both match; a cron expression can
- * require that only for some days.
+ * Converts OnCalendar expressions of systemd to cron expressions. In systemd, a day must match both the date and the weekday; a
+ * cron expression can require that only for some dates.
  */
 import { bothDays } from "../both-days.ts";
 
@@ -67,7 +67,10 @@ function weekdaysOf(text: string): string | undefined {
 }
 const weekdayNames = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
 
-/** Converts a day counted from the end of the month: ~01 is the last day; ~07/1 with one weekday is the last such weekday in the month. */
+/**
+ * Converts a day counted from the end of the month: ~01 is the last day. With one weekday, only ~07/1 is converted: the last day
+ * of that weekday in the month.
+ */
 function fromEnd(text: string, weekday: string): [string, string] | undefined {
   if (weekday !== "*") return /^0*7\/1$/.test(text) && /^[A-Z]{3}$/.test(weekday) ? ["*", `${weekday}L`] : undefined;
   const days = text.split(",").map((item) => (/^\d+$/.test(item) ? Number(item) - 1 : Number.NaN));

@@ -10,7 +10,7 @@ import { timeOf } from "../runs.ts";
 import type { Acting } from "./acting.ts";
 import { type PauseOptions, pauseChange } from "./pause.ts";
 
-/** Selects the tasks or runs that an operation acts on. All given fields must match. */
+/** Selects the tasks or runs that an operation acts on. An item must match all given fields. */
 export interface OperationTarget extends Omit<OperationFilter, "sinceMs" | "untilMs"> {
   /** Only live runs that are due at or after this time, and ended runs that ended at or after it. */
   since?: Date;
@@ -66,7 +66,10 @@ export class Operations {
     return new Operation(operationId, this.#options);
   }
 
-  /** Returns a handle for an operation that any process may have begun. The handle's methods throw OPERATION_UNKNOWN if there is none. */
+  /**
+   * Returns a handle for an operation that any process may have begun. Its methods throw OPERATION_UNKNOWN if no operation has this
+   * id.
+   */
   get(operationId: number): Operation {
     return new Operation(operationId, this.#options);
   }
@@ -113,7 +116,10 @@ export class Operation {
     }
   }
 
-  /** Stops the operation before its next item; completed items are not undone. @throws OPERATION_UNKNOWN, OPERATION_STATE */
+  /**
+   * Stops the operation; if a batch of items is in progress, the operation stops after this batch. Completed items are not undone.
+   * @throws OPERATION_UNKNOWN, OPERATION_STATE
+   */
   async stop(why: Why = {}): Promise<OperationRecord["state"]> {
     const { store } = await this.#options.open();
     const { author, reason, nowMs } = this.#options.change(why);

@@ -18,7 +18,7 @@ export interface PauseResult {
   skipped: number;
 }
 
-/** Adds the time at which a pause ends to a change. @throws OPTION_INVALID if `until` is not a time */
+/** Adds the end of the pause to a change. @throws OPTION_INVALID if `until` is not a time */
 export function pauseChange(change: Change, until: PauseOptions["until"]): PauseChange {
   if (until === undefined) return change;
   try {

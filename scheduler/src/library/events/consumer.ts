@@ -8,7 +8,7 @@ import type { ConsumerPlace, EventPlace, EventStore, StoredEvent } from "../../s
 import type { Codecs } from "../payloads/codecs.ts";
 import { type AnyHandler, eventOf } from "./event.ts";
 
-/** The store deletes a named consumer and its position after this time in which no process has served it. */
+/** The time in ms after which the store deletes a named consumer and its position if no process has served the consumer. */
 export const consumerKeptMs = 7 * 86_400_000;
 const keepAgainMs = 60_000;
 const [firstPauseMs, longestPauseMs, storeAwayMs] = [1_000, 60_000, 1_000];
@@ -27,8 +27,9 @@ export interface ConsumerOf {
 }
 
 /**
- * Delivers events to a named consumer until the signal aborts: waits for the consumer's lock, continues from its stored cursor, and
- * advances the cursor after the handler has returned. A process that has lost the lock cannot advance the cursor any more. Never rejects.
+ * Delivers events to a named consumer until the signal aborts or the consumer is deleted: waits for the consumer's lock,
+ * continues from its stored cursor, and advances the cursor after the handler has returned. A process that has lost the lock
+ * cannot advance the cursor any more. Never rejects.
  */
 export async function consume(consumer: ConsumerOf, signal: AbortSignal): Promise<void> {
   const { name, lock, events, clock, log } = consumer;

@@ -14,13 +14,16 @@ import { nameOfSchedule } from "../../task/schedule-of.ts";
 import { withOwn } from "../../telemetry/tracing.ts";
 import { Outside } from "./outside.ts";
 
-/** The maximum number of tracked runs. Beyond it, the oldest ones are dropped; they are runs that started here but were never settled. */
+/**
+ * The maximum number of tracked runs. Above it, the oldest entries are dropped; most of them belong to runs that were never
+ * settled.
+ */
 const startedMost = 50_000;
 
 /**
- * Encodes and decodes payloads and results between the program and the store or its server, by the configured codec and the store for large
- * payloads. Values are encoded after they have been validated and their secrets redacted; they are decoded just before a handler or caller
- * gets them.
+ * Encodes payloads and results on their way to the store or a server, and decodes them on their way back: by the configured
+ * codec, and by moving large values to the payload store. Values are encoded after they have been validated and their secrets
+ * redacted; they are decoded just before a handler or caller gets them.
  */
 export class Codecs {
   readonly #codec: PayloadCodec | null;

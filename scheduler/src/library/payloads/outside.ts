@@ -4,7 +4,7 @@ import { type Json, jsonText } from "../../base/json.ts";
 import type { PayloadSettings } from "../../settings/payload-store.ts";
 import { storedField, storedKey } from "../../task/kinds/encoded.ts";
 
-/** Stores large values outside the store. The store then holds a reference in place of the value. */
+/** Moves large values to the payload store. The database then holds a reference in place of the value. */
 export class Outside {
   readonly #payloads: PayloadSettings | null;
 
@@ -17,7 +17,7 @@ export class Outside {
   }
 
   /**
-   * Stores a JSON text outside the store if it is larger than the configured limit (`overBytes`).
+   * Moves a JSON text to the payload store if it is larger than the configured limit (`overBytes`).
    * @returns the text itself, or the JSON text of a reference
    * @throws PAYLOAD_STORE_FAILED
    */

@@ -1,12 +1,12 @@
 /**
- * Measures how late runs start. Before a run starts, it may wait for its own policy (its task's or group's limit, a rate, a preceding run,
- * the end of a pause, its own late enqueue), and afterwards for a worker or for the scheduler. Only the second wait counts as lateness,
+ * Measures how late runs start. A run may first wait for a limit of its task or group, a rate, a preceding run, the end of a
+ * pause, or its own late enqueue, and afterwards for a worker or for the scheduler. Only the second wait counts as lateness,
  * because it shows that capacity is missing.
  */
 
 interface Waited {
   dueMs: number;
-  /** Absent or null if the run did not wait for its own policy. */
+  /** Absent or null if the run waited only for a worker or for the scheduler. */
   readyMs?: number | null | undefined;
 }
 

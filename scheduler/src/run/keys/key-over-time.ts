@@ -6,8 +6,8 @@ export interface KeyOverTime {
   /** For this time from now, another enqueue with the same key and this option returns this run, even if the run has ended. */
   uniqueFor?: Duration;
   /**
-   * With `ifKeyTaken: "replace"` or "again": a limit to repeated replacement. The run is due no later than this time after the first of the
-   * enqueues that replaced each other.
+   * With `ifKeyTaken: "replace"` or "again": a limit to repeated replacement. The run is due no later than this time after the
+   * first enqueue in a series in which each enqueue replaced the previous one's run.
    */
   maxWait?: Duration;
 }

@@ -90,7 +90,7 @@ const noProperty = (line: number, text: string) =>
         "A line that goes on with the one before it begins with a space.",
       );
 
-/** Returns the component's property with this name; undefined if it has none. @throws CALENDAR_INVALID if it has several */
+/** Returns the component's property with this name; undefined if there is none. @throws CALENDAR_INVALID if there are several */
 export function single(component: Component, name: string): Property | undefined {
   const [first, second] = component.properties.filter((one) => one.name === name);
   if (second) throw wrong(second, `is there twice, in line ${first?.line} too`, "Leave one of the two out.");

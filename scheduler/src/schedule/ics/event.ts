@@ -25,8 +25,8 @@ export interface IcsEvent {
   /** The event's title (SUMMARY); "" if it has none. */
   summary: string;
   /**
-   * For an event that replaces an occurrence of a recurring event: which occurrence it replaces, and whether it replaces all later ones
-   * too.
+   * For an event that replaces an occurrence of a recurring event: that occurrence, and whether the event also replaces all later
+   * occurrences.
    */
   occurrence: { key: string; moment: Moment; andLater: boolean } | null;
   /** null if the event is cancelled and has no start. */
@@ -158,7 +158,7 @@ function checkedLength(property: Property, lengthMs: number): number {
   return lengthMs;
 }
 
-/** Returns null and adds a notice for a rule of another calendar system, which is not supported. */
+/** Parses a rule. Returns null and adds a notice for a rule of another calendar system, which is not supported. */
 function ruleOf(property: Property, tell: Clocks["tell"]): RuleLine | null {
   const { name, line } = property;
   // Removes RSCALE and SKIP (RFC 7529) where they state the defaults.

@@ -34,7 +34,7 @@ export interface IcsNotice {
 export interface IcsDays {
   /** Dates such as 2026-12-25, ascending. */
   days: string[];
-  /** The titles of the days in the file, by date. Days of events without a title are left out. */
+  /** The titles that the file gives the days, by date. Days of events without a title are left out. */
   names: Map<string, string>;
   notices: IcsNotice[];
 }
@@ -106,7 +106,9 @@ function daysOf(text: string, { fromDay, toDay, zone: zoneText }: IcsWindow): Ic
   return { days: [...days].sort((a, b) => a - b).map(dayText), names, notices };
 }
 
-/** Returns the day of an event. A local time keeps its date as written; a UTC time is converted to the calendar's zone. */
+/**
+ * Returns the day of an event. A local time or a date keeps its date as written; a UTC time is converted to the calendar's zone.
+ */
 const dayOf = ({ start }: IcsEvent, ms: number, zone: Zone): number =>
   start?.kind === "instant" ? localDayOf(zone, ms) : Math.floor(ms / dayMs);
 
@@ -128,7 +130,10 @@ interface Counted {
   replaced: IcsEvent[];
 }
 
-/** Selects the version with the highest SEQUENCE of each event and leaves out cancelled events. All events without a UID are selected. */
+/**
+ * Selects the version with the highest SEQUENCE of each event; every event without a UID is selected. Leaves out an event if the
+ * selected version is cancelled.
+ */
 function latest(events: IcsEvent[]): Counted[] {
   const highest = new Map<string, number>();
   const keyOf = ({ uid, occurrence }: IcsEvent) => JSON.stringify([uid, occurrence?.key ?? null]);

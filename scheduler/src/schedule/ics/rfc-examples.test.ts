@@ -1,4 +1,4 @@
-/** Tests the examples of RFC 5545, section 3.8.5.3, except those that recur several times a day. */
+/** Tests the examples of RFC 5545, section 3.8.5.3, except the rules that recur several times a day. */
 import { describe, expect, it } from "vitest";
 import { dayMs, dayOfDate, dayText } from "../local-times.ts";
 import { holidaysOfIcs } from "./ics.ts";
@@ -100,7 +100,7 @@ describe("the examples of RFC 5545", () => {
     const days = typeof wanted === "string" ? daysIn(wanted).map(dayText) : wanted;
     const text = `BEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\nDTSTART;TZID=America/New_York:${start}T090000\r\nRRULE:${rule}\r\nEND:VEVENT\r\nEND:VCALENDAR`;
     const last = Date.parse(days.at(-1) as string) / dayMs;
-    // A rule that ends must give no day after its last one. For an endless rule, the RFC lists only the first days.
+    // A rule that ends must give no further day after the last listed day. For an endless rule, the RFC lists only the first days.
     const toDay = /COUNT|UNTIL/.test(rule) ? last + 1_000 : last;
     expect(holidaysOfIcs(text, { fromDay: 9_000, toDay, zone: "Europe/Berlin" })).toEqual(days);
   });

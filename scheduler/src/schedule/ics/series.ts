@@ -33,7 +33,7 @@ export function* seriesTimes(
   const isLeft = (local: number) =>
     left.has(local) || leftDays.has(dayOf(local)) || except.some((times) => times.nextLocal(local) === local);
   const changes = laterChanges(event, replaced);
-  /** Returns the days of one occurrence; an empty list if it is excluded or cancelled. */
+  /** Returns the days of one occurrence; an empty list if the occurrence is excluded or cancelled. */
   const daysAt = (local: number, lengthMs: number): OccurrenceDays[] => {
     if (isLeft(local)) return [];
     const change = changes.find(({ from }) => local >= from);
@@ -41,12 +41,14 @@ export function* seriesTimes(
     const [at, length] = change ? [local + change.shiftMs, change.lengthMs] : [local, lengthMs];
     return [{ first: dayOf(at), last: dayOf(at + Math.max(0, length - 1000)) }];
   };
-  // RFC 5545 does not define whether a start that does not match the event's own rule is an occurrence. Here it is not, as in schedules.
+  // RFC 5545 does not define whether a start that does not match the event's own rule is an occurrence. Here such a start is no
+  // occurrence, as in schedules.
   if (rules.length === 0) yield* daysAt(start.ms, event.lengthMs);
   else if (!rules.some((times) => times.nextLocal(start.ms) === start.ms))
     tell(event.startLine, "DTSTART is not one of the days of its RRULE, and does not count");
   for (const { ms, lengthMs } of event.added) yield* daysAt(ms, lengthMs);
-  // Begins and ends a day outside the window, because local times in the event's zone may differ by up to a day from the window's zone.
+  // The search begins and ends a day outside the window, because local times in the event's zone may differ by up to a day from the
+  // window's zone.
   const longest = Math.max(...[event, ...changes].map(({ lengthMs }) => lengthMs));
   const shifts = [0, ...changes.map(({ shiftMs }) => shiftMs)];
   const fromMs = (fromDay - 1) * dayMs - longest - Math.max(...shifts);
@@ -56,7 +58,7 @@ export function* seriesTimes(
       yield* daysAt(at, event.lengthMs);
 }
 
-/** Returns the changes that apply to an occurrence and all later ones (RANGE=THISANDFUTURE), latest first. */
+/** Returns the changes that apply to an occurrence and all later occurrences (RANGE=THISANDFUTURE), latest first. */
 function laterChanges(event: IcsEvent, replaced: readonly IcsEvent[]) {
   return replaced
     .flatMap(({ occurrence, start, lengthMs, isCancelled }) => {

@@ -50,7 +50,7 @@ export class IcsZones {
       usual;
   }
 
-  /** Returns the property's zone; null if it names no zone or an unknown one. An unknown name is reported at its first use. */
+  /** Returns the property's zone; null if it names no zone or an unknown zone. An unknown name is reported at its first use. */
   of(property: Property): Offsets | null {
     const name = property.parameters.get("TZID");
     if (name === undefined || name === "") return null;
@@ -79,7 +79,10 @@ export class IcsZones {
 interface Observance {
   before: number;
   after: number;
-  /** Returns the last local time up to `local` at which the observance began, by the offset before it; −Infinity if it had not begun. */
+  /**
+   * Returns the last local time up to `local` at which the observance began, in the offset that applied before it; −Infinity if it
+   * had not begun.
+   */
   lastBegin(local: number): number;
 }
 

@@ -12,7 +12,7 @@ export interface PhrasePeriod {
   at: string[];
   anchor: string;
   monthEnd?: "skip";
-  /** The zone in the phrase; null if it names none. */
+  /** The zone in the phrase; null if the phrase names no zone. */
   zone: string | null;
 }
 
@@ -54,8 +54,8 @@ export function periodOfPhrase(phrase: string): PhrasePeriod | null {
     .replace(anchorForm, "")
     .replace(skipForm, "")
     .replace(/^[\s,]+/, "");
-  // The rest of the phrase is parsed as a cron phrase. A cron has the same minutes for all its hours, so only the first of several times of
-  // day is passed, and the list is used for the result.
+  // The rest of the phrase is parsed as a cron phrase. A cron has the same minutes for all its hours. If the phrase lists several
+  // times of day, only the first time is therefore passed on, and the list is used for the result.
   const [clocks = ""] = clocksForm.exec(rest) ?? [];
   const listed = clocks.match(clockForm) ?? [];
   const { expression, zone } = cronOfPhrase(rest === "" ? "every day at 00:00" : rest.replace(clocks, listed[0] ?? ""));

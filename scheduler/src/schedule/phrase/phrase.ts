@@ -13,7 +13,7 @@ import { type Clock, refusal, type Token, tokensOf, weekdayOf } from "./words.ts
 
 export interface PhraseCron {
   expression: string;
-  /** The zone in the phrase; null if it names none. */
+  /** The zone in the phrase; null if the phrase names no zone. */
   zone: string | null;
 }
 
@@ -35,7 +35,7 @@ class Reader extends PhraseDays {
   #seconds: number[] | null = null;
   #minutes: number[] | null = null;
   #hours: number[] | null = null;
-  /** A word such as "daily", if the phrase has one. It means midnight unless the phrase has a time. */
+  /** A word such as "daily", if the phrase has such a word. It means midnight unless the phrase has a time. */
   #usual: string | null = null;
   #anyDay = false;
   #timed = false;
@@ -241,7 +241,7 @@ class Reader extends PhraseDays {
     const values = range(0, 59).filter((value) => value >= first && (value - first) % by === 0);
     this.#setOnce(unit === "second" ? "seconds" : "minutes", values);
     if (unit === "second") {
-      // Every minute has these seconds, unless the phrase restricts the minutes with "of".
+      // These seconds apply to every minute, unless the phrase restricts the minutes with "of".
       this.#ofUnits("second");
       this.#minutes ??= range(0, 59);
     } else this.#ofUnits();

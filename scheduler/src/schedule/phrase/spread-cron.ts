@@ -21,8 +21,8 @@ export const hasSpread = (expression: string): boolean =>
   /^\S+(?:\s+\S+){4}$/.test(expression.trim()) && /(?:^|[\s,])H(?:$|[\s,/(])/i.test(expression);
 
 /**
- * Returns the expression with a value in place of each H. The value depends only on the name, so every node computes the same one. It
- * differs from the value in Jenkins, which uses another hash function.
+ * Returns the expression with a value in place of each H. The value depends only on the expression and the name, so every node
+ * computes the same value. It differs from the value in Jenkins, which uses another hash function.
  * @param expression such as "H 2 * * *", "H/15 * * * *", "H(0-29)/10 * * * *"
  * @param name the task's name
  * @throws CRON_INVALID for an H that has no possible value

@@ -1,4 +1,4 @@
-/** The local times of a rule, with the times of RDATE added and those of EXDATE removed. */
+/** The local times of a rule, with the times of RDATE added and the times of EXDATE removed. */
 import { dayMs, type LocalTimes, lowerBound, sortedUnique } from "../local-times.ts";
 
 export class DatedTimes implements LocalTimes {
@@ -7,7 +7,7 @@ export class DatedTimes implements LocalTimes {
   readonly #left: ReadonlySet<number>;
   readonly #leftDays: ReadonlySet<number>;
 
-  /** @param rule null if only the added times exist @param leftDays day numbers on which all times are excluded */
+  /** @param rule null if there are only the added times @param leftDays day numbers on which all times are excluded */
   constructor(
     rule: LocalTimes | null,
     added: readonly number[],

@@ -1,6 +1,6 @@
 /**
- * The local times of a rule that repeats every n hours, minutes or seconds from its start, where its other parts permit. The search skips
- * days, hours and minutes that the rule excludes.
+ * The local times of a rule that repeats every n hours, minutes or seconds from its start, restricted by the other parts of the
+ * rule. The search skips days, hours and minutes that the rule excludes.
  */
 import { firstDay, type LocalTimes, lastDay, lowerBound, mod } from "../local-times.ts";
 
@@ -8,7 +8,7 @@ export interface Grid {
   /** The length of the unit (an hour, a minute or a second) in seconds. */
   unitSeconds: number;
   count: number;
-  /** The number of any unit that has times, counted in units from 1970-01-01. */
+  /** The number of one unit that has times, counted in units from 1970-01-01; any such unit will do. */
   origin: number;
   matches: (day: number) => boolean;
   /** The permitted hours; null: all. */
@@ -78,8 +78,8 @@ export class GridTimes implements LocalTimes {
   readonly #down = (unit: number) => unit - mod(unit - this.#grid.origin, this.#grid.count);
 
   /**
-   * Returns the length in seconds of the excluded span that contains a unit: its hour, its minute, or 1 for the unit alone. Returns 0 if
-   * the rule permits the unit.
+   * Returns the length in seconds of the excluded hour or minute that contains a unit. Returns 1 if only the unit itself is
+   * excluded, and 0 if the rule permits the unit.
    */
   #refusing(unitOfDay: number): number {
     const { unitSeconds, hours, minutes, seconds } = this.#grid;

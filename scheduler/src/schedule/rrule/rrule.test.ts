@@ -91,7 +91,7 @@ describe("a recurrence rule", () => {
     ]);
     const lastButOne = "FREQ=YEARLY;BYWEEKNO=-52;BYDAY=SU";
     expect(dates(rrule(lastButOne, { start: "20210101" }), 2)).toEqual(["2021-01-10", "2022-01-09"]);
-    // The rule means all Mondays and the first Tuesday. The Python library dateutil requires days that match both instead.
+    // The rule means all Mondays and the first Tuesday. The Python library dateutil instead requires that a day matches both.
     expect(dates(rrule("FREQ=MONTHLY;BYDAY=MO,1TU", { start: "20260101" }), 3)).toEqual([
       "2026-01-05",
       "2026-01-06",

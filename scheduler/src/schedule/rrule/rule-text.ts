@@ -5,7 +5,7 @@ import { show } from "../given.ts";
 import { wrongRule } from "./rule.ts";
 import { type RuleTime, ruleTime } from "./rule-time.ts";
 
-/** A time together with the zone that its line names; "" if it names none. */
+/** A time together with the zone that its line names; "" if the line names no zone. */
 export interface ZonedTime {
   time: RuleTime;
   zone: string;

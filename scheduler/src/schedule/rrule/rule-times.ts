@@ -1,4 +1,7 @@
-/** Computes the local times of a rule from its start. Missing BY parts are taken from the start, as RFC 5545 requires. */
+/**
+ * Computes the local times of a rule from its start. If BY parts are missing, their values come from the start, as RFC 5545
+ * requires.
+ */
 import { dayMs, type LocalTimes, weekdayOf } from "../local-times.ts";
 import { PeriodicTimes, type PeriodUnit } from "../periodic-times.ts";
 import { GridTimes } from "./grid-times.ts";

@@ -14,7 +14,9 @@ export const weekdayCodes = ["MO", "TU", "WE", "TH", "FR", "SA", "SU"] as const;
 
 export interface NthWeekday {
   weekday: number;
-  /** For n > 0, the n-th such weekday of the month or year; for n < 0, the same counted from the end; 0 means every such weekday. */
+  /**
+   * For n > 0, the n-th of these weekdays in the month or year; for n < 0, the n-th from the end; 0 means all of these weekdays.
+   */
   nth: number;
 }
 
@@ -178,7 +180,7 @@ function untilOf(value: string | undefined): RuleTime | null {
   return value === undefined ? null : ruleTime(value, "UNTIL", "rule");
 }
 
-/** Refuses combinations that RFC 5545 forbids, and those that programs interpret in different ways. */
+/** Refuses combinations of parts that RFC 5545 forbids, and combinations that programs interpret in different ways. */
 function refuseContradictions(rule: Rule): void {
   const { frequency, until, count, weekdays, monthDays, yearDays, weekNumbers, months, positions } = rule;
   const forbid = (what: string, hint: string) => {

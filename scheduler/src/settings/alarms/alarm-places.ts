@@ -1,17 +1,23 @@
 import { mayLead, type Told } from "../agreement.ts";
 
 /**
- * Which processes of the cluster have alarm channels. Only the leader evaluates alarms, and it sends them through its own channels. `told`:
- * every process that may lead has channels. `partly`: some of these processes have none. `elsewhere`: only processes that never lead have
- * channels, so nothing is sent. `nobody`: no process has any.
+ * Which processes of the cluster have alarm channels. Only the leader evaluates alarms, and it sends them through its own
+ * channels. `told`: every process that may lead has channels. `partly`: some of these processes have no channels. `elsewhere`:
+ * only processes that never lead have channels, so nothing is sent. `nobody`: no process has channels.
  */
 export interface AlarmPlaces {
   kind: "told" | "partly" | "elsewhere" | "nobody";
-  /** The nodes concerned: for `partly` those without channels, for `elsewhere` those whose channels are useless, else none. */
+  /**
+   * For `partly`, the nodes that may lead and have no channels; for `elsewhere`, the nodes whose channels are never used; else
+   * empty.
+   */
   nodes: string[];
 }
 
-/** @param members the live members. One of an older version does not report whether it has channels; it counts as having them */
+/**
+ * @param members the live members. A member of an older version does not report whether it has channels; it counts as having
+ * channels
+ */
 export function alarmPlaces(members: readonly Told[]): AlarmPlaces {
   const has = ({ settings }: Told) => settings?.alarms !== false;
   const named = (some: readonly Told[]) => some.map(({ node }) => node).sort();

@@ -136,7 +136,7 @@ const language: Check = (value) =>
 const isUrl = (value: unknown, protocol: RegExp): value is string =>
   typeof value === "string" && URL.canParse(value) && protocol.test(new URL(value).protocol);
 
-/** @returns a description of the expected value if the value is not a web URL; undefined if it is one */
+/** @returns undefined if the value is a web URL without user and password; else a description of the expected value */
 export const httpUrl: Check = (value) => {
   if (!isUrl(value, /^https?:$/)) return "an http:// or https:// URL";
   const { username, password } = new URL(value);

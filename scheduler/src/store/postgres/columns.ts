@@ -1,8 +1,9 @@
 import pg from "pg";
 
 /*
- * Many rows are sent as a few columns, each one array. Sent as rows, a batch of 2,000 runs is 30,000 fields, which PostgreSQL prints and
- * Node reads one by one. In arrays that pg encodes, each number is quoted. Both cost more than the conversion of the numbers itself.
+ * Many rows are sent as a few columns, each as the text of one array. Sent as rows, a batch of 2,000 runs is 30,000 fields, which
+ * PostgreSQL prints and Node reads one by one; in arrays that pg encodes, each number is quoted. Either way costs more than converting
+ * the numbers.
  */
 
 type Column<Value> = readonly (Value | null)[];

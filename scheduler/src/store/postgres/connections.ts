@@ -70,7 +70,7 @@ export class Connections {
     for (const client of this.#open) if (client !== but) this.giveUp(client);
   }
 
-  /** Cuts all connections without cancelling their statements, because this process must send no more requests to the store. */
+  /** Cuts all connections without sending cancel requests, because this process must send nothing more to the store. */
   destroyAll(): void {
     for (const client of this.#open) destroy(client);
   }

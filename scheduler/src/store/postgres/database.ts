@@ -229,7 +229,7 @@ export class Database {
     return client;
   }
 
-  /** Runs a statement once. With a `name`, it is a prepared statement on each connection; an empty name prepares nothing. */
+  /** Runs a statement once, and again only if the store refused it in a recovery. A `name` prepares it; an empty name does not. */
   query<Row = Record<string, unknown>>(name: string, text: string, values: unknown[] = []): Promise<Row[]> {
     return this.#recovered(() =>
       this.#hold(async (client) => {
@@ -305,9 +305,9 @@ export class Database {
   }
 
   /**
-   * Runs once a statement that the server always answers quickly. If no answer comes in time, the server or the network does not respond:
-   * then all connections that have been silent for as long are cut, so that callers that wait for them try again, and do not block the pool
-   * until the operating system closes the connections.
+   * Runs a statement that the server always answers quickly, and repeats it only if the store refused it in a recovery. If no answer comes
+   * in time, all connections that have received nothing since the statement was sent are cut: their callers then try again, and do not
+   * block the pool until the operating system closes the connections.
    */
   async ask<Row = Record<string, unknown>>(name: string, text: string, values: unknown[] = []): Promise<Row[]> {
     return this.#recovered(() => {
@@ -344,7 +344,7 @@ export class Database {
     let silent = false;
     let answered = false;
     const cancel = this.clock.after(answerMs, () => {
-      // After a stopped process continues, its timers fire before it reads data that has arrived meanwhile, so this lets it read first.
+      // After a stop, a process runs its timers before it reads data that has arrived meanwhile; this second timer lets it read first.
       this.clock.after(0, () => {
         if (answered) return;
         silent = true;

@@ -149,7 +149,7 @@ const meanings: readonly Meaning[] = [
 
 const closed = /after calling end on the pool/;
 
-/** Returns a CarillonError for errors that a caller can expect, and other errors unchanged. */
+/** Returns a CarillonError for an error that one of the translations matches, and any other error unchanged. */
 export function storeError(error: unknown): unknown {
   if (error instanceof CarillonError || !(error instanceof Error)) return error;
   const state = (error as { code?: string }).code ?? "";

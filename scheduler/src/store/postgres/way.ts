@@ -29,7 +29,10 @@ export function wayTo(text: string, clock: Clock, log: Log): Way {
   return { url, hosts, Routed: routed(hosts) };
 }
 
-/** Makes every sslmode that requests TLS verify the certificate and the name in it. In libpq, weaker modes verify less, or nothing. */
+/**
+ * Makes every sslmode that may use TLS verify the certificate and the host name in it, because in libpq the weaker modes verify
+ * less, or nothing. A URL with `uselibpqcompat` is returned unchanged.
+ */
 const verifying = (url: string): string => {
   const [before = "", query] = url.split(/\?([\s\S]*)/);
   return query === undefined || /(?:^|&)uselibpqcompat=/.test(query)

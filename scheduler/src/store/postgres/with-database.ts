@@ -3,7 +3,9 @@ import { silentLog } from "../../base/log.ts";
 import { systemRandom } from "../../base/random.ts";
 import { Database, type DatabaseOptions } from "./database.ts";
 
-/** Runs `work` with a store over a single connection that logs nothing and is closed afterwards, for commands outside a node. */
+/**
+ * Runs `work` with a `Database` that has one connection and logs nothing, and closes it afterwards; for commands outside a node.
+ */
 export async function withDatabase<T>(
   options: Pick<DatabaseOptions, "url" | "schema"> & Partial<Pick<DatabaseOptions, "clock" | "answerMs">>,
   work: (database: Database) => Promise<T>,

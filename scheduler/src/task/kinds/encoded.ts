@@ -1,6 +1,9 @@
 /** The stored form of a value that a codec has encoded is an object with this field only, whose value is a string. */
 export const encodedField = "carillon:encoded";
-/** The stored form of a value that is outside the store is an object with this field only; the string is the value's key there. */
+/**
+ * The stored form of a value outside the store is an object with this field only, whose string is the value's key in the payload
+ * store.
+ */
 export const storedField = "carillon:stored";
 
 /** Returns the text that the codec made; undefined if the value is not encoded. */

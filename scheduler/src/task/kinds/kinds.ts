@@ -217,7 +217,10 @@ interface ObjectOptions<Kept> {
   together?: (kept: Kept, place: Place) => void;
 }
 
-/** Returns true if null is a value. It is one only for JSON; in other fields with a default, null means that no value was given. */
+/**
+ * Returns true if the kind accepts null as a value. Only JSON does; for other fields with a default, null means that no value was
+ * given.
+ */
 const takesNull = ({ shape }: Kind) => shape.is === "json";
 
 export function object<Kept extends object>(

@@ -7,7 +7,8 @@ import type { StoreClock } from "../../store/store-clock.ts";
 import { backlogRuns, claimsPerStatement, guardMs } from "../bounds.ts";
 
 /**
- * How far ahead the worker looks for bursts, in ms. One worker can claim as many runs as it may hold in this time, even from a slow store.
+ * How far ahead the worker looks for bursts, in ms. Even from a slow store, one worker can within this time claim as many runs as
+ * it may hold.
  */
 const farMs = 8_000;
 /** A count of coming runs that is made at most this many ms before an instant includes all runs that are due at that instant. */
@@ -91,7 +92,7 @@ export class ClaimWindow {
   async #count(): Promise<void> {
     const { claims, groupIds, clock, storeClock, log, claimAheadMs, room, claim } = this.#options;
     const most = room();
-    // One claim returns as many runs as this worker can hold, so this worker does not start early and leaves the burst to other workers.
+    // If one claim fills this worker, the worker need not begin early, and leaves the burst to other workers.
     if (most <= claimsPerStatement) return;
     this.#lookedAt = clock.monotonic();
     // The count begins at the start of a bin and uses a rounded claim time per run, so that all workers that count the same burst begin to

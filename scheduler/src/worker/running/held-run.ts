@@ -28,9 +28,9 @@ export class HeldRun {
   state: ClaimState = "waiting";
   startedMs: number | null = null;
   /**
-   * When the run started, by this process's monotonic clock; NaN until then. `sinceMs` also begins as NaN. With a small integer as first
-   * value, V8 would convert each existing object to another layout as soon as one object gets a fraction, at the moment when the runs are
-   * due.
+   * When the run started, by this process's monotonic clock; NaN until then. This field and `sinceMs` begin as NaN, because with a
+   * small integer as first value, V8 would convert each existing object to another layout as soon as one object gets a fraction,
+   * which happens when the runs are due.
    */
   startedMono = Number.NaN;
   /** Index of the mark in shared memory by which the stand-in thread knows that the run has started. */
@@ -156,8 +156,8 @@ export class HeldRun {
 
   /** Applies an event to the claim's state machine. @returns the action to take */
   on(event: ClaimEvent) {
-    // Read by index: in code that is not compiled yet, destructuring an array uses its iterator, which is slow for ten thousand events in a
-    // row.
+    // The step is read by index, because in code that is not compiled yet, destructuring an array uses its iterator, which is slow
+    // for ten thousand events in a row.
     const step = claimTable[this.state][event];
     this.state = step[0];
     return step[1];
@@ -178,7 +178,10 @@ export class HeldRun {
 export interface RunHost extends FlowHost {
   readonly clock: Clock;
   writeLog(line: LogLine): void;
-  /** Aborts the run, or drops it if it has not started, if the session may be over and another worker may hold the run's claim. */
+  /**
+   * If the session may be over, so that another worker may hold the run's claim: aborts the run if it has started, otherwise drops
+   * it. A run that was reported as started is aborted only after its grace period.
+   */
   doubt(run: HeldRun): void;
   completeIn(client: SqlClient, run: HeldRun, result: string | null): Promise<boolean>;
 }

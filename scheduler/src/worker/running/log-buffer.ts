@@ -51,7 +51,10 @@ export class LogBuffer {
     this.#cancel ??= this.#clock.after(flushEveryMs, () => void this.flush());
   }
 
-  /** Sends all lines that were added before the call, and resolves when they are written. */
+  /**
+   * Sends all lines that were added before the call, and resolves when they are written. If the store fails, it also resolves, and
+   * the lines are sent later.
+   */
   async flush(): Promise<void> {
     this.#cancel?.();
     this.#cancel = undefined;

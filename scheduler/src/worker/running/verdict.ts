@@ -37,8 +37,9 @@ export function succeeded(run: HeldRun, value: unknown): Verdict {
 }
 
 /**
- * Returns the verdict on an attempt whose handler threw, or returned `run.retryIn` or `run.snooze`. The run is cancelled if a cancellation
- * aborted it; it is retried if the task's policy has an attempt left; otherwise it fails.
+ * Returns the verdict on an attempt whose handler threw, or returned `run.retryIn` or `run.snooze`. After a cancellation the run
+ * is cancelled; after a snooze it waits; if the worker stopped or lost its session, the task's `onWorkerLost` decides. Otherwise
+ * the run is retried if the retry policy has an attempt left and the error is not final, and else fails.
  */
 export function failed(run: HeldRun, thrown: unknown, nowMs: number, random: Random): Verdict {
   const reason = run.abortReason;

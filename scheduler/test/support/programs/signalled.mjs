@@ -43,7 +43,7 @@ if (cleanup) {
     process.exit(0);
   });
 }
-// Rejected if the test cuts the store before the run ends; the start of the run is printed separately.
+// The promise rejects if the test cuts off the store before the run ends. The start of the run is printed separately.
 await busy.run("long").catch((error) => log({}, error.message));
 if (pidFile) {
   while (!existsSync(pidFile)) await sleep(20);

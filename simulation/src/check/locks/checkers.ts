@@ -8,7 +8,7 @@ import { ownSession } from "./own-session.ts";
 import { releasedByHolder } from "./released-by-holder.ts";
 import { writesFenced } from "./writes-fenced.ts";
 
-/** All checkers of locks. The order matters: the first symptom of a bug is usually found first. */
+/** All checkers of locks, in an order in which the first symptom of a bug is usually found before its consequences. */
 export const lockCheckers: readonly LockChecker[] = [
   graceKept,
   lockFencesRise,

@@ -10,7 +10,10 @@ export interface LockFigures {
   readonly refused: number;
   /** The violation that would have occurred if the resource did not check fences; undefined: none. */
   readonly unfenced: string | undefined;
-  /** The number of periods in which more processes believed that they had a lock than it has permits; the longest of them in ms. */
+  /**
+   * `overlaps`: the number of periods in which more processes believed that they had a lock than it has permits; `overlap_ms_max`:
+   * the length of the longest of these periods, in ms.
+   */
   readonly overlaps: number;
   readonly overlap_ms_max: number;
 }

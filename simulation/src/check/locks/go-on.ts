@@ -4,7 +4,8 @@ import { byLock, type LockChecker } from "../../lock-history.ts";
 const boundMs = 45_000;
 
 /**
- * Checks that without faults no process waits for ever. A grace lock has no queue, so there it is enough that some process gets the lock.
+ * Checks that without faults no process waits for a lock longer than `boundMs`. A grace lock has no queue, so there it is enough
+ * that some process gets the lock.
  */
 export const locksGoOn: LockChecker = {
   invariant: "16: with everything in order, locks go round",

@@ -85,8 +85,8 @@ export const lostWorkers: Rule = {
 };
 
 /**
- * A run has at most as many attempts as its task allows. Each begins after the policy's pause, counted from the end of the previous
- * attempt.
+ * A run has at most as many attempts as its task allows, beside those whose worker was lost. Each attempt begins after the
+ * policy's pause, counted from the end of the previous attempt.
  */
 export const pausesBetweenTries: Rule = {
   name: "tries and the pauses between them",

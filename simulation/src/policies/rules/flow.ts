@@ -47,7 +47,7 @@ export const joins: Rule = {
   },
 };
 
-/** A run in parts has each part exactly once. The check: each part number occurs as often as the first one. */
+/** A run in parts has each part exactly once. The rule checks that each part number occurs as often as the first one. */
 export const parts: Rule = {
   name: "a run has all of its parts",
   page: "routing.md",

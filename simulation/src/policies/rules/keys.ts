@@ -35,7 +35,10 @@ export const oneLiveRunOfAKey: Rule = {
   },
 };
 
-/** An enqueue with `again` creates a run after the run that has the key has ended, unless a later enqueue with `again` replaces it. */
+/**
+ * An enqueue with `again` creates a run once the run with the same key has ended, unless a later enqueue with `again` replaces
+ * it.
+ */
 export const followsItsKey: Rule = {
   name: "once more after the run of the key",
   page: "runs.md: one run of a key",

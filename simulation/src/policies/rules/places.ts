@@ -284,7 +284,7 @@ export const prompt: Rule = {
   },
 };
 
-/** When runs wait for the worker, the run with the highest priority starts first. */
+/** When runs wait for the worker, the run with the highest priority starts first. Tasks with limits or routes are not checked. */
 export const priorities: Rule = {
   name: "a higher priority comes first",
   page: "limits.md: priority and turns",

@@ -24,7 +24,10 @@ export function workerUntil({ end, abort }: Try): number {
   return abort ? Math.min(endMs, abort.atMs + givenUpMs) : endMs;
 }
 
-/** Returns the time until which an attempt counts for the limits of task, key and group: at the latest when its worker is declared dead. */
+/**
+ * Returns the time until which an attempt counts for the limits of task, key and group: its end, or the loss of its worker if
+ * earlier.
+ */
 export const placeUntil = (one: Try): number => Math.min(workerUntil(one), one.lostMs ?? Number.POSITIVE_INFINITY);
 
 /** Number of the run's claims that were lost with their worker until `beforeMs`. A claim may be lost before its attempt begins. */

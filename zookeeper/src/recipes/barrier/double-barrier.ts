@@ -31,7 +31,7 @@ export interface Inside {
   /** Aborts when the member is no longer inside: it began to leave, its session ended, or its node was deleted. */
   readonly signal: AbortSignal;
   /**
-   * Waits until all members leave. When the call returns or throws, the member's node has been deleted.
+   * Waits until all members leave. When the call settles, the member's node has been deleted, or will be deleted with its ended session.
    * @returns false if the limit passes before all have left
    * @throws NOT_HELD if the member is no longer inside; SESSION_EXPIRED, ABORTED
    */
@@ -105,14 +105,17 @@ export class DoubleBarrier {
     return this.#enter(session, limits); // another client deleted this member's node meanwhile
   }
 
-  /** Deletes the node `ready` if no member is inside: it is left over from members that all died inside. */
+  /** Deletes the node `ready` if no member is inside: then the node is left over from members that all died inside. */
   async #clear(session: Session, signal: AbortSignal): Promise<void> {
     const { names } = await listed(session, this.path, signal);
     // If the next round has begun meanwhile, its members have already seen `ready`, and only members that enter later wait.
     if (names.length === 1 && names[0] === "ready") await deleteSurely(session, `${this.path}/ready`);
   }
 
-  /** Ignores signals, because an aborted creation may leave a node that this client does not know of: see locks/line.ts. */
+  /**
+   * Creates the member's node. Takes no signal, because an aborted creation may leave a node that this client does not know of: see
+   * locks/line.ts.
+   */
   async #create(session: Session, path: string): Promise<void> {
     for (;;) {
       try {
@@ -126,7 +129,10 @@ export class DoubleBarrier {
     }
   }
 
-  /** Waits until `ready` exists. A member that sees that all have entered creates it. @returns false if some have not, without `wait` */
+  /**
+   * Waits until `ready` exists. A member that sees that all have entered creates it.
+   * @returns false if `wait` is false and some members have not entered
+   */
   async #allIn(session: Session, { signal, wait }: Required<TurnOptions>): Promise<boolean> {
     const ready = `${this.path}/ready`;
     for (;;) {

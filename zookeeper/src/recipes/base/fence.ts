@@ -13,7 +13,7 @@ import { createPersistent } from "./protect.ts";
 /**
  * Returns base + czxid, after raising the base if needed.
  * @param path the lock's path; the base's node is its sibling, so that listings of the lock's children do not contain it
- * @param czxid that of the node that holds the lock
+ * @param czxid the czxid of the node that holds the lock
  */
 export async function fenceOf(session: Session, path: string, czxid: bigint): Promise<bigint> {
   const at = `${path}-fence`;

@@ -39,7 +39,7 @@ export function backOffMs(failures: number, chance: number): number {
 
 /**
  * Runs `take` with the client's session; if the session ends before `take` has succeeded, runs it again with the next session.
- * @throws errors that `take` throws while its session is live; CLOSED, ABORTED
+ * @throws errors that `take` throws while its session is live, or after the signal has aborted; CLOSED, ABORTED
  */
 export async function acrossSessions<T>(
   zk: ZooKeeper,
@@ -58,7 +58,8 @@ export async function acrossSessions<T>(
 }
 
 /**
- * Calls `serve` with the client's session until it returns "done" or the signal aborts. Pauses after an error with a back-off.
+ * Calls `serve` with the client's session again and again, until it returns "done" or the signal aborts. After an error, pauses with a
+ * back-off.
  * @param trouble receives all errors, transient or not, except those of an ended session; if it throws, the loop ends
  * @throws CLOSED when the client is closed; errors that `trouble` throws
  */

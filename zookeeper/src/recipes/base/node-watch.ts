@@ -21,8 +21,8 @@ interface Entry {
 const watched = new WeakMap<Session, Map<string, Entry>>();
 
 /**
- * Reads the node, and calls the listener once at its next change. Reads with `get`, because `exists` would leave a watch on a missing
- * node.
+ * Reads the node, and calls the listener once: at the node's next change, or when the watch ends. Reads with `get`, because `exists`
+ * would leave a watch on a missing node.
  * @returns undefined if there is no node; then the listener is not called
  */
 export function watchNode(
@@ -94,12 +94,12 @@ function newEntry(entries: Map<string, Entry>, path: string): Entry {
 /** Removes the listener; no effect if it has already been called. */
 export function unwatch(session: Session, path: string, listener: Listener): void {
   if (!drop(session, path, listener) || !session.live) return;
-  // This request is sent before later ones of the session, so it does not remove a watch that is set afterwards. If the server has no
-  // such watch (it fired, or was lost with its connection), or the request is lost, at most one watch remains.
+  // This request is sent before later ones of the session, so it does not remove a watch that is set afterwards. If the watch does not
+  // exist on the server (it fired, or was lost with its connection), the error is ignored; if the request is lost, one watch remains.
   session.removeWatches(path).catch(() => undefined);
 }
 
-/** Removes the listener without a request. @returns true if it was the last listener of the path */
+/** Removes the listener without a request to the server. @returns true if it was the last listener of the path */
 function drop(session: Session, path: string, listener: Listener): boolean {
   const entries = watched.get(session);
   const entry = entries?.get(path);

@@ -44,8 +44,8 @@ const names: ReadonlySet<string> = new Set<keyof PersistentNodeOptions>([
 /** Listeners must not throw: an error that a listener throws becomes an uncaught exception. */
 export interface PersistentNodeListener {
   /**
-   * Called when the node exists with the current data: for the first time, after it was missing and has been created again, and
-   * once in each new session.
+   * Called when the node exists with the current data: for the first time, after it has been created again, and in each new session. It
+   * may be called again after an error.
    */
   created?(path: string): void;
   /** Called when an operation failed and will be retried. Meant for a log. */
@@ -142,8 +142,8 @@ export class PersistentNode {
   }
 
   /**
-   * Deletes the node; with `wait`, only if it belongs to this client's session. If this fails, an ephemeral node is deleted with its
-   * session. Never rejects.
+   * Deletes the node, if this client has created or written it; with the option `existing: "wait"`, only if the node belongs to this
+   * client's session. If the deletion fails, an ephemeral node is deleted with its session. Never rejects.
    */
   async close(): Promise<void> {
     this.#closing.abort();
@@ -192,7 +192,7 @@ export class PersistentNode {
     this.#listeners.tell((one) => one.trouble?.(error));
   }
 
-  /** Keeps the node in existence during one session; returns when the session has ended or this object is closed. */
+  /** Keeps the node in existence during one session; returns when the session has ended or this object is closed. @throws other errors */
   async #keep(session: Session, placed: () => void): Promise<void> {
     const onChange = () => this.#wake();
     const { signal } = this.#closing;
@@ -287,7 +287,7 @@ export class PersistentNode {
     const [at, session] = [this.#at, this.#touched];
     if (at === undefined || !session || this.#zk.signal.aborted) return;
     const remove = async (one: Session) => {
-      // With `wait`, the node may belong to another session by now, and must then not be deleted.
+      // With `wait`, the node may belong to another session by now; then it must not be deleted.
       const stat = this.#options.existing === "wait" ? await one.exists(at) : undefined;
       if (!stat || stat.ephemeralOwner === one.id) await deleteSurely(one, at);
     };

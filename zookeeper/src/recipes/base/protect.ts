@@ -12,7 +12,10 @@ import type { Session } from "../../operations/session.ts";
 import { backOffMs, isPassing } from "./follow.ts";
 import { pause } from "./waiting.ts";
 
-/** Creates the path and missing parents as containers, which the server deletes some time after their last child was deleted. */
+/**
+ * Creates the path and missing parents as containers, which the server deletes some time after their last child was deleted. Servers
+ * before 3.5 get persistent nodes.
+ */
 export async function createContainers(
   session: Session,
   path: string,
@@ -53,8 +56,8 @@ export async function createPersistent(
 }
 
 /**
- * Creates `<parent>/_c_<uuid>-<suffix><number>` exactly once, even if the connection is lost. Creates a missing parent as a container with
- * the same ACL, because otherwise any client could add nodes to the queue.
+ * Creates `<parent>/_c_<uuid>-<suffix><number>` exactly once, even if the connection is lost. A missing parent is created as a container
+ * with the same ACL; with an open ACL, any client could add nodes to the queue.
  * @param suffix such as `latch-` or `lock-`
  * @throws SESSION_EXPIRED if the session ends first: an ephemeral node that was created is then deleted with the session
  */
@@ -112,7 +115,7 @@ async function findProtected(
   { ephemeral, signal }: CreateOptions,
 ): Promise<Created | undefined> {
   try {
-    // `sync`: this server may not have received the write yet, since it was sent to another one.
+    // `sync` is needed because the write was sent to another server, and this server may not have received it yet.
     await session.sync(parent, { signal });
     const { names } = await session.children(parent, { signal });
     const name = names.find((one) => one.startsWith(token));
@@ -132,8 +135,8 @@ function removeLater(session: Session, parent: string, token: string): void {
     const found = await findProtected(session, parent, token, {});
     if (found) await deleteSurely(session, found.path);
   };
-  // The error is ignored. `surely` repeats the removal until it succeeds, unless the session ends (then the server deletes the node if it
-  // is ephemeral) or a permission was withdrawn.
+  // `surely` repeats the removal after transient errors while the session is live. Its last error is ignored: when the session ends, the
+  // server deletes the node if it is ephemeral; otherwise a permission was withdrawn, and the node remains.
   surely(session, remove).catch(() => undefined);
 }
 
@@ -163,7 +166,7 @@ export async function deleteSurely(session: Session, path: string): Promise<void
 }
 
 /**
- * Returns the text after the last `marker` of a name, which is its position in the queue, as in Curator; the whole name without a marker.
+ * Returns a node's position in the queue, as in Curator: the text after the last `marker` of its name, or the whole name without a marker.
  * Positions are compared as text, which is correct for ten digits. Like Curator, this does not support a counter above 2^31 − 1.
  */
 export function placeOf(name: string, marker: string): string {

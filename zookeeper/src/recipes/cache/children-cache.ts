@@ -1,7 +1,7 @@
 /**
  * A local copy of the children of one node with their data, kept up to date by a recursive watch (3.6 and later). The parent need not
- * exist. Events of deeper nodes arrive but are ignored. So a child's `stat` has the current version of the child's data, but the number
- * of its own children may be out of date.
+ * exist. Events of deeper nodes are ignored, so a child's `stat` has the current version of the child's data, but its number of
+ * children may be out of date.
  */
 import type { ZooKeeper } from "../../operations/session.ts";
 import { type CachedNode, type CacheEvent, type CacheListener, type CacheOptions, Mirror } from "./mirror.ts";

@@ -1,9 +1,9 @@
 /**
  * A local copy of nodes that is kept up to date; the node, children and tree caches use it. A persistent watch reports which paths have
- * changed, and each of these paths is read again; events contain no data, so only a deletion is applied directly. A path is read by one
- * request at a time, and again if it changed meanwhile, so an older answer never replaces a newer one. A node that this client may not
- * read counts as missing, except the cache's own path. After a gap in the events, or in a new session, everything is read again, and
- * the differences are reported.
+ * changed. Events contain no data, so a changed path is read again; only a deletion is applied directly. A path is read by one request
+ * at a time, and once more if it changed meanwhile, so an older answer never replaces a newer one. A node that this client may not read
+ * counts as missing, except the cache's own path. After a gap in the events, or in a new session, everything is read again, and the
+ * differences are reported.
  */
 
 import { isZooKeeperError, ZooKeeperError } from "../../base/errors.ts";
@@ -52,8 +52,8 @@ const optionNames: ReadonlySet<string> = new Set<keyof CacheOptions>(["maxNodes"
 /** The largest number of concurrent read requests of one cache. */
 const maxReads = 64;
 /**
- * Margin above the node limit. Paths that are being read, or wait to be read again, may belong to nodes that were deleted meanwhile, so
- * only a count above limit plus margin surely exceeds the limit.
+ * The number of nodes by which the node limit may be exceeded for a while. Paths that are being read, or wait to be read again, may
+ * belong to nodes that were deleted meanwhile, so only a count above limit plus margin surely exceeds the limit.
  */
 const inDoubt = 2 * maxReads;
 
@@ -267,7 +267,7 @@ export class Mirror {
     if (work.size > this.#maxNodes + inDoubt) throw this.#full();
   }
 
-  /** Records that a path below the cache's own may not be read. @throws all errors except NO_AUTH for such a path */
+  /** Records that a path below the cache's own path may not be read. @throws the error, unless it is NO_AUTH for a path below */
   #hide(path: string, error: unknown): void {
     if (path === this.path || !isZooKeeperError(error, "NO_AUTH")) throw error;
     if (this.#hidden.has(path)) return;

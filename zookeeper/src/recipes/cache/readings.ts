@@ -2,8 +2,8 @@
  * The queue of the paths that have to be read again. Many paths are read concurrently, but each path by one reading at a time: a path
  * that changes while it is being read is read once more afterwards, however often it changed.
  *
- * `renew` begins a round, in which everything is read because events may be missing. At the end of the round, a path that no reading of
- * this round has found does not exist any more.
+ * `renew` begins a round, in which everything is read because events may be missing. A path that no reading of the round has found does
+ * not exist any more when the round ends.
  */
 export type Read = (path: string, deep: boolean, round: number) => Promise<void>;
 
@@ -39,7 +39,7 @@ export class Readings {
     this.#wake();
   }
 
-  /** Removes a path from the queue. @returns false if it is being read, with a result that may be older than the caller's knowledge */
+  /** Removes a path from the queue. @returns false if the path is being read: the result may be older than what the caller knows */
   drop(path: string): boolean {
     if (this.#reading.has(path)) return false;
     this.#waiting.delete(path);

@@ -1,6 +1,6 @@
 /**
  * A local copy of a node and all its descendants with their data, kept up to date by a recursive watch (3.6 and later). The node need not
- * exist. A node's `stat` was read at the last change of the node's own data.
+ * exist. A node's `stat` is read at each change of the node's own data, so its number of children may be out of date.
  */
 import { parentOf } from "../../base/paths.ts";
 import type { ZooKeeper } from "../../operations/session.ts";

@@ -1,7 +1,8 @@
 /**
  * A 64-bit number that many clients change, stored like Java Curator's DistributedAtomicLong: 8 bytes, big-endian; a missing or empty
- * node counts as 0. A change reads the number and writes the new one only if no other client has written in between; otherwise it retries
- * a few times. If all tries fail and a lock path is given, the change takes that lock and tries again, so that colliding clients queue.
+ * node counts as 0. A change reads the number and writes the new one only if no other client has written in between; otherwise it tries
+ * again, `tries` times in all. If all tries fail and a lock path is given, the change takes that lock and tries again, so that
+ * colliding clients queue.
  */
 
 import { isZooKeeperError, ZooKeeperError } from "../../base/errors.ts";
@@ -15,7 +16,7 @@ import { pause } from "../base/waiting.ts";
 import { Mutex } from "../locks/mutex.ts";
 
 export interface AtomicLongOptions {
-  /** How often a change is tried without the lock, and again under the lock. Default 10. */
+  /** How many times a change is tried without the lock, and then again under the lock. Default 10. */
   readonly tries?: number;
   /** Path of a mutex that all clients of this number share. Without it, a change whose tries all fail rejects. */
   readonly lockPath?: string;

@@ -62,7 +62,7 @@ export class SharedCount {
 
   /**
    * The count and its version, as this client last read or set them.
-   * @throws NOT_HELD before `start` has resolved
+   * @throws NOT_HELD before `start` has read the count
    */
   get versioned(): VersionedCount {
     const last = this.#last;
@@ -71,7 +71,7 @@ export class SharedCount {
     throw new ZooKeeperError("NOT_HELD", `the count ${this.path} has not been read yet`, options);
   }
 
-  /** The count, as this client last read or set it. @throws NOT_HELD before `start` has resolved */
+  /** The count, as this client last read or set it. @throws NOT_HELD before `start` has read the count */
   get count(): number {
     return this.versioned.count;
   }

@@ -56,7 +56,7 @@ export class ServiceDiscovery<Payload = unknown> {
   readonly #zk: ZooKeeper;
   readonly #acl: readonly Acl[] | undefined;
   readonly #listeners = new Listeners<DiscoveryListener>();
-  /** Registrations' nodes and caches that `close` must close, including the caches of providers. */
+  /** The nodes of registrations, and the caches (including those of providers), which `close` must close. */
   readonly #open = new Set<{ close(): Promise<void> }>();
 
   /** @throws PATH_INVALID, OPTION_INVALID */

@@ -33,7 +33,7 @@ export interface NewInstance<Payload = unknown> {
   readonly name: string;
   /** Default: a random UUID. */
   readonly id?: string;
-  /** Default: this host's first address that is not internal. */
+  /** Default: this host's first IPv4 address that is not internal; 127.0.0.1 if there is none. */
   readonly address?: string;
   readonly port?: number;
   readonly sslPort?: number;

@@ -54,7 +54,7 @@ export class ServiceProvider<Payload = unknown> {
     return this.#cache.ready;
   }
 
-  /** The enabled instances that pass the filter and have too few errors to be skipped, in the order of their ids. */
+  /** The enabled instances that pass the filter and have fewer than `downAfter` recent errors, in the order of their ids. */
   get instances(): readonly ServiceInstance<Payload>[] {
     return this.#cache.instances.filter((one) => one.enabled && !this.#isDown(one) && this.#filter(one));
   }
@@ -65,7 +65,7 @@ export class ServiceProvider<Payload = unknown> {
     return instances.length === 0 ? undefined : this.#strategy(instances);
   }
 
-  /** Records an error of the instance; after `downAfter` errors the instance is not chosen for some time. */
+  /** Records an error of the instance; after `downAfter` errors the instance is not chosen until its errors are forgotten. */
   noteError({ id }: ServiceInstance<Payload>): void {
     const now = performance.now();
     for (const [one, { since }] of this.#errors) {

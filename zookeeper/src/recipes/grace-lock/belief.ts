@@ -1,6 +1,6 @@
 /**
- * The time during which this process may rely on being the only holder of a grace lock: while it holds the lock, and for most of the
- * grace period afterwards. In this file that certainty is called the belief.
+ * The time during which this process may rely on being the only holder of a grace lock, called the belief in this file. It lasts while
+ * this process holds the lock, and for most of the grace period afterwards.
  */
 import type { Holding, LockClock } from "./place.ts";
 
@@ -32,7 +32,7 @@ export class Belief {
     return this.#leftMs > 0;
   }
 
-  /** Reads the holding's remaining time at intervals until the belief ends, which calls `over`, or until `stop` is called. */
+  /** Checks at intervals whether the belief lasts, until it ends, which calls `over`, or until `stop` is called. */
   watch(): void {
     this.stop();
     const holdingMs = this.#renew();
@@ -41,7 +41,7 @@ export class Belief {
     else this.#over();
   }
 
-  /** Records that the holding has ended, perhaps early. Other contenders may begin their grace now, so the belief is shortened. */
+  /** Records that the holding has ended, perhaps earlier than expected. The belief then lasts for at most this contender's own grace. */
   lapse(): void {
     this.#untilMono = Math.min(this.#untilMono, this.#clock.monotonic() + this.#ownGraceMs);
   }

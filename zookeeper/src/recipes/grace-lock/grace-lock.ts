@@ -35,9 +35,9 @@ export interface GraceLockOptions {
   /** The grace period in ms, default 10,000. A contender waits for the longer of its own grace and the vanished holder's. */
   readonly graceMs?: number;
   /**
-   * Called if the lock was taken over from a holder that vanished, or that released the lock during a use. That holder may be a former
-   * process of this owner. Called before `tryLock` resolves. If this option is given, a contender whose `tryLock` was refused takes the
-   * lock over automatically at the end of the grace; a later `tryLock` then uses it.
+   * Called before `tryLock` resolves if the lock was taken over from a holder that vanished, or that released the lock during a use. That
+   * holder may be a former process of this owner. If this option is given, a contender whose `tryLock` was refused takes the lock over
+   * automatically at the end of the grace; a later `tryLock` then uses the lock.
    */
   readonly onTakenOver?: (from: TakenOver) => void;
   /** Called when the running use has lost the lock and must stop; its signal aborts with the same error (NOT_HELD). */
@@ -116,7 +116,7 @@ export class GraceLock {
   /**
    * Takes the lock, or uses it again if this process already holds it; in both cases sends a request. Waits for a connection, and for the
    * end of the grace if another owner's process vanished.
-   * @returns undefined if another process holds the lock, or another caller in this process uses it
+   * @returns undefined if another process holds the lock, or another caller in this process uses it or is just taking it
    * @throws CLOSED, ABORTED, or a permanent error of the lock's service (NO_AUTH, …)
    */
   async tryLock(options: CallOptions = {}): Promise<Use | undefined> {
@@ -217,7 +217,7 @@ export class GraceLock {
     return signal?.aborted || this.#closing;
   }
 
-  /** Updates the state and the record from what was read. @returns the lock's condition for this contender */
+  /** Sets the state and the record to what was read. @returns the lock's condition for this contender */
   #find(sight: Sight): "free" | "held" | "vacant" | "ours" {
     const holding = this.#holding;
     if (holding && holding.remainingMs > 0 && holding.seenIn(sight)) {
@@ -228,10 +228,10 @@ export class GraceLock {
     if (sight.record && sight.record.life !== this.#life) this.#step("overtaken");
     this.#record = sight.record ?? (sight.forgetful ? this.#record : undefined);
     const lingers = sight.record ? !sight.record.released : sight.forgetful === true;
-    // If this object has no holding, a holder with this owner's name is left over from an earlier session or process.
+    // A holder with this owner's name counts as vanished, because it is left over from an earlier session or process of this owner.
     const found = sight.held && !this.#isOurs(sight.record) ? "held" : lingers ? "vacant" : "free";
     if (found !== "vacant") this.#vacancy = undefined;
-    // The holder had vanished before the answer, so the vacancy began before this moment.
+    // The holder had vanished before the answer arrived, so the vacancy began before this moment.
     else if (this.#vacancy?.version !== sight.version) {
       this.#vacancy = { version: sight.version, sinceMono: this.#clock.monotonic() };
     }
@@ -379,7 +379,7 @@ export class GraceLock {
     try {
       return await holding.release(record);
     } catch (error) {
-      // The session ended before the release. The only consequence is that other contenders wait for the grace.
+      // The session ended before the release. The other contenders must then wait for the grace, which does no other harm.
       if (holding.signal.aborted) return false;
       this.#hold(holding);
       throw error;

@@ -82,7 +82,8 @@ class LockNodes implements LockPlace {
       } catch (error) {
         if (signal?.aborted || this.#client.signal.aborted) throw error;
         if (!isZooKeeperError(error, "CONNECTION_LOSS") && session.live) throw error;
-        // Lets timers run: after a stop of the process, `session.live` may be false before the client's timer has ended the session.
+        // The pause lets timers run: after a stop of the process, `session.live` may be false before the client's timer has ended the
+        // session.
         await pause(0, signal);
       }
     }
@@ -94,7 +95,8 @@ class LockNodes implements LockPlace {
     const data = JSON.stringify(record);
     const put: Operation[] = recordStat ? [] : [{ type: "create", path: this.name, acl: this.#acl }];
     put.push({ type: "set", path: this.name, data, version: recordStat?.version ?? 0 });
-    // The holder node may be another one than was read. The record's version proves that the lock has not changed since.
+    // The holder node may be a newer one than the node that was read. Its holder has also written the record, so the record's version
+    // is newer and the transaction fails.
     if (holderStat) put.push({ type: "delete", path: this.#holder });
     try {
       for (;;) {
@@ -164,7 +166,7 @@ class LockNodes implements LockPlace {
     } catch (error) {
       if (isZooKeeperError(error, "NODE_EXISTS", "BAD_VERSION")) return "lost";
       if (isZooKeeperError(error, "NO_NODE")) {
-        if (put[0]?.type !== "create") return "lost"; // a person deleted the record, or the holder node no longer exists
+        if (put[0]?.type !== "create") return "lost"; // a person deleted the record, or no holder node exists any more
         await createPersistent(session, parentOf(this.name), undefined, this.#acl);
         return "again";
       }

@@ -1,6 +1,6 @@
 /**
  * The interface between the grace lock and the service in which it is stored (the place). ZooKeeper nodes are one place (nodes.ts); a
- * database row with a heartbeat could be another. A place decides only by compare-and-set: each write requires the version that was read.
+ * database row with a heartbeat could be another. A place makes each write conditional on the version that was read (compare-and-set).
  */
 
 /** The last use of the lock. It is shown to people, and helps to decide whether the work must be repeated. */
@@ -24,9 +24,9 @@ export interface LockRecord {
   readonly life: string;
   /** The holder's grace in ms: when it vanishes, all other contenders wait at least this long. */
   readonly graceMs: number;
-  /** True if the holder released the lock, so that contenders need not wait for a grace. */
+  /** True if the holder released the lock. Contenders then need not wait for a grace. */
   readonly released: boolean;
-  /** The last use; by an earlier owner if the last one vanished before it used the lock. Null if the lock was never used. */
+  /** The last use, perhaps by an earlier owner, if the last owner vanished before it used the lock. Null if the lock was never used. */
   readonly use: LastUse | null;
 }
 
@@ -45,13 +45,13 @@ export interface Sight {
   readonly forgetful?: boolean;
 }
 
-/** The lock while this process holds it, until `signal` aborts. When the process takes the lock back, that is a new holding. */
+/** One period in which this process holds the lock, until `signal` aborts. Taking the lock back begins a new holding. */
 export interface Holding {
   readonly fence: bigint;
   /** Aborts when the holding ends by this process's own clock, which is before any other contender can find the lock vacant. */
   readonly signal: AbortSignal;
   /**
-   * The time in ms until this holding ends, unless the lock's service confirms the holding before. It is computed from the
+   * The time in ms until this holding ends, unless the lock's service confirms the holding again in the meantime. It is computed from the
    * monotonic clock each time the property is read; 0 once the holding has ended.
    */
   readonly remainingMs: number;

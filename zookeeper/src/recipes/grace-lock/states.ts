@@ -7,8 +7,8 @@
  */
 
 /**
- * CREATED: no holder is known. OWN: this contender holds the lock. RELEASED: another contender holds it. WAITING: its holder vanished
- * without a release, and the grace runs.
+ * CREATED: no holder is known. OWN: this contender holds the lock. RELEASED: another contender holds it. WAITING: the last holder
+ * vanished without a release, and the lock has not been taken since.
  */
 export type GraceLockState = "CREATED" | "OWN" | "RELEASED" | "WAITING";
 
@@ -93,7 +93,7 @@ const table: Readonly<Record<GraceLockEvent, Row>> = {
     "WAITING idle": { to: "WAITING idle" },
     "WAITING running": reclaim,
   },
-  // "ours" is the holding that this lock object has. A contender without a holding never reads "ours".
+  // "ours" means the holding that this lock object has. A contender without a holding never reads "ours".
   "found ours": {
     ...stay,
     CREATED: no("CREATED"),
@@ -101,8 +101,8 @@ const table: Readonly<Record<GraceLockEvent, Row>> = {
     "WAITING idle": no("WAITING idle"),
     "WAITING running": no("WAITING running"),
   },
-  // This event precedes the other event of the same reading: another contender may have held the lock and vanished, so that the lock
-  // is vacant again.
+  // This event precedes another event of the same reading: the other contender that held the lock may have vanished, so that the lock is
+  // vacant again.
   overtaken: {
     ...stay,
     "OWN idle": { to: "RELEASED" },

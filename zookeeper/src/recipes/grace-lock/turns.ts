@@ -41,7 +41,7 @@ export class Turns {
     return this.#abortable(run, signal);
   }
 
-  /** Resolves once more changes than `seen` have been reported, or after `withinMs`. @throws ABORTED, CLOSED */
+  /** Resolves when the number of reported changes differs from `seen`, or after `withinMs`. @throws ABORTED, CLOSED */
   async change(seen: number, signal?: AbortSignal, withinMs = Number.POSITIVE_INFINITY): Promise<void> {
     if (this.#changes !== seen || withinMs === 0) return;
     let wake: () => void = () => undefined;

@@ -2,20 +2,20 @@
 import type { ZooKeeperError } from "../../base/errors.ts";
 import type { LastUse } from "./place.ts";
 
-/** The owner that vanished, or released the lock during a use, and the record of that use. */
+/** The owner that vanished or that released the lock during a use, and the record of the last use. */
 export interface TakenOver {
   readonly owner: string;
   /** The last use; undefined if the lock was never used. `endedMs: null` means that its work may be unfinished. */
   readonly use: LastUse | undefined;
 }
 
-/** One use of the lock. At any time, at most one caller in all processes has a use. */
+/** One use of the lock. At most one caller in all processes has a use that is `held`. */
 export interface Use extends AsyncDisposable {
   /** The current fence, to be sent with every write. It increases when the lock is taken back, so read it before each write. */
   readonly fence: bigint;
   /** Aborts when the use loses the lock or the lock is released. The reason is a ZooKeeperError (NOT_HELD). */
   readonly signal: AbortSignal;
-  /** True if no other contender can hold the lock, by the clock at the time of the call. */
+  /** Set if the lock was taken over before this use, from an owner that vanished or that released the lock during a use of its own. */
   readonly held: boolean;
   /** Set if the lock was taken over before this use from an owner that vanished, or released the lock during a use. */
   readonly takenOver: TakenOver | undefined;

@@ -3,10 +3,10 @@
  * lost or silent. It is compatible with Java Curator's LeaderLatch on the same path: each participant is an ephemeral node
  * `<path>/_c_<uuid>-latch-<number>` with the participant's id as data.
  *
- * There are never two leaders, for three reasons. A latch has one node in the queue at a time, which it creates, checks and deletes within
- * one session, and it never uses a node of another session, not even of its previous one. It leads only while that session is live by
- * this process's clock, which ends the session before a server can expire it. And leadership ends before the node is deleted, so that
- * the next leadership begins later.
+ * Three rules prevent two leaders at once. A latch has one node in the queue at a time, which it creates, checks and deletes within one
+ * session, and it never uses a node of another session, not even of its previous one. It leads only while that session is live by this
+ * process's clock, which ends the session before a server can expire it (for one exception see `Session`). And leadership ends before the
+ * node is deleted, so that the next leadership begins later.
  */
 
 import { isZooKeeperError, ZooKeeperError } from "../../base/errors.ts";
@@ -32,7 +32,10 @@ export interface Leadership {
    * smaller ones. It does not change after a short loss of the connection, if no other participant has led meanwhile.
    */
   readonly fence: bigint;
-  /** Aborts when this leadership ends: the latch is closed, the session ends, or the connection is lost or silent. */
+  /**
+   * Aborts when this leadership ends: the latch is closed, the session ends, the connection is lost or silent, or the participant's node is
+   * deleted.
+   */
   readonly signal: AbortSignal;
 }
 
@@ -51,13 +54,13 @@ export interface LatchOptions {
   readonly acl?: readonly Acl[];
 }
 
-/** The node that the participant watches: the one before it in the queue, or its own node if it is the first. */
+/** The node that the participant watches: the node before its own in the queue, or its own node if it is the first. */
 interface Watched {
   path: string;
   readonly told: () => void;
 }
 
-/** silent: listeners are removed without a call. notify_leader: if the latch leads, `notLeader` is called first. */
+/** silent: `close` removes the listeners without a call. notify_leader: if the latch leads, `close` calls `notLeader` first. */
 export type CloseMode = "silent" | "notify_leader";
 
 const optionNames: ReadonlySet<string> = new Set<keyof LatchOptions>(["id", "acl"]);
@@ -199,7 +202,8 @@ export class LeaderLatch {
           return "again";
         },
         (error) => {
-          // An error before the first join is a mistake of the caller, unless it is transient. A later error has an external cause.
+          // An error before the first join ends the latch unless it is transient, because the caller has made a mistake. Later errors are
+          // reported and retried.
           if (!wasIn && !isPassing(error)) throw error;
           this.#listeners.tell((one) => one.trouble?.(error));
         },
@@ -243,7 +247,7 @@ export class LeaderLatch {
     try {
       await deleteSurely(session, path);
     } catch (error) {
-      // When a session has ended, the server deletes its node.
+      // The session has ended, so the server deletes the node.
       if (!session.live) return;
       if (this.#closing.signal.aborted) this.#failure = error;
       throw error;
@@ -251,7 +255,7 @@ export class LeaderLatch {
   }
 
   /**
-   * Finds the participant before this one in the queue and watches only that participant's node. Leads if there is none.
+   * Finds the participant before this one in the queue and watches only that participant's node. If there is none, this participant leads.
    * @returns false if this participant's node does not exist any more
    */
   async #look(session: Session, node: Created, watched: Watched): Promise<boolean> {
@@ -274,8 +278,9 @@ export class LeaderLatch {
   }
 
   /**
-   * Repeats `#look` after a missing node. Between listing and reading, the node before this one, this node, or the parent with all its
-   * nodes was deleted.
+   * Calls `#look` again after the watched node was missing: between listing and reading, the node before this one, this node, or the
+   * parent with all its nodes was deleted.
+   * @returns false if this participant's node does not exist any more
    */
   async #lookAgain(session: Session, node: Created, watched: Watched): Promise<boolean> {
     return (await session.exists(node.path)) !== undefined && this.#look(session, node, watched);

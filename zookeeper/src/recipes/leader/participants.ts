@@ -33,7 +33,7 @@ export async function leaderOf(
     const [first] = inOrder(await namesOf(zk, path, options), marker);
     if (first === undefined) return undefined;
     const id = await idOf(zk, `${path}/${first}`, options);
-    // If undefined, the node was deleted after the listing, and another participant is now the first.
+    // Without an id, the node was deleted after the listing, and another participant is now the first. The loop lists again.
     if (id !== undefined) return { id, leader: true };
   }
 }

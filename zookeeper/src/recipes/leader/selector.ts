@@ -37,8 +37,8 @@ export interface SelectorOptions {
 /** Listeners must not throw: an error that a listener throws becomes an uncaught exception. */
 export interface SelectorListener {
   /**
-   * Called when an operation failed and will be retried; with `autoRequeue` also with an error of `takeLeadership`, which becomes a process
-   * warning if there is no listener.
+   * Called when an operation failed and will be retried. With `autoRequeue`, also called with an error of `takeLeadership`; without any
+   * such listener, that error becomes a process warning.
    */
   trouble?(error: unknown): void;
 }
@@ -81,8 +81,8 @@ export class LeaderSelector {
 
   /**
    * Joins the queue and leads when its turn comes: once, or repeatedly with `autoRequeue`. (Curator: start, requeue.) During a run, another
-   * call returns the same promise. Resolves when `takeLeadership` has settled and the node is deleted; or when the selector or its client
-   * is closed, with `autoRequeue` or while it waits for its turn.
+   * call returns the same promise. Without `autoRequeue`, resolves when `takeLeadership` has settled and the node is deleted. Also resolves
+   * when the selector or its client is closed while the selector waits for its turn; with `autoRequeue`, only a close resolves it.
    * @throws CLOSED; the error of `takeLeadership`, without `autoRequeue`; the error that prevents joining or leaving the queue, such as
    * NO_AUTH
    */
@@ -159,7 +159,7 @@ export class LeaderSelector {
         const held = await this.#mutex.acquire({ signal: this.#closing.signal });
         wasIn = true;
         try {
-          // The connection is already lost or silent, so the next participant should lead.
+          // If the connection is already lost or silent, this participant gives up its turn, so that the next one leads.
           if (!leads(held)) return "again";
           hadTurn = true;
           outcome = await this.#turn(held);
@@ -188,7 +188,7 @@ export class LeaderSelector {
     try {
       if (held.held) await held.release();
     } catch (error) {
-      // When a session has ended, the server deletes its node, so the turn counts as finished.
+      // If the session has ended, the server deletes the node, so the turn counts as finished.
       if (held.session.live) throw error;
     }
   }
@@ -216,7 +216,7 @@ export class LeaderSelector {
     }
   }
 
-  /** Calls `trouble` of the listeners; without any, emits a process warning. The selector continues with its next turn. */
+  /** Calls `trouble` of the listeners; if no listener has it, emits a process warning. The selector continues with its next turn. */
   #complain(error: unknown): void {
     let told = false;
     this.#listeners.tell((one) => {
@@ -232,7 +232,7 @@ function leads(held: Held): boolean {
   return held.held && held.session.state === "connected";
 }
 
-/** True if the abort of the signal caused the error: it is the signal's reason, or comes from a call that got the signal. */
+/** True if the abort of the signal probably caused the error: the error is the signal's reason, or that of an aborted or ended call. */
 function isConsequence(error: unknown, signal: AbortSignal): boolean {
   if (error === signal.reason || isZooKeeperError(error, "ABORTED", "SESSION_EXPIRED", "CLOSED", "NOT_HELD"))
     return true;

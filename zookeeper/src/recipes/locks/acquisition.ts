@@ -9,8 +9,8 @@ import { type Line, type TurnOptions, takeTurn } from "./line.ts";
 
 export interface AcquireOptions extends CallOptions {
   /**
-   * Identifies the caller, compared like the key of a Map. If this owner already holds the lock, the call gets the same hold again; it must
-   * be released as often as it was acquired. Without an owner, every call queues separately.
+   * Identifies the caller, compared like the key of a Map. If this owner already holds the lock, the call gets the same hold again, and the
+   * owner must release the hold as often as it acquired it. Without an owner, every call queues separately.
    */
   readonly owner?: unknown;
 }
@@ -156,7 +156,7 @@ export class Acquisition {
       const pending = this.#pending.get(owner);
       if (!pending) break;
       if (!options.wait) return undefined;
-      // Waits for the pending attempt of the same owner. If it fails, this call makes its own attempt.
+      // Waits for the pending attempt of the same owner. If that attempt fails, this call makes its own attempt.
       await waitFor(this.#what, options, (resolve) => {
         pending.then(resolve, resolve);
         return () => undefined;

@@ -97,7 +97,7 @@ export class Hold implements Held {
     if (this.held) await this.release();
   }
 
-  /** Marks the hold as ended. Its node still exists, so no other process can get the lock before `leave`. */
+  /** Marks the hold as ended. No other process can get the lock before `leave` has deleted the hold's node, if the node still exists. */
   end(): void {
     this.#end(new ZooKeeperError("NOT_HELD", `${this.#what} has been released`, { path: this.path }));
   }

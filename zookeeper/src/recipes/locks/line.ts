@@ -3,8 +3,8 @@
  * its own, so that a deletion wakes only the contenders that waited for that node.
  *
  * The number of requests of one acquisition does not depend on the length of the queue: create, list, watch the node before, list again
- * after its deletion (because its owner may have given up while waiting), read the own node. If the first list decided, the second one
- * would be saved, but a contender behind one that gave up would have to check all nodes before it.
+ * after its deletion (because its owner may have given up while waiting), read the own node. Without the second list, a contender would
+ * have to check all nodes before the deleted one.
  */
 
 import { parentOf } from "../../base/paths.ts";
@@ -107,7 +107,7 @@ export async function leave(session: Session, path: string): Promise<void> {
 
 /** Like `leave`, but in the background and without errors, for a caller that has already got another error. */
 export function leaveBehind(session: Session, path: string): void {
-  // If a live session cannot delete its node, for example without permission, the node remains until the session ends. The caller gets
-  // the error that came first.
+  // If a live session cannot delete its node, for example without permission, the node remains until the session ends. This error is
+  // ignored, because the caller gets the error that came first.
   leave(session, path).catch(() => undefined);
 }

@@ -16,7 +16,7 @@ import {
 import type { Held } from "./hold.ts";
 import type { TurnOptions } from "./line.ts";
 
-/** Several locks that are held together. */
+/** The result of acquiring a multi-lock: holds of all its locks. */
 export interface HeldTogether {
   /** The holds in the order of the locks. Each has its own fence, for the resource that its lock protects. */
   readonly parts: readonly Held[];
@@ -47,7 +47,10 @@ export class MultiLock {
     this.#locks = [...locks];
   }
 
-  /** Waits until all locks are held. If one is lost meanwhile, starts again. @throws errors of the locks: ABORTED, CLOSED, NO_AUTH */
+  /**
+   * Waits until all locks are held. If a lock is lost while this call waits for others, it starts again.
+   * @throws errors of the locks: ABORTED, CLOSED, NO_AUTH
+   */
   async acquire(options: AcquireOptions = {}): Promise<HeldTogether> {
     checkAcquireOptions("a multi-lock", options);
     const held = await this.tryAcquire({ ...options, limitMs: Number.POSITIVE_INFINITY });

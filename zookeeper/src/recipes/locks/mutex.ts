@@ -3,9 +3,10 @@
  * on the same path: each contender is an ephemeral node `<path>/_c_<uuid>-lock-<number>`. Its data is the contender's address (empty if a
  * Java lock is revocable), or `__REVOKE__` once the lock is requested.
  *
- * There are never two holders: an acquisition belongs to one session from the creation of its node to its end; the node must be owned by
- * that session; and the lock counts as held only while the session is live by this process's clock, which ends the session before a
- * server can expire it. Only the fence protects against a process that was stopped between reading `held` and acting on it.
+ * Three rules prevent two holders at once: an acquisition belongs to one session from the creation of its node to its end; the node must
+ * be owned by that session; and the lock counts as held only while the session is live by this process's clock, which ends the session
+ * before a server can expire it (for one exception see `Session`). Only the fence protects against a process that was stopped between
+ * reading `held` and acting on it.
  */
 
 import { networkInterfaces } from "node:os";
@@ -108,12 +109,12 @@ export async function nodesInLine(
   }
 }
 
-/** Checks a lock's path. The root is refused, because all clients share the root's children. @throws PATH_INVALID */
+/** Checks a lock's path. The root is refused, because clients use the root's children for other purposes too. @throws PATH_INVALID */
 export function checkLockPath(path: string): void {
   checkPath(path === "/" ? "//" : path);
 }
 
-/** Returns this host's address, which is the default data of a lock's node, as in Curator. */
+/** Returns this host's first external IPv4 address (127.0.0.1 if there is none), the default data of a lock's node, as in Curator. */
 export function localAddress(): string {
   const outward = Object.values(networkInterfaces())
     .flatMap((all) => all ?? [])

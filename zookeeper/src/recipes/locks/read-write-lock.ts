@@ -4,8 +4,8 @@
  * `…-__WRIT__<number>`.
  *
  * A writer may also acquire the read lock, and keep it when it releases the write lock. Its read node is then at the end of the queue,
- * behind waiting writers. If its write node were deleted, the first of these writers would write concurrently with the reader, as in
- * Curator. So if a writer waits between the two nodes, the write node remains until the read lock is released.
+ * behind waiting writers. If its write node were deleted at once, as Curator does, the first waiting writer would write while this reader
+ * reads. So if a writer waits between the two nodes, the write node remains until the read lock is released.
  */
 
 import { ZooKeeperError } from "../../base/errors.ts";
@@ -25,7 +25,10 @@ export class ReadWriteLock {
   readonly path: string;
   /** Many owners can hold it at once. The holder of the write lock gets the read lock without waiting if it passes the same owner. */
   readonly read: Lock;
-  /** Held by one owner. An owner that holds only the read lock cannot acquire it, because it would wait for itself (OPTION_INVALID). */
+  /**
+   * Held by one owner. An owner that holds only the read lock gets OPTION_INVALID instead of the write lock, because it would wait for
+   * itself.
+   */
   readonly write: Lock;
   readonly #zk: ZooKeeper;
   readonly #what: string;
@@ -64,8 +67,8 @@ export class ReadWriteLock {
     const what = `the read ${this.#what}`;
     const writing = this.#writing.of(owner);
     if (writing) {
-      // The read hold gets the write hold's fence, because the fence of its own node would be larger than those of writers that queue
-      // before it.
+      // The read hold gets the write hold's fence. The fence of the read node would be larger than the fences of writers that queue before
+      // that node.
       const line = { ...this.#readLine, blockedBy: [] };
       const hold = await takeHold(writing.session, line, what, options, writing.fence);
       if (writing.held || !hold) return hold;

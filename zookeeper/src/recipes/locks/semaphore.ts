@@ -49,9 +49,9 @@ export class Semaphore {
   readonly #acl: readonly Acl[] | undefined;
   readonly #mutex: Mutex;
   readonly #what: string;
-  /** Functions that wake this process's calls that wait for a change: at most one call, unless a mutex was lost. */
+  /** Functions that wake the calls of this process that wait for a change. Usually only one call waits, because it holds the mutex. */
   readonly #waiting = new Set<() => void>();
-  /** The same function for all watches, because the client stores each function only once, so that unfired watches do not accumulate. */
+  /** One function for all watches: the client stores each function only once, so watches that never fire do not accumulate. */
   readonly #told = () => {
     for (const wake of [...this.#waiting]) wake();
   };
@@ -137,11 +137,12 @@ export class Semaphore {
           const begun = leases.map((lease, index) => lease.begin(fences(index), signal));
           got = (await Promise.all(begun)).every((there) => there);
         }
-        // If not, one of the new nodes was deleted meanwhile, and the loop starts again.
+        // If the leases could not begin, one of the new nodes was deleted meanwhile, and the loop starts again.
         if (got) return leases;
       } finally {
         if (!got) for (const lease of leases) lease.abandon();
-        // If the mutex was lost, other processes may have acquired leases concurrently, but never too many, since each counts all nodes.
+        // If the mutex was lost, other processes may have added leases concurrently. The limit is kept, because each process counts
+        // all nodes.
         if (turn.held) await turn.release();
       }
     }
@@ -160,7 +161,10 @@ export class Semaphore {
     return (index) => fenceOf(session, this.path, czxids[index] ?? 0n);
   }
 
-  /** Waits until there are no more nodes than leases. @returns "gone" if one of the new nodes was deleted; "none" only without `wait` */
+  /**
+   * Waits until there are no more nodes than leases.
+   * @returns "gone" if one of the new nodes was deleted; "none" if there are more nodes than leases and `wait` is false
+   */
   async #room(
     session: Session,
     leases: readonly Hold[],

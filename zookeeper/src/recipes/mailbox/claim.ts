@@ -68,8 +68,8 @@ function oneName(name: string, what: string): string {
 
 /**
  * Claims a letter: in one transaction, deletes its node and creates a mark with the id of the mailbox object. Only the client that deletes
- * the node gets the letter. If the answer is lost, the mark shows the result. It is persistent, so that it can be read in the next session
- * too: a letter that was claimed without the client's knowledge would be lost.
+ * the node gets the letter. If the answer is lost, the mark shows the result. The mark is persistent, so that it can be read in the next
+ * session too: a letter that was claimed without the client's knowledge would be lost.
  * @param life the random id of the mailbox object
  * @returns false if a sender has reclaimed the letter, or another client has claimed it
  * @throws permanent errors; CLOSED, after which the result is unknown

@@ -17,7 +17,10 @@ export interface Letter {
 }
 
 export interface MailboxOptions {
-  /** Called for each claimed letter, in the order of sending. No other member gets this letter. Must not throw. */
+  /**
+   * Called for each claimed letter; letters that are found together come in the order of sending. No other member gets the letter. Must
+   * not throw.
+   */
   readonly onLetter: (letter: Letter) => void;
   /** Called when an operation failed and will be retried. Meant for a log. Must not throw. */
   readonly onTrouble?: (error: unknown) => void;
@@ -87,7 +90,7 @@ export class Mailbox {
     return this.#started;
   }
 
-  /** Stops claiming. Letters that are still in the box remain there for other members. Never rejects. */
+  /** Stops claiming. Letters that are still in the box remain there, until senders move them to other members. Never rejects. */
   async close(): Promise<void> {
     this.#closing.abort();
     this.#started?.catch(() => undefined); // the caller of `start` receives the error
@@ -161,7 +164,7 @@ export class Mailbox {
     this.#swept = true;
   }
 
-  /** Claims all letters in the box. @returns true if the caller must call it again at once */
+  /** Claims the letters in the box. @returns true if the caller must create the box and call this again at once */
   async #receive(session: Session, watch: () => void): Promise<boolean> {
     const box = this.#paths.box(this.member);
     let names: string[];

@@ -1,7 +1,7 @@
 /**
- * The senders' side of mailboxes. A sender puts a letter into the box of a live member, which claims the letter by deleting its node. A
- * letter that is unclaimed when its member's session ends is moved to another member in one transaction. So no letter is lost if a sender
- * dies in between. Any number of senders may move letters concurrently: each letter is either claimed or moved, never both.
+ * The senders' side of mailboxes. A sender puts a letter into the box of a live member, which claims the letter by deleting its node. If
+ * the member's session ends first, a sender moves the letter to another member in one transaction, so that no letter is lost if this
+ * sender dies. Any number of senders may move letters concurrently: each letter is either claimed or moved, never both.
  */
 import { randomUUID } from "node:crypto";
 import { isZooKeeperError, ZooKeeperError } from "../../base/errors.ts";
@@ -57,7 +57,7 @@ export class Mailboxes {
     return namesIn(await this.#zk.established(signal), this.#paths.members);
   }
 
-  /** Reads the ids of the unclaimed letters in a member's box, whether the member is live or not, in no particular order. */
+  /** Reads the ids of the unclaimed letters in a member's box, in no particular order. The member need not be live. */
   async unclaimed(member: string, { signal }: CallOptions = {}): Promise<string[]> {
     return namesIn(await this.#zk.established(signal), this.#paths.box(member));
   }

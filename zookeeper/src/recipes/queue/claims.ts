@@ -3,7 +3,7 @@
  *
  * With a lock path, an item is locked by an ephemeral node `<lockPath>/<name>`, processed, and deleted together with its lock, so it is
  * processed at least once. The locking transaction also writes the item's data again, so that the node's version counts the attempts.
- * This detects an item that kills every process that runs it. Java consumers are not affected by this.
+ * The count reveals an item that kills every process that runs it. Java consumers are not affected by these writes.
  *
  * Without a lock path, the item is deleted and then processed, so at most once. It is lost if the process dies.
  */
@@ -162,8 +162,8 @@ async function replace(layout: QueueLayout, claim: Claim, parent: string, next: 
 
 /**
  * Puts back an item of a queue without locks, which exists only in this process. The new name is derived from the old one, so a repeated
- * try, in any session, finds the node of the first try, unless another consumer has taken it. If a node with this name has other data, it
- * is an item from before the queue was deleted and created again; the loop then tries a later time.
+ * try, in any session, finds the node of the first try, unless another consumer has taken it. A node with this name and other data is
+ * an item from before the queue was deleted and created again; in that case the loop tries a later time.
  */
 async function putBack(
   { names, acl }: QueueLayout,
@@ -206,8 +206,8 @@ export async function removeItem(
 ): Promise<boolean> {
   const path = `${layout.path}/${name}`;
   const lock = lockOf(layout, name);
-  // A transaction cannot check that a node is missing. Therefore it creates the lock, which fails if a consumer holds it, and deletes
-  // the lock again.
+  // A transaction cannot check that a node is missing. So with a lock path, the transaction creates the lock, which fails if a consumer
+  // holds it, and deletes the lock again.
   const operations: Operation[] =
     layout.lockPath === undefined
       ? [{ type: "delete", path }]

@@ -46,7 +46,10 @@ export class QueueConsumer implements Consumer {
   /** Resolvers of claimed items that are due but wait until another handler has ended. */
   readonly #startable: (() => void)[] = [];
   #session: Session | undefined;
-  /** Aborts with the session or the consumer. All items share one signal, because there may be thousands of items. */
+  /**
+   * Aborts when the consumer is aborted and, with a lock path, when the session ends. All items share one signal, because there may be
+   * thousands of items.
+   */
   #itemSignal: AbortSignal = this.#abort.signal;
   #running = 0;
   /** The number of claimed items that are not due yet. */
@@ -125,7 +128,7 @@ export class QueueConsumer implements Consumer {
     if (failure !== undefined && !this.#zk.signal.aborted) throw failure;
   }
 
-  /** Consumes the queue during one session. @returns "done" once the consumer is stopped */
+  /** Consumes the queue during one session. @returns "done" once the consumer is stopped; otherwise "again" */
   async #serve(session: Session): Promise<"again" | "done"> {
     const signal = this.#stop.signal;
     await createQueuePaths(session, this.#layout, signal);
@@ -182,7 +185,7 @@ export class QueueConsumer implements Consumer {
         this.#timer = setTimeout(() => this.#advance(), waitMs);
         return;
       }
-      // Items that are claimed early do not count against the concurrency of due items, so that they do not delay these.
+      // Items that are claimed early do not count against the concurrency, so that they do not delay items that are already due.
       if (early ? this.#view.held >= concurrency : this.#view.held - this.#early >= concurrency) return;
       const name = this.#view.take();
       if (name === undefined) return;
@@ -210,7 +213,7 @@ export class QueueConsumer implements Consumer {
         again = await this.#inTurn(outcome);
       }
     } catch (error) {
-      // With the session, its locks ended too. The list of the next session shows which items are left.
+      // If the session has ended, the item's lock has ended too, and the list of the next session shows which items are left.
       again = session.live ? "defer" : "offer";
       if (session.live && !this.#stop.signal.aborted) this.#settings.onTrouble?.(error);
     }
@@ -310,7 +313,7 @@ export class QueueConsumer implements Consumer {
     try {
       await this.#sendBack(claim, data, attempt, retryAtMs);
     } catch (trouble) {
-      // With a lock, the item stays in the queue and is processed again. Without one it is lost, and only this report contains its name.
+      // With a lock, the item stays in the queue and is processed again. Without a lock the item is lost, and only this report names it.
       const locking = this.#layout.lockPath !== undefined;
       const staysAtMs = locking ? Date.now() + deferMs : undefined;
       if (claim.session.live || !locking) this.#settings.onFailure?.({ name, attempt, error, retryAtMs: staysAtMs });
@@ -322,7 +325,7 @@ export class QueueConsumer implements Consumer {
   /** Puts a failed item back. @param notBeforeMs epoch ms of the next attempt; undefined: moves the item to the poison path */
   async #sendBack(claim: Claim, data: Buffer, failures: number, notBeforeMs: number | undefined): Promise<void> {
     for (;;) {
-      // Without a lock the item exists only in this process, so it is put back with whatever session the client has now.
+      // Without a lock the item exists only in this process, so it is put back with the client's current session.
       const session = this.#layout.lockPath === undefined ? await this.#zk.established() : claim.session;
       try {
         const its = { ...claim, session };

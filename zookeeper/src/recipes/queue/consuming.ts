@@ -8,7 +8,10 @@ export interface QueueItem {
   readonly attempt: number;
   /** With a lock path: the lock's czxid, which is larger for each later attempt by any consumer. Otherwise undefined. */
   readonly fence: bigint | undefined;
-  /** Aborts when the consumer is stopped, or when the session ends and with it the lock, so that another consumer may process the item. */
+  /**
+   * Aborts when the consumer is stopped by its `signal` (not by `close`). With a lock path, also aborts when the session ends and with it
+   * the lock, so that another consumer may process the item.
+   */
   readonly signal: AbortSignal;
   /** Only in a delay queue: the epoch ms at which the item is due; 0 if a Java consumer put it back without its time. */
   readonly dueMs?: number;

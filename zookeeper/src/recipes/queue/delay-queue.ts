@@ -16,8 +16,8 @@ const putNames: ReadonlySet<string> = new Set<keyof DelayPutOptions>(["at", "sig
  * waiting items does not affect its punctuality, because a consumer lists the queue once and then follows a watch. A failed item is put
  * back with its original time and a back-off. With a `lockPath`, items are locked shortly before their time (`claimAheadMs`).
  *
- * Java consumers list all items each time. That fails, without an error, at about 32,000 items (a reply of 1 MB, Java's default
- * jute.maxbuffer). If Java consumers share such a queue, that limit must be raised.
+ * Java consumers list all items each time. The listing fails, without an error, at about 32,000 items (a reply of 1 MB, the default
+ * jute.maxbuffer of Java clients). If Java consumers share a longer queue, their jute.maxbuffer must be raised.
  */
 export class DelayQueue {
   readonly #queue: QueuePath;

@@ -65,7 +65,7 @@ export class ItemIndex {
     return true;
   }
 
-  /** Removes a name. @returns true if the name was in the index */
+  /** Removes a name. @returns false if the name was not in the index */
   delete(name: string, item: ItemName): boolean {
     const slot = this.#find(name, item);
     if (slot < 0) return false;

@@ -39,8 +39,8 @@ export interface QueueNames {
   /** Parses a node's name. @returns undefined for a node that is not an item of the queue */
   parse(name: string): ItemName | undefined;
   /**
-   * Returns the name of an item that has not failed yet and has no id. For other items the result differs from the real name, which shows
-   * that rank and sequence do not determine it.
+   * Returns the name of an item that has not failed yet and has no id. For an item that failed or has an id, the result differs from its
+   * real name; this is how the index finds out that rank and sequence do not determine the name.
    */
   format(rank: number, sequence: number): string;
   /** Returns the name for an item that is put back after a failure, without the server's number. */
@@ -110,7 +110,7 @@ export const priorityNames: QueueNames = {
     if (!name.startsWith(prefix)) return undefined;
     const [, bits, failures = 0, time] = priorityName.exec(name) ?? [];
     if (bits === undefined) {
-      // An item that Curator put back has lost its priority. In the order of text it comes before the other items.
+      // Curator puts a failed item back without its priority. In the order of text such an item comes before all others.
       const plain = plainNames.parse(name);
       return plain && { ...plain, rank: Number.MIN_SAFE_INTEGER };
     }

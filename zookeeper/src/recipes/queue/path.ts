@@ -1,4 +1,4 @@
-/** The common parts of all queues: paths, adding, counting, consuming. */
+/** What all kinds of queues have in common: the paths, and putting, removing, counting and consuming items. */
 
 import { isZooKeeperError, ZooKeeperError } from "../../base/errors.ts";
 import { limits } from "../../base/limits.ts";
@@ -26,7 +26,7 @@ export interface QueueOptions {
   readonly acl?: readonly Acl[];
 }
 
-/** The largest size of a node's data in bytes, so that the locking transaction with this data fits into a server's default limit. */
+/** The largest size in bytes of the data of a put. With this size, the locking transaction still fits into a server's default limit. */
 const maxItemBytes = limits.maxRequestBytes - marginBytes;
 
 const optionNames: ReadonlySet<string> = new Set<keyof QueueOptions>(["lockPath", "poisonPath", "acl"]);
@@ -132,7 +132,7 @@ export class QueuePath {
       concurrency: options.concurrency ?? (timed ? 100 : 1),
       attempts: options.attempts ?? 10,
       backoffMs: options.backoffMs ?? defaultBackoffMs,
-      // Without a lock, a claim deletes the node. An item that is not due yet must not exist only in one process.
+      // Without a lock, a claim deletes the node. So an item that is not due yet is not claimed: it would exist only in this process.
       claimAheadMs: timed && this.layout.lockPath !== undefined ? (options.claimAheadMs ?? 250) : 0,
       onFailure: options.onFailure,
       onTrouble: options.onTrouble,

@@ -5,15 +5,18 @@ import { idInName, idPrefix, plainNames, plainPrefix } from "./names.ts";
 import { type QueueOptions, QueuePath } from "./path.ts";
 
 export interface PutOptions extends CallOptions {
-  /** A name for the item, which need not be unique; `/` and `|` become `_`. As in Java, either all items of a queue have one or none. */
+  /**
+   * A name for the item, which need not be unique; `/` and `|` become `_`. As in Java, either all items of a queue have an id, or none has.
+   */
   readonly id?: string;
 }
 
 const putNames: ReadonlySet<string> = new Set<keyof PutOptions>(["id", "signal"]);
 
 /**
- * A first-in, first-out queue; compatible with Java Curator's DistributedQueue on the same path, or with DistributedIdQueue if
- * items have ids. Items start in order; with one consumer and `concurrency: 1`, each item ends before the next starts.
+ * A first-in, first-out queue; compatible with Java Curator's DistributedQueue on the same path, or with DistributedIdQueue if items have
+ * ids. New items start in order; a failed item is tried again later. With one consumer and `concurrency: 1`, each item ends before the
+ * next starts.
  */
 export class Queue {
   readonly #queue: QueuePath;

@@ -1,7 +1,7 @@
 /**
- * A consumer's list of its queue, kept up to date without polling: the queue is listed once per session, and then recursive watches on the
- * queue and its locks report changes. Each name is in exactly one state: waiting, waiting for a later attempt, held (this consumer
- * processes it), locked (by another consumer, until its lock is deleted), or deferred (after an error).
+ * A consumer's list of its queue, kept up to date without polling: the queue is listed once per session and after each gap in the events,
+ * and recursive watches on the queue and its locks report changes. Each name is in exactly one state: waiting, waiting for a later
+ * attempt, held (this consumer processes it), locked (by another consumer, until its lock is deleted), or deferred (after an error).
  */
 import type { NodeEvent, Watch } from "../../operations/operations.ts";
 import type { Session } from "../../operations/session.ts";
@@ -52,8 +52,8 @@ export class QueueView {
 
   /**
    * Returns when the next item may be taken, in epoch ms; Infinity if there is no item. In a delay queue, this is the item's due time,
-   * which may be past; in other queues, it is 0 if an item may be taken now. Also moves items whose time for a later attempt has come to
-   * the waiting ones.
+   * which may be past. In other queues, it is 0 if an item may be taken now, otherwise the earliest time of a later attempt. Also moves
+   * items whose later attempt is due to the waiting ones.
    */
   firstMs(nowMs: number): number {
     while (this.#later.firstRank <= nowMs) {
@@ -96,7 +96,7 @@ export class QueueView {
         if (!lock) this.#unlock(name);
       },
       () => {
-        // The session has ended. In the next session all names are listed again.
+        // The request fails when the session has ended. In the next session all names are listed again.
       },
     );
   }

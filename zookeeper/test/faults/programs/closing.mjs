@@ -1,6 +1,6 @@
 /**
- * A client that is closed when the message `close` arrives, during a fault that the test causes. Nothing else keeps this process running,
- * so its end shows that the client left nothing behind. Configured by CARILLON_TEST_CLOSING (JSON).
+ * A client that is closed when the message `close` arrives, during a fault that the test causes. Nothing but the client keeps this process
+ * running, so the process's end shows that the client left nothing behind. Configured by CARILLON_TEST_CLOSING (JSON).
  */
 import { connect, LeaderLatch } from "../../../dist/index.js";
 

@@ -1,7 +1,7 @@
 /**
  * A contender for one lock. While it holds the lock by its own check, it writes to the protected resource every millisecond or two.
  * Configured by CARILLON_TEST_CONTENDER (JSON): servers, path and recipe. It sends by IPC:
- *   write   with its fence; `blind` if it did not check whether it still holds the lock: once, after it has lost the lock
+ *   write   with its fence. Once, after it has lost the lock, it writes without a check; this write has the field `blind`.
  *   belief  after it has lost the lock: its fence, when it got the lock, when it last checked that it held it, and when it had
  *           written after that check, in ms of the system's monotonic clock. It may be stopped between check and write.
  */

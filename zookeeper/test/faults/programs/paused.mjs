@@ -25,7 +25,7 @@ process.once("message", async () => {
   const stop = performance.now();
   let before = stop;
   process.kill(process.pid, "SIGSTOP");
-  // The process may run a little longer before it is stopped. A jump of the clock shows that it was.
+  // The process may run a little longer before it is stopped. A jump of the clock shows that it was stopped.
   while (performance.now() - before < sessionTimeoutMs / 2) before = performance.now();
   const live = first.live;
   const remainingMs = first.remainingMs;

@@ -1,14 +1,14 @@
 /**
  * A contender that stays in the queue until it is killed. Configured by CARILLON_TEST_CONTENDER (JSON). It prints `ready`, then a line for
- * each event: `leads FENCE`, and `lost BELIEVED`, where BELIEVED is the time of its last check that showed that it leads, in ns of the
- * machine's monotonic clock. It checks every millisecond.
+ * each event: `leads FENCE`, and `lost BELIEVED`. It checks every millisecond whether it leads; BELIEVED is the time of the last check that
+ * said yes, in ns of the machine's monotonic clock.
  */
 import { connect, LeaderLatch, LeaderSelector } from "../../../dist/index.js";
 
 const { hosts, recipe, path, id, sessionTimeoutMs } = JSON.parse(process.env.CARILLON_TEST_CONTENDER ?? "");
 const say = (line) => process.stdout.write(`${line}\n`);
 
-/** The time of the last check that showed that it leads, in ns. */
+/** The time of the last check that showed that this contender leads, in ns. */
 let believed = 0n;
 const look = (leader) => {
   const now = process.hrtime.bigint(); // read before the check, so that a stop of the process in between cannot make it later

@@ -2,9 +2,7 @@ import { createHmac } from "node:crypto";
 import type { DingTalkChannel } from "../../../settings/alarms/channels.ts";
 import { cut, cutBytes, type Format, harmless, refusalByCode } from "./format.ts";
 
-/**
- * The maximum length of a text in bytes. A message may have 20,000 bytes, and JSON needs two bytes for some characters that have one.
- */
+/** The maximum length of a text in bytes. A message may have 20,000 bytes, and JSON escapes some one-byte characters with two bytes. */
 const textBytes = 8_000;
 const titleLength = 200;
 /** DingTalk blocks a robot that has sent more than 20 messages in a minute for this long, in ms. */

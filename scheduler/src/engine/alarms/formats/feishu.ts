@@ -2,7 +2,7 @@ import { createHmac } from "node:crypto";
 import type { FeishuChannel } from "../../../settings/alarms/channels.ts";
 import { cut, cutBytes, type Format, refusalByCode } from "./format.ts";
 
-/** The maximum length of a text in bytes. A request may have 20 KB, and JSON needs two bytes for some characters that have one. */
+/** The maximum length of a text in bytes. A request may have 20 KB, and JSON escapes some one-byte characters with two bytes. */
 const textBytes = 8_000;
 const titleLength = 200;
 const limitedForMs = 60_000;

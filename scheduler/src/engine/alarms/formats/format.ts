@@ -6,7 +6,7 @@ export interface Link {
   url: string;
 }
 
-/** A message in the texts that a channel's readers see. */
+/** A message with the texts that a channel's readers see. */
 export interface Notice {
   /** The message's id; it stays the same when the message is sent again. */
   id: string;

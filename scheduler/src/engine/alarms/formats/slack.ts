@@ -6,7 +6,7 @@ const sectionLength = 3_000;
 const buttonLength = 75;
 const fallbackLength = 1_000;
 
-/** Escapes the fallback text, which is markup: these three characters begin links and mentions there. */
+/** Escapes the fallback text, which is markup: these three characters delimit links, mentions and entities there. */
 const escaped = (text: string): string => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 
 /** The format for a Slack incoming webhook, with Block Kit. The blocks are plain text, in which Slack reads no mentions and links. */

@@ -12,7 +12,7 @@ function refusal({ json, text }: Answered): Refusal | null {
   return { why: String(description ?? text), afterMs: seconds > 0 ? seconds * 1_000 : undefined };
 }
 
-/** The format for a Telegram bot that sends to a chat. The text is plain; the title is made bold by its position. */
+/** The format for a Telegram bot that sends to a chat. The text is plain; an entity marks the title, at its start, as bold. */
 export const telegram = (channel: TelegramChannel): Format => ({
   sending({ title, text, links }) {
     const shown = cut(title, titleLength);

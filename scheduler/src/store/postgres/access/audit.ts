@@ -78,16 +78,16 @@ export async function auditedTask(
   await audited(client, s, { ...entry, before, after });
 }
 
-/** The number of the run that an entry is about. */
+/** Returns the id of the run that an entry is about; undefined if the entry is not about a run. */
 const runOf = ({ about, named }: AuditEntry): number | undefined =>
   about === "run" && /^[1-9]\d{0,14}$/.test(named) ? Number(named) : undefined;
 
-/** The names of the runs' tasks, by the numbers of the runs. */
+/** Returns the names of the runs' tasks, by run id. */
 async function tasksOfRuns(database: Database, runIds: number[]): Promise<Map<number, string>> {
   const ids = [...new Set(runIds)];
   if (ids.length === 0) return new Map();
   const s = database.schema;
-  // The two parts read by their indexes of numbers; a join with the history would read all of it.
+  // Each part of the union uses its table's index of run ids; a join with the history would read the whole history.
   const rows = await database.query<{ id: number; name: string }>(
     "",
     `with found as materialized (

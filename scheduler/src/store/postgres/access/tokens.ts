@@ -102,7 +102,7 @@ export function revokeToken(
     const [row] = rows;
     if (!row) throw tokenUnknown(name);
     if (row.revoked_ms !== null) return read(client, s, row.id as number);
-    // Repeated until no token is found, because one of these tokens may have created another in the meantime.
+    // The update is repeated until it finds no token, because a token that is being ended may have created another in the meantime.
     for (let ended = [row.id as number]; ended.length > 0; ) {
       const { rows: found } = await client.query(
         `with recursive line (id) as (select $1::int union select t.id from ${s}.token t join line on t.made_by = line.id)

@@ -19,8 +19,8 @@ const longestText = 300;
 /** How long a completed recovery is displayed as an alarm, in ms. */
 export const recoveryShownMs = 86_400_000;
 /**
- * A recovery usually takes a second, and at most the longest session timeout of the nodes that died. One that takes longer than this (ms)
- * raises an alarm while it lasts.
+ * A recovery usually takes a second, and at most the longest session timeout of the nodes that died. A recovery that takes longer than this
+ * (ms) raises an alarm while it lasts.
  */
 const recoveryLongMs = 10_000;
 /** Verdicts are restored only once work continues after a recovery, so restored results are counted until this time (ms) after its end. */
@@ -68,7 +68,7 @@ export async function counted(
      select n.task_id as "taskId", t.name, n.more_failed::float8 as failed, n.more_missed::float8 as missed
      from news n join ${s}.task t on t.id = n.task_id order by n.more_failed desc, t.name`,
   );
-  // At the first evaluation, all earlier failures are ignored.
+  // At the first evaluation, all earlier failures and missed slots are ignored.
   if (first.length > 0) return [];
   const failing = rows.filter(({ failed }) => Number(failed) > 0);
   const { rows: newest } = await client.query(
@@ -123,12 +123,13 @@ export function succeededAtFailure(s: string, subject: string, since: string) {
 }
 
 /**
- * Records which groups are at their concurrency limit now. Free slots that a later evaluation finds may have become free only just before
- * it.
+ * Records which groups are at their concurrency limit now. Without this record, a later evaluation that finds a free slot could not tell
+ * that the group was full until shortly before.
  */
 export async function markFull(database: Database, nowMs: number): Promise<void> {
   const s = database.schema;
-  // A separate, short statement, so that a claim never waits for the whole evaluation. It skips groups whose limit is locked by a claim.
+  // This is a separate, short statement, so that a claim never waits for the whole evaluation. It skips groups whose limit a claim
+  // has locked.
   await database.query(
     "alarm-groups",
     `update ${s}.group_limit l set full_ms = $1 where l.group_id = any (array(

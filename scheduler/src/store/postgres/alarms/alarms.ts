@@ -22,9 +22,9 @@ const subjectsTold = 10;
 /** Alarms of these rules end once the task has a later successful run, or is paused or removed. */
 const afterSuccess: ReadonlySet<AlarmRule> = new Set(["failed", "exhausted"]);
 const sentKeptMs = 7 * 86_400_000;
-/** For how long after the last evaluation of the alarms processes go on reporting late starts, ms. */
+/** How long processes continue to report late starts after the last evaluation of the alarms, in ms. */
 const lateKnownMs = 300_000;
-/** Longer than the longest pause between two tries to send a message, ms. */
+/** A time in ms that is longer than the longest pause between two attempts to send a message. */
 const untriedMs = 2 * 3_600_000;
 
 export function alarmStore(database: Database): AlarmStore {
@@ -178,7 +178,7 @@ async function unsent(database: Database, id: number, error: string, nextMs: num
 
 /**
  * Gives up messages whose channel is not configured on any node, so that no node tries to send them, and deletes messages that were sent or
- * given up more than a week ago. The first happens `untriedMs` later than for messages that are tried and always fail.
+ * given up more than a week ago. Messages without a configured channel are given up `untriedMs` later than messages that always fail.
  */
 async function forget({ client, s, now }: Looking): Promise<void> {
   await client.query(
@@ -208,10 +208,11 @@ async function tried(
 }
 
 /**
- * Writes a rule's findings to its alarms. A finding is not new if its condition already held or its alarm is acknowledged. A silenced
- * alarm's findings are counted in `held` instead. A subject without an open alarm counts as at least one new finding, even if the finding's
- * count is 0. A condition that was found with count 0 and now has a higher count has become worse, so it is new.
- * @returns the number of new findings that are not silenced
+ * Writes a rule's findings to its alarms. A finding is not new if its condition already held or its alarm is acknowledged. New findings of
+ * a silenced alarm, or during the rule's quiet hours, are counted in `held` instead of being sent. A subject without an open alarm counts
+ * as at least one new finding, even if the finding's count is 0. A condition that was found with count 0 and now has a higher count has
+ * become worse, so it is new.
+ * @returns the number of new findings that are to be sent
  */
 async function raise(
   { client, s, now }: Looking,

@@ -5,7 +5,10 @@ import { runState } from "../states.ts";
 const readyMost = 100;
 /** The most runs that are counted for a task whose runs wait for the task's own limit. */
 const heldMost = 1_000;
-/** The most tasks that are read of those whose runs wait for the task's own limit, lowest task number first. Each takes about 20 µs. */
+/**
+ * The most tasks that are read to find runs that wait for their task's own limit; the tasks with the lowest numbers are read. Each task
+ * takes about 20 µs.
+ */
 const heldTasks = 1_000;
 
 /** SQL: the limits of the task `t` that can hold its runs back, as text for a message. */

@@ -17,13 +17,13 @@ interface Finder extends Looking {
   scope: string;
   /** The values of `scope`, $1 to $4. */
   values: readonly unknown[];
-  /** New findings, read from the tasks' counters of failed and unfired runs. */
+  /** New findings, read from the tasks' counters of failed runs and missed slots. */
   news: readonly Finding[];
 }
 
 type Find = (finder: Finder) => Promise<Found[]>;
 
-/** Older runs do not show how a task does now. The bound also limits how many partitions of the history are read. */
+/** Runs that ended longer ago than this, in ms, are ignored. The bound also limits how many partitions of the history are read. */
 const lookedBackMs = 30 * 86_400_000;
 /** A task's usual duration is measured over its last `usualOf` successful runs, and is unknown with fewer than `usualLeast`. */
 const usualOf = 50;
@@ -47,8 +47,8 @@ const usualSql = (s: string, share: number, since: string): string =>
 const spanText = (ms: number): string => formatDuration(ms < 1_000 ? Math.round(ms) : Math.round(ms / 1_000) * 1_000);
 
 /**
- * Finds tasks of whose last runs too many failed. It checks only tasks with a new failure and tasks with an open alarm of this rule,
- * because the result cannot have changed for any other task.
+ * Finds tasks with too many failures among their last runs. It checks only tasks with a new failure and tasks with an open alarm of this
+ * rule, because the result cannot have changed for any other task.
  */
 const failed: Find = async ({ client, s, now, rule, scope, values, news }) => {
   const { failures, of } = thresholdsOf(rule.content);

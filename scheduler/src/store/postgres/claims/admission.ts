@@ -22,7 +22,7 @@ interface Paced {
 
 interface Admitted {
   admitted: number;
-  /** The number of keys that this statement read, and the last one of them. */
+  /** The number of keys that this statement read, and the last of these keys. */
   keys: number;
   last_key: string | null;
   last_admitted: string | null;
@@ -61,7 +61,8 @@ async function admit(client: SqlClient, s: string, task: Paced, now: number): Pr
     left = await tokens?.();
   }
   if (left && left.tokens <= 0) nextMs = earliest([nextMs, left.nextMs]);
-  // The time of the next token is signalled to the dispatcher only if a due run waits for it. Otherwise the next held run's due time is.
+  // The dispatcher gets the earlier of two times: that of the next token, if a due run waits for a token, and the due time of the next
+  // held run that is not due yet.
   await client.query(
     `with due as (
        select case when $3::bigint is not null and exists (

@@ -96,8 +96,8 @@ export async function claim(claiming: Claiming, request: ClaimRequest): Promise<
   if (known.length > 0 && known.length < groupIds.length) await takeMixed(claiming, request, taken, known);
   else {
     if (known.length > 0) await takeLimited(claiming, request, taken, known, { most: limit });
-    // Also called if all groups have limits, because a limit may have been removed since, and because the result shows whether the session
-    // is draining.
+    // This call is made even if all groups have limits, because a limit may have been removed since, and because the result shows whether
+    // the session is draining.
     await takePlain(claiming, request, taken, 0);
   }
   const { runs, nextDueMs } = taken;

@@ -42,8 +42,8 @@ export interface ClaimedColumns {
 const madeLateMs = 100;
 
 /**
- * SQL: the time since which the run `r` waits only for a worker; null if that is its due time. See run/handling/lateness.ts. Slots are
- * planned in time.
+ * SQL: the time since which the run `r` waits only for a worker; null if this time is its due time. See run/handling/lateness.ts. The run
+ * of a slot always counts as enqueued in time.
  */
 export const readyMsSql = `nullif(greatest(r.due_ms, r.ready_ms, case when r.slot_ms is null and r.created_ms > r.due_ms + ${madeLateMs} then r.created_ms end), r.due_ms)`;
 

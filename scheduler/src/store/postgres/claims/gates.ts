@@ -105,8 +105,8 @@ async function end(client: SqlClient, s: string, { how, where, values, now, reas
 }
 
 /**
- * Ends held runs that are due as skipped. A run that has had an attempt is not skipped: it waits for a slot, as after a pause or an
- * operator's decision.
+ * Ends held runs that are due as skipped. A run that has had an attempt, and is held again after a pause or an operator's decision, is not
+ * skipped but waits for a slot.
  */
 async function skipOverdue(
   client: SqlClient,
@@ -155,8 +155,8 @@ async function keepNewest(client: SqlClient, s: string, taskIds: number[], now: 
 }
 
 /**
- * For the overlap policy `replace`: a run that waits for its next attempt holds a slot, but no worker could be asked to stop it. This
- * function cancels such runs, which frees their slots.
+ * For the overlap policy `replace`: a run that waits for its next attempt holds a slot, but no worker could be asked to stop it. If a held
+ * run of its task is due, this function cancels the run that holds the slot, which frees the slot.
  */
 async function stopWaiting(client: SqlClient, s: string, taskIds: number[], now: number): Promise<void> {
   const where = `r.state = ${runState.ready} and r.attempt > 0 and r.task_id = any($1) and r.gate > 0 and exists (

@@ -21,7 +21,10 @@ import { type PickedRun, toStart } from "./to-start.ts";
 
 /** The most time, in ms, until a worker whose claims are always full reads a new limit. */
 const knownMs = 1_000;
-/** The most rounds of one claim. A round takes as many runs as the limit allows; another one follows only if some runs must not start. */
+/**
+ * The most rounds in which one claim takes runs of one group. A round takes as many runs as the limit allows; another one follows only if
+ * some runs must not start.
+ */
 const roundsMost = 20;
 /** The delay, in ms, before the next try if due runs could not be claimed because another transaction is writing them. */
 const busyMs = 50;
@@ -109,7 +112,7 @@ export class LimitedClaims {
     return unknown;
   }
 
-  /** Reads the limits again if the cache is old. Needed for claims that are always full, because these never query the next due time. */
+  /** Reads the limits again if the cache is old. Claims that are always full need this, because they never query the next due time. */
   async refresh(groupIds: number[]): Promise<void> {
     if (this.#database.clock.monotonic() - this.#knownMono < knownMs) return;
     const s = this.#database.schema;
@@ -133,7 +136,7 @@ export class LimitedClaims {
       nextDueMs = Math.min(nextDueMs ?? Number.POSITIVE_INFINITY, ms);
     };
     const untilMs = Math.round(request.untilMs);
-    // A worker that claims more runs than it has free slots would keep the group's slots from workers that have free ones.
+    // A worker that claims more runs than it has free slots would keep the group's slots from workers that have free slots.
     const most = Math.min(limit, Math.max(1, request.free ?? limit));
     for (const groupId of groupIds) {
       for (let round = 1; ; round++) {

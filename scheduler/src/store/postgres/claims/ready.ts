@@ -63,10 +63,7 @@ export const waitsForWorkerSql = (
       and o.labels @> coalesce(t.definition->'labels', '{}')))`;
 
 const unservedMs = 60_000;
-/**
- * The most tasks that are checked of those with live runs, lowest task number first. Each takes about 10 µs, and the result is only a
- * warning.
- */
+/** The most tasks with live runs that are checked, lowest task number first. Each takes about 10 µs, and the result is only a warning. */
 const unservedLooks = 500;
 
 /**

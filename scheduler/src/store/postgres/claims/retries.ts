@@ -115,9 +115,10 @@ async function retryWith(
 }
 
 /**
- * SQL: moves runs back to `ready` for another attempt, or to an operator's decision, unless a cancellation was requested or the task is
- * removed. The ended try is stored as an attempt. $9: true to include runs of tasks whose attempts take tokens; the caller books the
- * tokens. Only this statement counts snoozes and lost workers. A run with too many lost workers stays claimed, so that the caller ends it.
+ * SQL: moves runs back to `ready` for another attempt, to `paused` if their task is paused, or to an operator's decision, unless a
+ * cancellation was requested or the task is removed. The ended try is stored as an attempt. $9: true to include runs of tasks whose
+ * attempts take tokens; the caller books the tokens. Only this statement counts snoozes and lost workers. A run with too many lost workers
+ * stays claimed, so that the caller ends it.
  */
 const retrySql = (s: string) => `
   with i as (
@@ -159,7 +160,7 @@ export function asEnded(item: Settlement, retries: Retries = noRetries): Ended[]
   if (item.verdict.kind === "released" || retries.again.has(item.fence)) return [];
   if (retries.givenUp.has(item.fence))
     return [{ ...item, verdict: { kind: "ended", outcome: "failed", result: null, error: givenUpError } }];
-  // The statement finds only runs that `retry` skipped because their cancellation was requested or their task was removed.
+  // The statement that ends runs finds only those that `retry` skipped because of a requested cancellation or a removed task.
   return [{ ...item, verdict: { kind: "ended", outcome: "cancelled", result: null, error: item.verdict.error } }];
 }
 

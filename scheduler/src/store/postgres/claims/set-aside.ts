@@ -43,7 +43,7 @@ export type Left = { setAside: readonly number[] } | { changed: number } | { cha
 
 /**
  * Selects tasks that have runs in the state `paused` although the task is not paused, runs although the task is removed, or runs that are
- * placed by the task's state from before an edit.
+ * placed by the task's state from before an edit. With `setAside`, only runs in the state `paused` are looked for.
  */
 export function leftQuery(s: string, which: Left): { name: string; text: string; values: unknown[] } {
   const first = (like: string) => `(select from ${s}.run r where r.task_id = t.id and ${like} limit 1)`;
@@ -63,7 +63,10 @@ export function leftQuery(s: string, which: Left): { name: string; text: string;
   return { name, text, values: [value] };
 }
 
-/** Corrects runs that a concurrent change of their task left in a wrong state. @returns the number of corrected runs */
+/**
+ * Corrects runs that a concurrent change of their task left in a wrong state.
+ * @returns the number of corrected runs; the runs of a removed task count as one
+ */
 export async function takeUpLeft(database: Database, which: Left, nowMs: number): Promise<number> {
   const s = database.schema;
   const { name, text, values } = leftQuery(s, which);

@@ -39,9 +39,9 @@ export async function toStart(database: Database, rows: PickedRun[], nowMs: numb
 /**
  * Ends those of the just claimed runs that are too late by their task's misfire policy: runs that were planned in time, but came due while
  * the store or every worker was unavailable. For a run that waits for a concurrency limit, gates.ts checks the policy while the run waits;
- * for one that waits for a slot on a worker, this function does. A run that has had an attempt is never ended here. The runs are claimed
- * first, so that no other worker can start them; after a crash in between they are normal claims.
- * @returns the fences of the ended runs: the run is skipped, the slot missed, and the reason names the policy
+ * for a run that waits only for a slot on a worker, this function checks it. A run that has had an attempt is never ended here. The runs
+ * are claimed first, so that no other worker can start them; after a crash in between they are normal claims.
+ * @returns the fences of the ended runs. Such a run ends as skipped, its slot is recorded as missed, and the reason names the policy
  */
 async function endLate(database: Database, runs: readonly ClaimedRun[], nowMs: number): Promise<Set<number>> {
   const late = runs.filter(

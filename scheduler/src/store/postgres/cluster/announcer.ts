@@ -15,9 +15,9 @@ export interface MadeReady {
  * enqueued nothing for this long counts as quiet.
  */
 const apartMs = 3;
-/** Runs due later than this from now, in ms, are not announced: each node polls the next due time at least every 5 s. */
+/** Runs that are due more than this time, in ms, from now are not announced: each node polls the next due time at least every 5 s. */
 const soonMs = 60_000;
-/** An open transaction is checked again after as long as it has been open, but within these bounds, in ms. */
+/** Open transactions are checked again after as long as the newest of them has been open, within these bounds in ms. */
 const [soonestLookMs, latestLookMs] = [1, 250];
 /** Runs of a transaction that stays open longer than this, in ms, are not announced; the workers' polls find them. */
 const openMostMs = 60_000;

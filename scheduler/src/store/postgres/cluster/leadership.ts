@@ -10,7 +10,7 @@ interface Campaign {
   deposing: boolean | undefined;
 }
 
-// Takes leadership only if it is vacant or the leader's session has ended: the session of a leader that is silent must end first.
+// Takes leadership only if it is vacant, if the leader's session has ended, or if $5 is true, which deposes the leader.
 const campaignSql = (s: string) => `
   with won as (
     update ${s}.leadership l set term = l.term + 1, session_id = $1

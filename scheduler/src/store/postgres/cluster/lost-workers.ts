@@ -2,8 +2,8 @@ import type { LostWorker } from "../../browse-store.ts";
 import type { Database } from "../database.ts";
 
 /**
- * A session that its process ended itself has another reason than silence. Of each name only the last session is meant, and only while
- * no session has the name: a worker that came back is not lost.
+ * Returns workers whose last session ended because they were silent, or because the coordination service no longer showed them. A worker
+ * whose name a live session has is left out, because it has come back.
  */
 export async function lostWorkers(database: Database, sinceMs: number, limit: number): Promise<LostWorker[]> {
   const s = database.schema;

@@ -21,7 +21,8 @@ import { WaitingLook, type WaitingRow, waitingSql } from "./waiting.ts";
 
 const beatingFields = "id, node, role, beat, witnessed, timeout_ms";
 
-// Fields that do not change are read only on request. Otherwise the answers to all heartbeats of all processes would contain them.
+// The answer to a heartbeat contains only `beatingFields` of the sessions. The other fields are read on request, because each heartbeat of
+// each process would otherwise read and send them.
 export const memberFields = `${beatingFields}, host, pid, version, started_ms, seen_ms, groups, labels, capacity, settings, tasks, still_ms, draining`;
 
 export interface MemberRow {
@@ -278,7 +279,11 @@ async function wasTold(database: Database, sessionId: number, row: PulseRow): Pr
   return true;
 }
 
-/** Ends a session. @returns true if this call ended it; false if it had ended already */
+/**
+ * Ends a session.
+ * @param beat ends the session only if this is its present heartbeat number; null: in any case
+ * @returns true if this call ended the session; false if it had ended already or has sent another heartbeat
+ */
 export async function end(
   database: Database,
   sessionId: number,

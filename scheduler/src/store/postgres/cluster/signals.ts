@@ -19,7 +19,8 @@ export function notifySql(schema: string, text: string): string {
 }
 
 /**
- * SQL: the group number of a run without its addressee, which is valid for one claim only. 0 means that the run is to be addressed again.
+ * SQL: the group number that a run gets when its claim is given up. An addressee is valid for one claim only, so an addressed run gets 0,
+ * which means that it is to be addressed again.
  */
 export const unaddressed = "case when r.group_id < 0 then 0 else r.group_id end";
 

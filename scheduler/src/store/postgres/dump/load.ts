@@ -57,7 +57,7 @@ export async function loadStore(url: string, schema: string, path: string, by: O
       // killed before that, the next process that starts recovers the store.
       if (isOlder) await migrate(database, change.nowMs, true);
       const next = first ?? (await database.transaction(goOn));
-      // Migrates the store to this code's version, and creates the partitions of the coming days.
+      // Opening the store creates the partitions of the coming days.
       await (await openPostgres({ url, schema, failFast: true })).close();
       return { header, rows, next, migration: newestKnown };
     } catch (error) {

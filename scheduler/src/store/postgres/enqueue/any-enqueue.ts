@@ -9,7 +9,7 @@ import { sourceNumber } from "./sources.ts";
 
 const enqueued = sourceNumber("enqueue");
 
-/** The variant of the statement. Variants that do less cost less. */
+/** The variant of the statement. A variant leaves out the parts that its runs do not need, and so costs less. */
 export interface Shape {
   /** True if some runs have keys. An ON CONFLICT clause adds one record per row to the write-ahead log. */
   keyed: boolean;
@@ -123,7 +123,7 @@ export interface MadeTogether {
   held: number[] | null;
   paused: number[] | null;
   bounded: boolean;
-  /** `ready`: the earliest due time of the runs that workers can claim; `direct`: of the runs that must be addressed first. */
+  /** The earliest due times of new runs: `ready` of those that workers can claim, `direct` of those that must be addressed first. */
   ready: number | null;
   direct: number | null;
 }

@@ -181,7 +181,7 @@ async function enqueueIn(
     const made = rows[0] as unknown as Made;
     if (made.xid) announcer.inTransaction(made.xid, readyOf([made], [write]), nowMs);
     if (made.state === runState.held && places !== "later") await settleGates(client, s, [write.taskId], nowMs, false);
-    // A run already has the key. If it has not started, it is new or has just ended, so the loop tries again.
+    // A run already has the key. If that run has not started, it is new, or it has just ended, so the loop tries again.
     if (write.replaces && made.id !== null && !made.created) {
       if (!(await hasBegun(client, s, made.id))) continue;
       if (write.again) {
@@ -358,8 +358,8 @@ function earliestOf(writes: readonly EnqueueWrite[]): number {
 }
 
 /**
- * Gives slots to new `held` runs, and corrects `paused` ones. If the process crashes before, a run stays held although a slot is free,
- * until the dispatcher's periodic check finds it.
+ * Gives slots to new `held` runs, and corrects `paused` ones. If the process crashes before it calls this, a run stays held although a slot
+ * is free, until the dispatcher's periodic check finds the run.
  */
 async function admit(database: Database, { held, paused }: Waiting, nowMs: number): Promise<void> {
   if (held.length > 0) await database.transaction((client) => settleGates(client, database.schema, held, nowMs, false));

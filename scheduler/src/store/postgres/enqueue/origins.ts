@@ -6,8 +6,8 @@ import { runState } from "../states.ts";
 export function originStore(database: Database): Pick<RunStore, "origins" | "leaveSpans"> {
   const s = database.schema;
   return {
-    // A run without inputs belongs to the trace of its parent: the run that spawned it, whose children it joins, or that it alone follows.
-    // The runs that it continues, or of which it follows several, are its inputs, which are linked instead.
+    // A run without inputs belongs to the trace of its parent: the run that spawned it, the run whose children it joins, or the only run
+    // that it follows. If it continues a run or follows several, these runs are its inputs, and its trace is only linked to theirs.
     origins: (runIds) =>
       database.query<RunOrigin>(
         "run-origins",

@@ -54,7 +54,8 @@ export function eventStore(database: Database): EventStore {
                    and ($2::pg_snapshot is null or pg_visible_in_snapshot(since, $2::pg_snapshot) and kept_ms <= $3::bigint))
                   = cardinality($1::smallint[]) as whole
          from ${s}.cluster`,
-        // A reader that started again after lost data has not seen any transaction, so the snapshot that it is reading counts instead.
+        // After lost data, a reader that started again has an empty snapshot in `seen`. The snapshot that it is reading is compared
+        // instead.
         [kinds, (after?.seen === nothingSeen ? after.reading?.snapshot : after?.seen) ?? null, after?.ms ?? null],
       );
       const { recovery, seen, whole } = row as NonNullable<typeof row>;

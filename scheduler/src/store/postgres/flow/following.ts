@@ -38,7 +38,7 @@ export interface EndedRun {
 const [child, after, chain, join] = (["child", "after", "chain", "join"] as const).map(sourceNumber);
 const told = (s: string) => notifyReadySql(s, `made where state = ${runState.ready}`);
 
-/** Collects the work that remains after the commit of runs' ends. */
+/** Collects the work that remains to be done once the ends of runs have been committed. */
 export class LooseEnds {
   /** Parent runs of children that have ended, and ended runs whose children a join waits for. */
   readonly parents = new Set<number>();
@@ -49,9 +49,9 @@ export class LooseEnds {
 }
 
 /**
- * Inserts the runs that follow these ended runs, in the same transaction. For the tasks that follow its task, a run that is continued by
- * another run has not ended. A cancelled run is not continued, even if its handler requested this. No run of a following task and no join
- * of its children is created either.
+ * Inserts the runs that follow these ended runs, in the same transaction. While a run is continued by another run, no runs of following
+ * tasks are created. If a run's cancellation was requested, it is neither continued nor joined, even if its verdict asks for this. If it
+ * ended as cancelled, no run of a following task is created either.
  */
 export async function follow(
   client: SqlClient,

@@ -1,6 +1,6 @@
 /**
- * Cluster time is the store's clock plus a shift. The shift is 0 until the store's clock jumps. Then the shift compensates for the jump, so
- * that every process, even one that starts later, continues with the earlier time. Each change of the shift raises `clock_number`. Two
+ * Cluster time is the store's clock plus a shift. The shift is 0 until the store's clock jumps, and then compensates for the jump, so that
+ * cluster time continues without it for every process, even one that starts later. Each change of the shift raises `clock_number`. Two
  * columns of a session hold the difference between its node's clocks and the store's clock at the last heartbeat.
  */
 export const storeClock = (s: string) => `

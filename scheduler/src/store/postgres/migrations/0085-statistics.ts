@@ -1,9 +1,9 @@
 /**
- * Figures of each task by the hour, which outlive the history of runs. `tally.hour`: the hour, counted from 1970, in which the task's counters
- * last rose. `task_counts`: the task's counters at the end of an hour in which they rose; an hour's own counts are the difference from the row
- * before. `task_times`: how many runs of the hour took how long (kind 0) or began how late (kind 1), by size class (`bucket`), with the sum
- * and the largest of each class. Rows of old hours are merged into one row for each day. `statistics`: up to when the history was read, and before which hour rows are
- * merged.
+ * Figures of each task by the hour, which outlive the history of runs. `tally.hour` is the hour, counted from 1970, in which the task's
+ * counters last rose. `task_counts` holds the counters at the end of each hour in which they rose; the counts of one hour are the
+ * difference from the row before. `task_times` holds how many runs of an hour took how long (kind 0) or began how late (kind 1), by size
+ * class (`bucket`), with the sum and the largest value of each class. Rows of old hours are merged by day. `statistics` holds the time up
+ * to which the history was read, and the hour before which rows are merged.
  */
 export const statistics = (s: string) => `
 alter table ${s}.tally add column hour int not null default 0;

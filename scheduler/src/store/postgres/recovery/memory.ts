@@ -24,7 +24,7 @@ export interface RememberedSession {
   readonly sessionId: number;
   /** The identity of the session; undefined if another process opened it and this process only writes on its behalf. */
   readonly identity: SessionIdentity | undefined;
-  /** The time of the store's clock when its last heartbeat was answered, in ms. */
+  /** The time of the store's clock when the session's last heartbeat was answered, in ms. */
   seenMs: number;
   /** The number of the session's last answered heartbeat. */
   beat: number;

@@ -217,7 +217,8 @@ export class Recovery implements Recovering {
        select $1, id, node, timeout_ms from ${s}.session where ended_ms is null on conflict do nothing`,
       [number],
     );
-    // The former leader sees this in the answer to its next heartbeat. Because of the signal the other processes send a heartbeat now.
+    // The former leader learns from the answer to its next heartbeat that it no longer leads. The signal makes all processes send
+    // a heartbeat now.
     await client.query(`update ${s}.leadership set session_id = null`);
     await client.query(`select ${notifySql(s, "'leadership'")}`);
     this.#know(number);

@@ -17,7 +17,10 @@ const skips = { numbers: 1_000_000_000, smallNumbers: 1_000, terms: 1_000_000, b
  * The longest time, in ms, for which sessions are watched. The heartbeats of a live session are at most 5 s apart, whatever its timeout.
  */
 const longestWatchMs = 10_000;
-/** The shortest time, in ms. A live process whose session is not in the backup connects and opens its session again within less. */
+/**
+ * The shortest time, in ms, for which sessions are watched. A live process whose session is not in the backup connects and opens its
+ * session again within less.
+ */
 const leastWatchMs = 5_000;
 const lookEveryMs = 250;
 
@@ -83,8 +86,8 @@ export async function goOnAbove(client: SqlClient, s: string, schema: string, ch
 }
 
 /**
- * Removes transaction numbers that were issued by another server, from which a dump was made. Log lines with numbers that this server has
- * not issued yet would count as lines that are still to be written, and would be returned again at each read.
+ * Removes transaction numbers that the server from which a dump was made has issued. Log lines with numbers that this server has not issued
+ * yet would count as lines that are still to be written, and would be returned again at each read.
  */
 async function forgetForeignTransactions(client: SqlClient, s: string): Promise<void> {
   const { rows } = await client.query(

@@ -109,8 +109,9 @@ const nominalOf = (schedule: Schedule, slotMs: number): readonly number[] =>
   schedule.nominalTimes?.(slotMs) ?? [slotMs];
 
 /**
- * Selects the slots that have no run, that no range covers, and that are not about to be planned. With `missed`, slots that were skipped or
- * missed are selected too. A slot is left out if all its nominal times are covered by other slots, because it ran before an edit moved it.
+ * Selects the slots that neither the slot table nor a range records, and that are not about to be planned. With `missed`, slots that are
+ * recorded as skipped or missed are selected too. A slot is left out if all its nominal times are covered by other slots, because it ran
+ * before an edit moved it.
  * @returns each slot with those of its nominal times that no other slot covers
  */
 async function lacking(

@@ -86,7 +86,8 @@ function readerOf({ tested }: Among, phase: Phase): Reader {
 
 /**
  * Returns a page of runs by labels. If many runs have the labels, the first window in the list's order contains enough of them. If this
- * window does not fill the page, the labels are rare, and the rest is read through the index of labels: all runs with the labels, sorted.
+ * window does not fill the page, the labels are rare, and the missing runs are read through the index of labels: all runs with the labels,
+ * sorted.
  */
 async function labelledRuns(database: Database, browse: Asked, phase: Phase, numbers: number[]): Promise<RunPage> {
   const page = await (phase === "live" ? liveRuns : endedRuns)(database, browse, numbers);
@@ -154,9 +155,10 @@ async function readAll(
 }
 
 /**
- * How the runs that match are read. A group, namespaces and a pattern of names stand for sets of tasks; a few tasks are read by the index of tasks. For many
- * tasks, probing each one would take longer than reading the runs in order and testing them.
- * @returns null: there is no such task @throws OPTION_INVALID for a key without a task
+ * Decides how the matching runs are read. A group, namespaces and a pattern of names each select a set of tasks. Runs of a few tasks are
+ * read by the index of tasks; for many tasks, probing each one would take longer than reading the runs in order and testing them.
+ * @returns null if no task matches
+ * @throws OPTION_INVALID for a key without a task
  */
 async function amongOf(database: Database, taskId: number | null, match: RunMatch = {}): Promise<Among | null> {
   const { group, namespaces, matching, key, source, labels } = match;

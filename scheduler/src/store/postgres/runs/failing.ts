@@ -24,7 +24,7 @@ const inRowSql = (s: string) => `
 /**
  * Pauses those of these tasks that have had as many failed runs in a row as their `pauseAfter` says. The transaction that pauses a task
  * checks the condition again.
- * @param taskIds null for all tasks with a failure in the last hour
+ * @param taskIds null for all tasks with an open dead letter from the last hour
  * @returns the names of the paused tasks
  */
 export async function pauseFailing(tasks: Tasks, taskIds: number[] | null, change: Change): Promise<string[]> {

@@ -143,7 +143,7 @@ const spilledNumbers = 1_000_000;
 const most = 20;
 /** A ready run that is late by more than this, in ms, has been missed by more than one poll. */
 const overdueMs = 5_000;
-/** Longer than it takes to reclaim a run or to stop a handler, in ms. */
+/** A time, in ms, that is longer than it takes to reclaim a run or to stop a handler. */
 const stuckMs = 60_000;
 const sharedNameMs = 3_600_000;
 /** A slot that is late by more than this, in ms, was planned neither by the leader, which plans ahead, nor by followers, after 250 ms. */
@@ -163,7 +163,7 @@ export const hasCluster = (url: string, schema: string): Promise<boolean> =>
 
 export interface SchemaFacts {
   version: SchemaVersion;
-  /** Partitions of the history that are missing up to `daysAhead`; empty if the schema is older than this code. */
+  /** Partitions of the history that are missing up to `daysAhead`; none are counted if this code cannot read the schema. */
   missing: MissingPartitions;
 }
 

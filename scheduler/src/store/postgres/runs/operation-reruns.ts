@@ -177,7 +177,8 @@ async function runAgainAlready(client: SqlClient, s: string, past: Past[]): Prom
 }
 
 /**
- * Selects and locks dead letters in order. If two operations redrive the same ones, the second waits, and then finds them no longer open.
+ * Selects and locks dead letters in order. If two operations redrive the same dead letters, the second waits, and then finds that they are
+ * no longer open.
  */
 async function pickLetters(client: SqlClient, s: string, open: OpenOperation): Promise<Past[]> {
   const { values } = pastStatement(s, open);

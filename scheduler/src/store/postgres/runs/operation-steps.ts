@@ -122,8 +122,8 @@ async function advance(
 const apart = ({ cursor: { asked = [], late = 0 } }: Progress): number => asked.length + late;
 
 /**
- * Counts a batch once: if another process repeated the batch because it presumed this one dead, the second of the two changes nothing,
- * because `steps` has changed.
+ * Counts a batch once: if another process repeated the batch because it presumed this process dead, the later of the two calls changes
+ * nothing, because `steps` has changed.
  */
 async function settle(database: Database, id: number, batch: Batch, progress: Progress, now: number): Promise<void> {
   const s = database.schema;

@@ -81,11 +81,11 @@ const viewSql = (s: string) => `
             order by due_ms limit 1) r) as "nextDueMs"`;
 
 /*
- * SQL: addresses runs to sessions. If two routers read the same turns, only the first writes: the second one's turns are then not the next
- * ones, so all its choices for that task are refused, and it reads again. The tasks are locked by an earlier statement, so that this one
- * sees every turn written before. The gates of the tasks are locked too, so that the counts of a limit per worker stay true until the
- * commit. Sessions' rows are locked here: otherwise a session could end or drain at the same time, and the withdrawal of its runs would
- * miss a run addressed now.
+ * SQL: addresses runs to sessions. If two routers have read the same turns of a task, only the first one writes. All choices of the second
+ * one for that task are refused, because their turns have been used, and it reads again. An earlier statement has locked the tasks, so that
+ * this one sees every turn written before. The gates of the tasks are locked too, so that the counts of a limit per worker stay true until
+ * the commit. This statement locks the rows of the sessions: otherwise a session could end or drain at the same time, and the withdrawal of
+ * its runs would miss a run addressed now.
  */
 const addressSql = (s: string) => `
   with given as (

@@ -26,8 +26,8 @@ const priorities = "generate_series(0, 9) as q (priority)";
 export type Asked = RunBrowse & { brief?: boolean; among: Among };
 
 /**
- * How a list is read: in the index order of all runs (`taskIds` null), or in that of these tasks. `tested` lists the filters that no index
- * covers: the statement tests them on each run that it reads, so it reads only a limited number of runs, its window.
+ * How a list is read: in the index order of all runs (`taskIds` null), or in the index order of the runs of these tasks. `tested` lists the
+ * filters that no index covers: the statement tests them on each run that it reads, so it reads only a limited number of runs, its window.
  */
 export interface Among {
   taskIds: readonly number[] | null;
@@ -90,7 +90,8 @@ interface Window {
 
 /**
  * Returns the statement that reads a window of runs and returns those that pass the tests. Each row also has the number of runs that were
- * read and the position of the last of them, after which the next window begins. If no run passes, one row has only these columns.
+ * read and, if the window is full, the position of its last run, after which the next window begins. If no run passes, one row has only
+ * these columns.
  */
 function windowSql({ pieces, time, most, size, records }: Window): string {
   const down = time === "ended_ms" ? " desc" : "";

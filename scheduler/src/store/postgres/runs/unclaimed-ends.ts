@@ -8,7 +8,10 @@ import { heardSql, hearSql } from "./awaited.ts";
 
 const child = sourceNumber("child");
 
-/** The parts of the statement, as SQL expressions over the live run `r` that ends, unless noted otherwise. */
+/**
+ * The parts of the statement that `endUnclaimedSql` returns. Unless noted otherwise, each is an SQL expression over the live run
+ * `r` that ends.
+ */
 interface UnclaimedEnd {
   /** CTEs that come first in the statement, each followed by a comma. */
   before?: string;
@@ -25,9 +28,9 @@ interface UnclaimedEnd {
 }
 
 /**
- * SQL: ends runs that no worker has claimed: deletes them, writes history, counters and the slot table, and plans the next slot of a task
- * that plans from a run's end. The end of a child is signalled at the commit, because it may be the last child that a join waits for. This
- * transaction cannot check that itself, because it does not see another child's end that is not committed yet.
+ * SQL: ends runs that no worker has claimed: deletes them, writes history, counters and the slot table, and plans the next slot
+ * of a task that plans from a run's end. If a child ends, a signal is sent at the commit, because the child may be the last one
+ * for which a join waits; this transaction cannot check that, because it does not see the uncommitted ends of other children.
  */
 export const endUnclaimedSql = (
   s: string,

@@ -44,7 +44,8 @@ export function wholeRuns(database: Database) {
     where k.place <= $2 order by k.id`;
 
   /**
-   * Reads live runs first and then the others among ended runs, so that a run that ends between the two statements is found by the second.
+   * Reads live runs first, and then looks among ended runs for those that were not found, so that a run that ends between the two
+   * statements is found by the second.
    */
   async function records(runIds: number[]): Promise<Map<number, RunRow>> {
     const found = new Map<number, RunRow>();

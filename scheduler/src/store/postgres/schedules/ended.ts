@@ -6,7 +6,10 @@ import { remove } from "../tasks/stop.ts";
 
 const readTogether = 500;
 
-/** SQL condition: the task `t` with its plan `p` has `atEnd`, its schedule has no slot left, and it has no live run. */
+/**
+ * SQL condition: the task `t` with its plan `p` has `atEnd` and is not paused, its schedule has no slot left, and it has no live
+ * run.
+ */
 export const endedSql = (s: string): string =>
   `p.at_end and p.next_slot_ms is null and not p.paused and t.deleted_ms is null and t.definition->'schedule'->>'type' <> 'manual'
    and not exists (select from ${s}.run r where r.task_id = t.id)`;

@@ -87,8 +87,8 @@ export function statisticsStore(database: Database): StatisticsStore {
 }
 
 /**
- * After cluster time went back: counts of hours that are to come belong to the present hour, and the durations of the present hour are read
- * anew.
+ * After cluster time went back, moves the counts of later hours to the present hour, and lets the durations since the start of
+ * the present hour be read again.
  */
 export async function statisticsBack(client: SqlClient, s: string, nowMs: number): Promise<void> {
   const hour = Math.floor(nowMs / hourMs);
@@ -98,7 +98,7 @@ export async function statisticsBack(client: SqlClient, s: string, nowMs: number
   await client.query(`delete from ${s}.task_times where hour >= $1`, [hour]);
 }
 
-/** Merges the hours of one day. Counts are totals, so the last row of a day is the day's. */
+/** Merges the hours of one day. Counts are running totals, so for each task only the last row of the day is kept. */
 async function mergeDay(database: Database, day: number): Promise<void> {
   const s = database.schema;
   const until = day + dayHours;
@@ -120,7 +120,7 @@ async function mergeDay(database: Database, day: number): Promise<void> {
   });
 }
 
-/** $1 the time up to which runs are added, $2 the new one. */
+/** SQL: adds the durations of runs that ended from $1, the time up to which they are already added, up to $2. */
 const addSql = (s: string) => `
   with moved as (update ${s}.statistics set until_ms = $2 where until_ms = $1 returning 1),
   ended as (

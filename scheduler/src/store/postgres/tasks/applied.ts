@@ -26,7 +26,9 @@ export function appliedStore(database: Database): AppliedStore {
   };
 }
 
-/** Returns true if the task's row already has the values that a change by a bundle would write; also if the change is not by a bundle. */
+/**
+ * Returns true if the change is not by a bundle, or if the task's row already has the bundle and the version that it would write.
+ */
 export const isApplied = (
   { bundle, applied_version, version }: { bundle: string | null; applied_version: number | null; version: number },
   change: Change,

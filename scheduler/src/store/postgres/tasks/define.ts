@@ -62,9 +62,9 @@ export async function saveAll(
   const records: BroughtTask[] = await asRecords(tasks, asIs);
   const brought = new Set(present.filter((row) => row.is_brought).map(({ name }) => name));
   const there = new Set(present.map(({ name }) => name));
-  // `createTasks` creates all absent tasks in one statement, except the following, which are created later in their own transactions:
-  // tasks with a calendar, to prevent its removal meanwhile; tasks that follow others, after these and under a lock; and schedules of other
-  // tasks, because they are made from those tasks.
+  // `createTasks` creates absent tasks in one statement. Three kinds of absent tasks are created later, each in its own
+  // transaction: tasks with a calendar, whose removal is prevented meanwhile; tasks that follow others, under a lock and after the
+  // tasks that they follow; and schedules of other tasks, because they are made from those tasks.
   const absent = definitions.filter(({ name, calendar, after, of }) => !there.has(name) && !calendar && !after && !of);
   if (absent.length > 0) {
     const ids = await groupNumbers(
@@ -222,7 +222,8 @@ export async function write(tasks: Tasks, given: TaskWrite): Promise<Saved> {
         changed: false,
       };
     }
-    // The task's group changed after it was read, and a group's number must be read before the task is locked. The caller starts again.
+    // The task's group, or the tasks that it follows, changed after they were read. The number of a group must be read, and the lock
+    // of `lockUpstream` taken, before the task is locked, so the caller starts again.
     if (definition.group !== wanted.group) return undefined;
     if (!flows && (definition.after ?? live(row)?.definition.after)) return undefined;
     await stored?.(client, row.id);

@@ -110,7 +110,10 @@ export async function groupNumber(tasks: Tasks, name: string): Promise<number> {
   return (await groupNumbers(tasks, [name])).get(name) as number;
 }
 
-/** Does the same for many groups. New groups are inserted in the order of their names, so that concurrent nodes cannot deadlock. */
+/**
+ * Returns the numbers of many groups, by name. New groups are inserted in the order of their names, so that concurrent nodes
+ * cannot deadlock.
+ */
 export async function groupNumbers(tasks: Tasks, names: readonly string[]): Promise<Map<string, number>> {
   const { database, s, groups } = tasks;
   const unknown = () => [...new Set(names)].filter((name) => !groups.has(name)).sort();
@@ -123,8 +126,9 @@ export async function groupNumbers(tasks: Tasks, names: readonly string[]): Prom
 }
 
 /**
- * Does the same in the caller's transaction; if it is rolled back, a group created in it does not exist either. The statement waits while
- * another transaction creates a group with this name, so it must be executed before tasks are locked.
+ * Returns a group's number, as `groupNumber` does, in the caller's transaction; if it is rolled back, a group created in it does
+ * not exist either. The statement waits while another transaction creates a group with this name, so it must be executed before
+ * tasks are locked.
  */
 export async function groupNumberIn({ s, groups }: Tasks, client: SqlClient, name: string): Promise<number> {
   const known = groups.get(name);

@@ -13,10 +13,14 @@ const dayMs = 86_400_000;
  */
 const defaultDaysAhead = 7;
 /**
- * Another role that drops old days should do so daily. If a partition is older than the retention by more than this, a warning is logged.
+ * If this process's role may not drop partitions, another role should drop old days daily. A warning is logged when a partition
+ * is older than the retention by more than this number of days.
  */
 const dropLateDays = 2;
-/** Slots planned after an outage are in the past. Partitions for still earlier days are created when a slot needs them. */
+/**
+ * How many days before today the slot table has partitions ready, for slots that are planned after an outage. Partitions for
+ * earlier days are created when a slot needs them.
+ */
 const ledgerDaysBack = 3;
 
 /** The partitioned tables: their time column, and how many days before today need partitions. The slot table also gets past slots. */
@@ -35,7 +39,10 @@ const tables = Object.keys(partitioned) as (keyof typeof partitioned)[];
 /** Returns the name of a table's single partition for all days, in a store opened with `partitions: "one"`. */
 const wholeOf = (table: string) => `${table}_all`;
 
-/** The longest wait, in ms, for open transactions that have read the table. Other statements queue behind this wait. */
+/**
+ * The longest time, in ms, that a detachment waits for open transactions that have read the table. Other statements on the table
+ * queue behind the detachment.
+ */
 const defaultDetachMostMs = 30_000;
 /** If the node that drops partitions vanishes, the server ends its lock after this time, which is longer than the work takes. */
 const turnMost = "1h";
@@ -259,9 +266,10 @@ async function dropOld(history: History, isOld: (partition: Partition) => boolea
 }
 
 /**
- * Detaches partitions outside a transaction, as PostgreSQL requires for detaching without blocking readers and writers of other days. A
- * detachment that a crash or a long-running reader left incomplete is completed first, because it blocks every later one of its table. A
- * partition that was detached and not dropped, because the process crashed in between, is found by its name.
+ * Detaches and drops partitions. They are detached outside a transaction, as PostgreSQL requires for detaching without blocking
+ * readers and writers of other days. An incomplete detachment, which a crash or a long-running reader left, is completed, because
+ * it blocks every later detachment of the same table. A partition that a crashed process had detached but not dropped is found by
+ * its name.
  */
 async function dropAll(history: History, isOld: (partition: Partition) => boolean): Promise<string[]> {
   const { database, detachMostMs } = history;

@@ -10,10 +10,11 @@ export const misfireSql = `(
          coalesce((t.definition->'misfire'->>'waiting')::boolean, t.definition->'misfire'->>'policy' = 'skip') as waiting) m`;
 
 /**
- * SQL: ends runs `r` that are too late by their task's misfire policy: the run is skipped, the slot missed, and the reason names the
- * policy. With `skip` a run is too late after the misfire time; with `fire_once` after this time, if a newer slot of the task has come due,
- * so that only one of them runs; with `within` after its limit. The run of a task that plans from a run's end, and a run that was created
- * after its due time (a catch-up, a backfill), never ends as too late.
+ * SQL: ends runs `r` of slots that are too late by their task's misfire policy: the run is skipped, the slot missed, and the
+ * reason names the rule. A run is too late after the misfire time with `skip`; with `fire_once`, if in addition a newer slot of
+ * the task has come due, so that only one of them runs; with any policy, if it is also later than `withinMs`. The run of a task
+ * that plans from a run's end, and a run that was created later than the misfire time after its slot (a catch-up, a backfill),
+ * never ends as too late.
  * @param runs a FROM list that contains `r`
  * @param where a condition on `r` and on the policy `m`
  * @param now an SQL parameter with the time

@@ -10,7 +10,7 @@ import { notifySql } from "../cluster/signals.ts";
 import type { Query } from "../query.ts";
 import type { KnownZones } from "../zones/known-zones.ts";
 
-/** Returns the values of `task.gate` and `task.gate_limit`. The policy `allow` with a limit is stored as `queue` with that many slots. */
+/** Returns the values of `task.gate` and `task.gate_limit`; the limit is null if the number of concurrent runs has no limit. */
 export function gateOf({ overlap: { policy, limit, waiting }, ...parts }: TaskDefinition): {
   gate: number;
   limit: number | null;

@@ -26,8 +26,9 @@ interface NewPlan {
 }
 
 /**
- * Sets the plan's next slot: the first slot after now that is not in the slot table; or an earlier slot, if its local time was still in the
- * future by the former zone rules.
+ * Sets the plan's next slot: the first slot after now that is not in the slot table; or an earlier slot, if its local time was
+ * still in the future by the former zone rules; or null while the task is paused, or waits for the end of a run from which it
+ * plans.
  */
 export async function planAnew(
   { database, s }: Tasks,
@@ -55,7 +56,7 @@ export async function planAnew(
   const accountedMs = accounted.length > 0 ? accounted : null;
   const schedule = plannedSchedule(ruled.definition, ruled.calendar, accounted);
   await joinClaimed(client, s, taskId, { schedule, zones: ruled.zones }, [...accepted]);
-  // Only if the task existed before, because slots that came due before a task existed do not belong to the task.
+  // This is done only for a task that existed before, because slots that came due before a task existed do not belong to the task.
   if (before > 0 && !paused) await skipPassed(database, client, taskId, { ruled, lateMs: moved.lateMs, nowMs });
   let next = waits ? null : schedule.next(moved.fromMs ?? nowMs);
   // The loop checks each slot instead of starting after the last accepted one: a slot that was withdrawn just now may be earlier than a
@@ -165,9 +166,9 @@ async function accountNominal(
 }
 
 /**
- * Records slots as missed that the former calendar had postponed to a later day and the new one does not, if their own time has passed;
- * each at its own time. Slots that ran at their own time before they were postponed, or that are claimed at their later time, are already
- * recorded. Times before the task's first version are left out.
+ * Records slots as missed that the former calendar had postponed to a later day and the new one does not, if their own time has
+ * passed. Each is recorded at its own time. Slots that ran at their own time before they were postponed, or that are claimed at
+ * their later time, are already recorded. Times before the task's first version are left out.
  */
 export async function accountPutBack(
   { s }: Tasks,
@@ -187,8 +188,9 @@ export async function accountPutBack(
 }
 
 /**
- * Records slots as skipped that came due while the task was paused. Called at a resume, at a removal and, for slots of the former schedule,
- * at an edit. Slots that are already in the slot table were planned before the pause and are left out.
+ * Records slots as skipped that came due while the task was paused. Called at a resume, at a removal, at a change of the pause's
+ * end, and, for slots of the former schedule, at an edit. Slots that are already in the slot table were planned before the pause
+ * and are left out.
  */
 export async function accountPaused(
   { s }: Tasks,
@@ -197,7 +199,8 @@ export async function accountPaused(
 ): Promise<void> {
   // A task with a fixed delay gets a slot only when a run ends, so it has none during a pause.
   if (row.paused_ms === null || row.deleted_ms !== null || afterEndOf(row.definition) !== null) return;
-  // The time of the pause, or of the last edit during the pause; nothing else changes a paused task.
+  // The time of the pause, or of the last change since then: an edit, or a new end of the pause. Slots before it are recorded
+  // already.
   const sinceMs = Number(row.changed_ms);
   const schedule = plannedSchedule(ruled.definition, ruled.calendar, row.accounted_ms ?? []);
   if (schedule.nominalTimes) {
@@ -222,8 +225,8 @@ export async function accountPaused(
 }
 
 /**
- * Returns nominal times in (sinceMs, toMs] whose slots the calendar moved to `sinceMs` or earlier, where they were not planned; the newest
- * `slotsMax`.
+ * Returns the nominal times in (sinceMs, toMs] whose slots the calendar moved to `sinceMs` or earlier, so that the slots were not
+ * planned; at most the newest `slotsMax`.
  */
 function timesMovedBefore(ruled: Ruled, sinceMs: number, toMs: number): number[] {
   const plain = compileSchedule(ruled.definition.schedule);

@@ -150,7 +150,8 @@ async function admitHeld(database: Database, untilMs: number, nowMs: number): Pr
   const s = database.schema;
   await fireJoins(database, null, nowMs);
   await fireArrivals(database, null, nowMs);
-  // If no run waits, this one statement is all. The tasks that it returns are only candidates; `settleGates` checks them under their locks.
+  // If no run waits, only this one statement is executed. The tasks that it returns are candidates; `settleGates` checks them under
+  // locks.
   const look = async () => {
     const [found] = await database.query<{ taskIds: number[]; nextMs: number | null }>(
       "plan-held",

@@ -27,8 +27,8 @@ export async function enterRelease(database: Database, release: Release, nowMs: 
 }
 
 /**
- * Returns, by task name, what decides whether the release may replace the task's present definition. The definitions are given because they
- * differ from the present ones.
+ * Returns, by task name, what decides whether the release may replace the task's present definition.
+ * @param definitions the release's definitions that differ from the present ones
  * @param client reads in this transaction
  */
 export async function standings(

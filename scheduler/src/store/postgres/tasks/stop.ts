@@ -132,7 +132,10 @@ async function stop(
   });
 }
 
-/** Recalls the task's claimed runs. Skips rows that another transaction is writing, and repeats until all claimed runs are recalled. */
+/**
+ * Recalls the task's claimed runs. Skips rows that another transaction is writing, and repeats until every claimed run that has
+ * not started is recalled.
+ */
 async function recallClaimed({ database, s }: Tasks, taskId: number): Promise<number[]> {
   const recalled = new Set<number>();
   for (;;) {

@@ -5,12 +5,14 @@ import type { TaskDefinition } from "../../../task/task.ts";
 import { notifySql } from "../cluster/signals.ts";
 import { runOutcome } from "../states.ts";
 
-/** The values of `follow.ends`. Those for success and failure are the numbers of these outcomes, so that the two can be compared. */
+/**
+ * The values of `follow.ends`. `success` and `failure` equal the numbers of the outcomes, so that the columns can be compared.
+ */
 export const followEnds = { success: runOutcome.succeeded, failure: runOutcome.failed, any: 2 };
 
 /**
- * Serialises changes of which tasks follow which, so that two concurrent changes cannot form a circle. The lock is taken before any row
- * lock, so that a transaction that waits for it holds no row.
+ * Serialises changes of which tasks follow which, so that two concurrent changes cannot form a circle. The lock is taken before
+ * any row lock, so that a transaction that waits for it blocks no other transaction.
  */
 export async function lockUpstream(client: SqlClient, s: string): Promise<void> {
   await client.query("select pg_advisory_xact_lock(hashtext($1))", [`${s} upstream`]);

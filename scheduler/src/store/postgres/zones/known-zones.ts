@@ -83,8 +83,8 @@ export class KnownZones {
   }
 
   /**
-   * Returns the name under which the zone is compiled by the rules in force at this version. These are the newest rules of the zone up to
-   * that version; if there are none, its first ones.
+   * Returns the name under which the zone is compiled by the rules in force at this version. These are the newest rules of the zone
+   * up to that version; if there are none, the zone's first rules.
    */
   #named(zone: string, version: number): string {
     const changes = this.#changes.get(zone);

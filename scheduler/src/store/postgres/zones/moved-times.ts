@@ -87,7 +87,7 @@ async function putForwardMost(client: SqlClient, s: string, taskId: number, nowM
   return (rows[0]?.last as number | null) ?? nowMs;
 }
 
-/** Returns a schedule's text without the rules of its zone. */
+/** Returns a schedule's text without the rules of its zone and without its jitter. */
 const plain = (spec: ScheduleSpec): string => {
   const zone = zoneNameOf(spec);
   return sortedJson({
@@ -111,7 +111,10 @@ function othersIn(ruled: Ruled, fromMs: number, nowMs: number, lateMs: readonly 
   return others;
 }
 
-/** Moves the records at the former instants to the new ones: rows of the slot table, and the ends of ranges. */
+/**
+ * Makes the records at the former instants cover the new instants: a row of `moved_slot` links each new instant to the recorded
+ * slot, and the ends of ranges are changed.
+ */
 async function handOn(client: SqlClient, s: string, taskId: number, moved: readonly MovedTime[]): Promise<void> {
   if (moved.length === 0) return;
   const values = [taskId, moved.map(({ wasMs }) => wasMs), moved.map(({ isMs }) => isMs)];
