@@ -101,7 +101,7 @@ print(report, values.json);
 async function measureAll(run: number): Promise<void> {
   const path = `/bench-delay-queue-${process.pid}-${run}`;
   const order: Order = { url, path, lockPath: `${path}-locks`, concurrency };
-  const queue = new DelayQueue(zk, path, order);
+  const queue = new DelayQueue(zk, path, { lockPath: order.lockPath });
   const ours: Figures = {};
   const limit: Figures = {};
   const theirs = new Map(peers.map(({ name }) => [name, {} as Figures]));
