@@ -141,7 +141,7 @@ async function carillon(
     await subject.started(120_000);
     const figures: Figures = { ready_ms: performance.now() - began };
     const timing = bareTimer();
-    timing.catch(() => undefined); // The drain is awaited below.
+    timing.catch(() => undefined); // `timing` is awaited below; if a step before that throws, this rejection must not end the process.
     const { due } = await putSoon(queue);
     await told(() => subject.starts.length >= due.length, (due.at(-1) as number) + patienceMs);
     Object.assign(figures, account(due, subject.starts, `${pending} pending`, true), { load_1m: loadavg()[0] });

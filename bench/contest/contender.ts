@@ -8,7 +8,7 @@ export interface Order {
   redis: string;
   /** "many": the process works through a backlog. "prompt": runs should start as soon as they are added or due. */
   profile: "many" | "prompt";
-  /** Whether the process adds runs or executes them. */
+  /** The part of the process: it adds runs, or it executes them. */
   role: "adds" | "runs";
   /** "failures": keep no history of successful runs, if the contender has this option. Default: the contender's own default. */
   history?: "failures";

@@ -1,7 +1,7 @@
 import { ActionIcon, CopyButton } from "@mantine/core";
 import { IconCheck, IconChevronRight, IconLink } from "@tabler/icons-react";
 import { Link } from "@tanstack/react-router";
-import { useState } from "react";
+import { type ReactNode, useState } from "react";
 import { catalogues, type Message, useWords } from "../messages/words.ts";
 import { Tag, type Tone } from "../parts/state/mark.tsx";
 import { Diff } from "../parts/value/diff.tsx";
@@ -22,43 +22,66 @@ const tones: Record<string, Tone> = {
   dismiss: "late",
   stop: "late",
 };
-const partsNamed = 3;
+const namesShown = 3;
 
-export function ActTag({ act }: { act: string }) {
+function ActTag({ act }: { act: string }) {
   const { t, language } = useWords();
   const said = `audit.act.${keyOf(act)}` as Message;
   return <Tag tone={tones[act] ?? "wait"}>{said in catalogues[language] ? t(said) : plain(act)}</Tag>;
 }
 
+/** The line of one or several audit entries; a press expands it. */
+export function AuditLine(line: {
+  at: string;
+  who: string;
+  act: string;
+  why: string;
+  isOpen: boolean;
+  onTurn: () => void;
+  children: ReactNode;
+}) {
+  const { clock, moment } = useWords();
+  const ms = Date.parse(line.at);
+  return (
+    <button type="button" className={css.line} aria-expanded={line.isOpen} onClick={line.onTurn} data-row>
+      <IconChevronRight size={15} aria-hidden className={css.turn} />
+      <time dateTime={line.at} title={moment(ms)} className={`${css.time} figures`}>
+        {clock(ms)}
+      </time>
+      <span className={css.what}>
+        <b>{plain(line.who)}</b> <ActTag act={line.act} /> {line.children}
+      </span>
+      {line.why !== "" && <span className={css.why}>{plain(line.why)}</span>}
+    </button>
+  );
+}
+
+/** The first names of a list, and the number of the others. */
+export function FirstNames({ names }: { names: string[] }) {
+  const { t } = useWords();
+  return (
+    <span className={css.parts}>
+      {names.slice(0, namesShown).map(plain).join(", ")}
+      {names.length > namesShown && ` ${t("bulk.andMore", { n: names.length - namesShown })}`}
+    </span>
+  );
+}
+
 export function Entry({ entry, isOpen }: { entry: AuditEntry; isOpen: boolean }) {
-  const { t, language, clock, moment } = useWords();
+  const { t, language } = useWords();
   const [open, setOpen] = useState(isOpen);
   const { at, who, act, about, named, task, before, after, why } = entry;
-  const ms = Date.parse(at);
   const object = `audit.one.${keyOf(about)}` as Message;
   const isEdit = before !== null && after !== null;
   const parts = isEdit ? differences(before, after).map(({ part }) => part.split(".")[0] as string) : [];
   const named1 = [...new Set(parts)].filter((part) => part !== "");
   return (
     <li className={css.entry} data-open={open || undefined}>
-      <button type="button" className={css.line} aria-expanded={open} onClick={() => setOpen(!open)} data-row>
-        <IconChevronRight size={15} aria-hidden className={css.turn} />
-        <time dateTime={at} title={moment(ms)} className={`${css.time} figures`}>
-          {clock(ms)}
-        </time>
-        <span className={css.what}>
-          <b>{plain(who)}</b> <ActTag act={act} />{" "}
-          <span className="soft">{object in catalogues[language] ? t(object) : about}</span> <b>{plain(named)}</b>
-          {task !== null && <span className="soft"> {t("audit.of", { task: plain(task) })}</span>}
-          {named1.length > 0 && (
-            <span className={css.parts}>
-              {named1.slice(0, partsNamed).map(plain).join(", ")}
-              {named1.length > partsNamed && ` ${t("bulk.andMore", { n: named1.length - partsNamed })}`}
-            </span>
-          )}
-        </span>
-        {why !== "" && <span className={css.why}>{plain(why)}</span>}
-      </button>
+      <AuditLine at={at} who={who} act={act} why={why} isOpen={open} onTurn={() => setOpen(!open)}>
+        <span className="soft">{object in catalogues[language] ? t(object) : about}</span> <b>{plain(named)}</b>
+        {task !== null && <span className="soft"> {t("audit.of", { task: plain(task) })}</span>}
+        {named1.length > 0 && <FirstNames names={named1} />}
+      </AuditLine>
       {open && (
         <div className={css.more}>
           {before === null && after === null ? (

@@ -1,4 +1,5 @@
 import { Link } from "@tanstack/react-router";
+import type { ReactNode } from "react";
 import { useAnswer } from "../api/answers.ts";
 import { catalogues, type Message, useWords, type Words } from "../messages/words.ts";
 import { OperationLink } from "../operations/filter-text.tsx";
@@ -23,33 +24,49 @@ function said(t: Words["t"], part: "act" | "one", word: string): string {
   return message in catalogues.en ? t(message) : word;
 }
 
+/** The newest items as a list of short lines, each with its age. */
+function Newest<Item>({ items, keyOf, atOf, children }: Listed<Item>) {
+  const { t } = useWords();
+  if (items.length === 0) return <Nothing title={t("overview.noChanges")} />;
+  return (
+    <AnchoredList rows={items} keyOf={keyOf} byTouch={false}>
+      {(rows) => (
+        <ul className={css.rows}>
+          {rows.slice(0, listed).map((item) => (
+            <li key={keyOf(item)} className={css.changed}>
+              {children(item)}
+              <span className="soft">
+                <Away at={atOf(item)} past />
+              </span>
+            </li>
+          ))}
+        </ul>
+      )}
+    </AnchoredList>
+  );
+}
+
+interface Listed<Item> {
+  items: Item[];
+  keyOf: (item: Item) => string;
+  atOf: (item: Item) => string;
+  children: (item: Item) => ReactNode;
+}
+
 function Audit() {
   const { t } = useWords();
   const entries = useAnswer("listAudit", { limit: listed }, { everyMs: 15_000 });
   return (
     <Shown of={entries}>
-      {({ items }) =>
-        items.length === 0 ? (
-          <Nothing title={t("overview.noChanges")} />
-        ) : (
-          <AnchoredList rows={items} keyOf={({ entry }) => String(entry)} byTouch={false}>
-            {(rows) => (
-              <ul className={css.rows}>
-                {rows.slice(0, listed).map(({ entry, at, who, act, about, named, why }) => (
-                  <li key={entry} className={css.changed}>
-                    <Link to="/audit" search={{ entry: String(entry) }} className={`cut ${css.entry}`} title={why}>
-                      <b>{who}</b> {said(t, "act", act)} {said(t, "one", about)} <b>{named}</b>
-                    </Link>
-                    <span className="soft">
-                      <Away at={at} past />
-                    </span>
-                  </li>
-                ))}
-              </ul>
-            )}
-          </AnchoredList>
-        )
-      }
+      {({ items }) => (
+        <Newest items={items} keyOf={({ entry }) => String(entry)} atOf={({ at }) => at}>
+          {({ entry, who, act, about, named, why }) => (
+            <Link to="/audit" search={{ entry: String(entry) }} className={`cut ${css.entry}`} title={why}>
+              <b>{who}</b> {said(t, "act", act)} {said(t, "one", about)} <b>{named}</b>
+            </Link>
+          )}
+        </Newest>
+      )}
     </Shown>
   );
 }
@@ -59,31 +76,18 @@ function Operations() {
   const operations = useAnswer("listOperations", { limit: listed }, { everyMs: 15_000 });
   return (
     <Shown of={operations}>
-      {({ items }) =>
-        items.length === 0 ? (
-          <Nothing title={t("overview.noChanges")} />
-        ) : (
-          <AnchoredList rows={items} keyOf={({ operation }) => String(operation)} byTouch={false}>
-            {(rows) => (
-              <ul className={css.rows}>
-                {rows.slice(0, listed).map(({ operation, kind, author, state, total, created }) => (
-                  <li key={operation} className={css.changed}>
-                    <span className="cut">
-                      <OperationLink operation={operation}>
-                        {author} {t(`operation.kind.${kind}`)} {total}
-                      </OperationLink>{" "}
-                      · {t(`operation.${state}`)}
-                    </span>
-                    <span className="soft">
-                      <Away at={created} past />
-                    </span>
-                  </li>
-                ))}
-              </ul>
-            )}
-          </AnchoredList>
-        )
-      }
+      {({ items }) => (
+        <Newest items={items} keyOf={({ operation }) => String(operation)} atOf={({ created }) => created}>
+          {({ operation, kind, author, state, total }) => (
+            <span className="cut">
+              <OperationLink operation={operation}>
+                {author} {t(`operation.kind.${kind}`)} {total}
+              </OperationLink>{" "}
+              · {t(`operation.${state}`)}
+            </span>
+          )}
+        </Newest>
+      )}
     </Shown>
   );
 }

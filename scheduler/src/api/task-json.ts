@@ -3,6 +3,7 @@
 import { compileSchedule } from "../schedule/schedule.ts";
 import { nextOf } from "../slots/upcoming-slots.ts";
 import { editedParts } from "../task/edits.ts";
+import type { TaskStatistics } from "../task/statistics/statistics.ts";
 import { type Counters, noCounters, type ReleaseOfTask, type TaskRecord } from "../task/task-record.ts";
 import { iso, isoTime } from "./run-json.ts";
 
@@ -42,3 +43,9 @@ export function taskObject(record: TaskRecord, counters: Counters | undefined, s
     counters: counters ?? noCounters,
   };
 }
+
+export const statisticsObject = ({ periods, timesUntilMs, worse }: TaskStatistics) => ({
+  periods: periods.map(({ fromMs, ...figures }) => ({ from: isoTime(fromMs), ...figures })),
+  timesUntil: iso(timesUntilMs),
+  worse,
+});

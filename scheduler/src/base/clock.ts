@@ -94,6 +94,22 @@ export function pause(clock: Clock, ms: number, signal?: AbortSignal): Promise<v
   });
 }
 
+/** Calls `work` with a signal that aborts together with `signal`, or after `ms`. @throws what `work` throws */
+export async function limitedTo<Result>(
+  clock: Clock,
+  ms: number,
+  signal: AbortSignal,
+  work: (signal: AbortSignal) => Promise<Result>,
+): Promise<Result> {
+  const overdue = new AbortController();
+  const cancel = clock.after(ms, () => overdue.abort(new Error("it took too long")));
+  try {
+    return await work(AbortSignal.any([signal, overdue.signal]));
+  } finally {
+    cancel();
+  }
+}
+
 /** Resolves with true if `work` resolves or rejects within `ms`, else with false. */
 export async function settlesWithin(clock: Clock, ms: number, work: Promise<unknown>): Promise<boolean> {
   const settled = new AbortController();

@@ -1,9 +1,9 @@
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Membership } from "../cluster/membership.ts";
-import { hourMs } from "../statistics/statistics.ts";
 import type { Store } from "../store/store.ts";
 import type { StoreClock } from "../store/store-clock.ts";
+import { hourMs, hourOf } from "../task/statistics/statistics.ts";
 import { SingleFlight } from "./single-flight.ts";
 
 export interface JanitorOptions {
@@ -157,14 +157,14 @@ export class Janitor {
 
   /** The present hour, counted from 1970, by the store's clock. */
   #hour(): number {
-    return Math.floor(this.#options.storeClock.now() / hourMs);
+    return hourOf(this.#options.storeClock.now());
   }
 
   async #fold(): Promise<void> {
     const { store, clock, storeClock, keepMs } = this.#options;
     this.#foldedAt = clock.monotonic();
     this.#foldedHour = this.#hour();
-    const hour = Math.floor((storeClock.now() - hourSlackMs) / hourMs);
+    const hour = hourOf(storeClock.now() - hourSlackMs);
     await store.sessions.sweep(storeClock.now(), keepMs);
     let folded = 0;
     let some: number;

@@ -1,9 +1,9 @@
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Membership } from "../cluster/membership.ts";
-import { hourMs } from "../statistics/statistics.ts";
 import type { Store } from "../store/store.ts";
 import type { StoreClock } from "../store/store-clock.ts";
+import { dayHours, hourMs, hourOf } from "../task/statistics/statistics.ts";
 import { SingleFlight } from "./single-flight.ts";
 
 export interface StatisticsKeeperOptions {
@@ -22,7 +22,7 @@ const firstSliceMs = 300_000;
 const [leastSliceMs, mostSliceMs] = [1_000, hourMs];
 const statementMs = 1_000;
 const mergeEveryMs = 6 * hourMs;
-const hoursKept = 14 * 24;
+const hoursKept = 14 * dayHours;
 const daysKept = 400;
 
 /**
@@ -80,8 +80,9 @@ export class StatisticsKeeper {
   async #merge(): Promise<void> {
     const { store, clock, storeClock } = this.#options;
     this.#mergedAt = clock.monotonic() - mergeEveryMs + addEveryMs; // if the merge fails, the next attempt follows after `addEveryMs`
-    const day = Math.floor(storeClock.now() / hourMs / 24) * 24;
-    await store.statistics.merge(day - hoursKept, day - daysKept * 24);
+    const hour = hourOf(storeClock.now());
+    const day = hour - (hour % dayHours);
+    await store.statistics.merge(day - hoursKept, day - daysKept * dayHours);
     this.#mergedAt = clock.monotonic();
   }
 }

@@ -92,13 +92,7 @@ export interface TaskChange {
   changedMs: number;
 }
 
-export interface Counters {
-  succeeded: number;
-  failed: number;
-  cancelled: number;
-  skipped: number;
-  missed: number;
-  retried: number;
-}
+export const counterNames = ["succeeded", "failed", "cancelled", "skipped", "missed", "retried"] as const;
+export type Counters = Record<(typeof counterNames)[number], number>;
 
 export const noCounters: Counters = { succeeded: 0, failed: 0, cancelled: 0, skipped: 0, missed: 0, retried: 0 };

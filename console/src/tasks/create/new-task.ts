@@ -10,7 +10,7 @@ export const methods = ["POST", "GET", "PUT", "PATCH", "DELETE", "HEAD"] as cons
 
 export interface NewTask {
   name: string;
-  /** What executes the runs: "http" a request to a URL, "command" a program, "code" a worker's handler with the task's name. */
+  /** The kind of execution of the runs: "http" a request to a URL, "command" a program, "code" a worker's handler with the task's name. */
   kind: Kind;
   url: string;
   method: string;

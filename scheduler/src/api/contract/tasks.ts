@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { limits } from "../../base/limits.ts";
 import { namespaceLength } from "../../base/namespace.ts";
-import { statisticsPeriods } from "../../statistics/statistics.ts";
+import { statisticsPeriods } from "../../task/statistics/statistics.ts";
 import {
   id,
   json,

@@ -20,11 +20,11 @@ import { outcomes } from "../../run/run.ts";
 import type { RunRecord } from "../../run/run-record.ts";
 import { compareCalendar } from "../../slots/calendar-changes.ts";
 import { nextOf } from "../../slots/upcoming-slots.ts";
-import { statisticsOf } from "../../statistics/statistics.ts";
 import { everyScheduleOf } from "../../store/schedules-of.ts";
 import type { Store } from "../../store/store.ts";
 import { edited, reverted, saidAnew } from "../../task/edits.ts";
 import { allGroups } from "../../task/group-store.ts";
+import { statisticsOf } from "../../task/statistics/statistics.ts";
 import { noCounters, type TaskRecord } from "../../task/task-record.ts";
 import type {
   Cluster,

@@ -1,6 +1,6 @@
 import { type Command, Option } from "commander";
 import type { IfKeyTaken } from "../../run/enqueue-options.ts";
-import type { StatisticsPeriod } from "../../statistics/statistics.ts";
+import type { StatisticsPeriod } from "../../task/statistics/statistics.ts";
 import { late } from "../late.ts";
 import type { BackfillOptions, BulkOptions } from "../runs/operations.ts";
 import { partsToSet, scheduleOptionsToSet } from "../tasks/parts-to-set.ts";

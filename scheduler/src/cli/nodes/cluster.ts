@@ -19,10 +19,10 @@ import type { Follower, LateResult, Relative } from "../../run/flow.ts";
 import type { OperationFilter, OperationRecord, OperationRequest, OperationState } from "../../run/operations.ts";
 import type { AttemptRecord, Enqueued, LogLine, RunFilter, RunRecord } from "../../run/run-record.ts";
 import type { Calendar, CalendarContent } from "../../schedule/calendar.ts";
-import type { StatisticsPeriod, TaskStatistics } from "../../statistics/statistics.ts";
 import type { CalendarRecord, DayNames } from "../../task/calendar-store.ts";
 import type { TaskPart } from "../../task/edits.ts";
 import type { GroupRecord } from "../../task/group-store.ts";
+import type { StatisticsPeriod, TaskStatistics } from "../../task/statistics/statistics.ts";
 import type { TaskDefinition, TaskOptions } from "../../task/task.ts";
 import type { Counters, ReleaseOfTask, TaskRecord, VersionRecord } from "../../task/task-record.ts";
 

@@ -1,11 +1,12 @@
 import { isoTime } from "../../api/run-json.ts";
+import { statisticsObject } from "../../api/task-json.ts";
 import {
   hourMs,
   type Period,
   type Regression,
   type Spread,
   type StatisticsPeriod,
-} from "../../statistics/statistics.ts";
+} from "../../task/statistics/statistics.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { withCluster } from "../reach.ts";
 import { instantOf } from "../runs/operations.ts";
@@ -37,15 +38,10 @@ const valueText = (figure: Regression["figure"], value: number) =>
 export function statisticsOfTask(name: string, options: StatisticsOptions, terminal: Terminal): Promise<ExitCode> {
   const sinceMs = options.since === undefined ? undefined : instantOf("--since", options.since);
   return withCluster(options, async ({ cluster }) => {
-    const { periods, timesUntilMs, worse } = await cluster.tasks.statistics(name, options.by, sinceMs);
+    const statistics = await cluster.tasks.statistics(name, options.by, sinceMs);
+    const { periods, timesUntilMs, worse } = statistics;
     if (terminal.json) {
-      terminal.object({
-        task: name,
-        by: options.by,
-        periods: periods.map(({ fromMs, ...figures }) => ({ from: isoTime(fromMs), ...figures })),
-        timesUntil: timesUntilMs === null ? null : isoTime(timesUntilMs),
-        worse,
-      });
+      terminal.object({ task: name, by: options.by, ...statisticsObject(statistics) });
       return exitCodes.ok;
     }
     const { style } = terminal;

@@ -1,4 +1,4 @@
-import type { Clock } from "../../base/clock.ts";
+import { type Clock, limitedTo } from "../../base/clock.ts";
 import { messageOf } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import type { AlarmSettings } from "../../settings/alarms/alarms.ts";
@@ -51,16 +51,14 @@ export class Ping {
 
   async #ping(signal: AbortSignal): Promise<void> {
     const { store, storeClock, settings, call, clock } = this.#options;
-    const overdue = new AbortController();
-    const cancel = clock.after(patienceMs, () => overdue.abort(new Error("it took too long")));
     try {
-      const behind = await store.alarms.behind(settings, storeClock.now());
-      if (behind === null) await call(AbortSignal.any([signal, overdue.signal]));
-      this.#tell(behind);
+      await limitedTo(clock, patienceMs, signal, async (limited) => {
+        const behind = await store.alarms.behind(settings, storeClock.now());
+        if (behind === null) await call(limited);
+        this.#tell(behind);
+      });
     } catch (error) {
       if (!signal.aborted) this.#tell(messageOf(error));
-    } finally {
-      cancel();
     }
   }
 

@@ -1,6 +1,6 @@
 import type { OutboxMessage } from "../../alarms/alarm-store.ts";
 import { type AlarmRule, againAfterMs, alarmRules, type Finding, giveUpAfterMs } from "../../alarms/alarms.ts";
-import type { Clock } from "../../base/clock.ts";
+import { type Clock, limitedTo } from "../../base/clock.ts";
 import { isCarillonError, messageOf } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import type { Membership } from "../../cluster/membership.ts";
@@ -146,14 +146,12 @@ export class Alarms {
 
   async #send({ id, channel, attempts, createdMs, message }: OutboxMessage): Promise<void> {
     const { store, storeClock, clock, log, channels, node } = this.#options;
-    const overdue = new AbortController();
-    const cancel = clock.after(deliverWithinMs, () => overdue.abort(new Error("it took too long")));
-    const signal = AbortSignal.any([overdue.signal, this.#stopping.signal]);
     try {
       // Each cluster numbers its messages from 1. The id also contains the creation time, so that a receiver of messages from several
       // clusters does not confuse them.
       const name = `carillon-alarm-${Math.round(createdMs).toString(36)}-${id}`;
-      await channels[channel]?.(name, message, signal);
+      const send = async (signal: AbortSignal) => channels[channel]?.(name, message, signal);
+      await limitedTo(clock, deliverWithinMs, this.#stopping.signal, send);
       await store.alarms.sent(id, storeClock.now(), { attempt: attempts, atMs: storeClock.now(), node });
     } catch (error) {
       const now = storeClock.now();
@@ -170,8 +168,6 @@ export class Alarms {
         atMs: now,
         node,
       });
-    } finally {
-      cancel();
     }
   }
 }

@@ -1,9 +1,9 @@
 import { isoTime } from "../../api/run-json.ts";
-import { releaseObject, taskObject } from "../../api/task-json.ts";
+import { releaseObject, statisticsObject, taskObject } from "../../api/task-json.ts";
 import { CarillonError } from "../../base/errors.ts";
 import { nextDue } from "../../slots/upcoming-slots.ts";
-import { statisticsOf } from "../../statistics/statistics.ts";
 import type { Store } from "../../store/store.ts";
+import { statisticsOf } from "../../task/statistics/statistics.ts";
 import type { TaskDefinition } from "../../task/task.ts";
 import type { TaskRecord } from "../../task/task-record.ts";
 import { differences } from "../../task/versions.ts";
@@ -104,12 +104,7 @@ export function taskCalls(
     async getTaskStatistics({ task, by, since }, { nowMs }) {
       const sinceMs = since === undefined ? undefined : Date.parse(since);
       const taskId = await store.tasks.idOf(task);
-      const { periods, timesUntilMs, worse } = await statisticsOf(store.statistics, taskId, { by, sinceMs, nowMs });
-      return {
-        periods: periods.map(({ fromMs, ...figures }) => ({ from: isoTime(fromMs), ...figures })),
-        timesUntil: timesUntilMs === null ? null : isoTime(timesUntilMs),
-        worse,
-      };
+      return statisticsObject(await statisticsOf(store.statistics, taskId, { by, sinceMs, nowMs }));
     },
 
     async listFollowers({ task }, { reach }) {

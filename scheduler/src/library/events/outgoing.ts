@@ -1,6 +1,6 @@
 /** Posts events of runs to the receivers in the option `webhooks`, as CloudEvents 1.0. */
 import { isoTime } from "../../api/run-json.ts";
-import type { Clock } from "../../base/clock.ts";
+import { type Clock, limitedTo } from "../../base/clock.ts";
 import { eventPoster } from "../../executors/http/event-poster.ts";
 import type { EventWebhookOptions } from "../../settings/event-webhooks.ts";
 import { eventTypes } from "../../store/event-store.ts";
@@ -48,14 +48,8 @@ export async function sendEvents(
     const post = eventPoster(webhook, clock);
     const of = { ...(task === undefined ? {} : { task }), ...(namespace === undefined ? {} : { namespace }) };
     await on(types, { name: `webhook/${name}`, ...of }, async (event, { signal }) => {
-      const overdue = new AbortController();
-      const cancel = clock.after(patienceMs, () => overdue.abort(new Error("it took too long")));
-      try {
-        const content = cloudEvent(event, source);
-        await post(content.id, content, AbortSignal.any([signal, overdue.signal]));
-      } finally {
-        cancel();
-      }
+      const content = cloudEvent(event, source);
+      await limitedTo(clock, patienceMs, signal, (limited) => post(content.id, content, limited));
     });
   }
 }

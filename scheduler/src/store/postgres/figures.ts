@@ -1,4 +1,5 @@
 import { limits } from "../../base/limits.ts";
+import { counterNames } from "../../task/task-record.ts";
 import type { FigureStore, Figures } from "../figures.ts";
 import { waitingSql, waitsForWorkerSql } from "./claims/ready.ts";
 import { heldSnapshots } from "./cluster/snapshots.ts";
@@ -21,9 +22,8 @@ export function figureStore(database: Database): FigureStore {
       const [[ended], [size], oldest, groups, [leadership], snapshots] = await Promise.all([
         database.query<Figures["ended"]>(
           "figures-ended",
-          `select ${["succeeded", "failed", "cancelled", "skipped", "missed", "retried"].map((name) => `coalesce(sum(${name}), 0)::bigint as ${name}`).join(", ")}
-           from (select succeeded, failed, cancelled, skipped, missed, retried from ${s}.tally
-                 union all select succeeded, failed, cancelled, skipped, missed, retried from ${s}.tally_delta) x`,
+          `select ${counterNames.map((name) => `coalesce(sum(${name}), 0)::bigint as ${name}`).join(", ")}
+           from (select ${counterNames.join(", ")} from ${s}.tally union all select ${counterNames.join(", ")} from ${s}.tally_delta) x`,
         ),
         database.query<{ rows: number }>(
           "figures-size",

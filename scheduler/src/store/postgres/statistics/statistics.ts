@@ -1,11 +1,10 @@
 import type { SqlClient } from "../../../base/change.ts";
 import { outcomes } from "../../../run/run.ts";
-import { bucketsPerDoubling, hourMs, timeKinds } from "../../../statistics/statistics.ts";
-import type { StatisticsStore, TaskFigures, TimesRow } from "../../../statistics/statistics-store.ts";
+import { bucketsPerDoubling, dayHours, hourMs, hourOf, timeKinds } from "../../../task/statistics/statistics.ts";
+import type { StatisticsStore, TaskFigures, TimesRow } from "../../../task/statistics/statistics-store.ts";
+import { counterNames } from "../../../task/task-record.ts";
 import type { Database } from "../database.ts";
 
-const names = ["succeeded", "failed", "cancelled", "skipped", "missed", "retried"] as const;
-const dayHours = 24;
 const handled = ["succeeded", "failed"].map((outcome) => outcomes.indexOf(outcome as (typeof outcomes)[number]));
 const bucketSql = (ms: string) => `floor(ln(${ms} + 1) / ln(2) * ${bucketsPerDoubling})::int`;
 
@@ -59,16 +58,16 @@ export function statisticsStore(database: Database): StatisticsStore {
           // The last row has the present totals; they include the counters that are not folded yet.
           `with base as (select max(hour) as hour from ${s}.task_counts where task_id = $1 and hour < $2),
            fresh as (
-             select ${names.map((n) => `sum(${n}) as ${n}`).join(", ")} from (
-               select ${names.join(", ")} from ${s}.tally where task_id = $1
-               union all select ${names.join(", ")} from ${s}.tally_delta where task_id = $1) x)
-           select hour, ${names.map((n) => `${n}::float8`).join(", ")} from (
-             select 0 as place, hour, ${names.join(", ")} from ${s}.task_counts
+             select ${counterNames.map((n) => `sum(${n}) as ${n}`).join(", ")} from (
+               select ${counterNames.join(", ")} from ${s}.tally where task_id = $1
+               union all select ${counterNames.join(", ")} from ${s}.tally_delta where task_id = $1) x)
+           select hour, ${counterNames.map((n) => `${n}::float8`).join(", ")} from (
+             select 0 as place, hour, ${counterNames.join(", ")} from ${s}.task_counts
              where task_id = $1 and hour >= coalesce((select hour from base), $2)
-             union all select 1, hour, ${names.join(", ")} from ${s}.tally where task_id = $1
-             union all select 2, $3, ${names.join(", ")} from fresh
+             union all select 1, hour, ${counterNames.join(", ")} from ${s}.tally where task_id = $1
+             union all select 2, $3, ${counterNames.join(", ")} from fresh
              where exists (select from ${s}.tally_delta where task_id = $1)) x order by place, hour`,
-          [taskId, fromHour, Math.floor(nowMs / hourMs)],
+          [taskId, fromHour, hourOf(nowMs)],
         ),
         database.query<TimesRow>(
           "statistics-times",
@@ -91,7 +90,7 @@ export function statisticsStore(database: Database): StatisticsStore {
  * the present hour be read again.
  */
 export async function statisticsBack(client: SqlClient, s: string, nowMs: number): Promise<void> {
-  const hour = Math.floor(nowMs / hourMs);
+  const hour = hourOf(nowMs);
   await client.query(`update ${s}.statistics set until_ms = least(until_ms, $1)`, [hour * hourMs]);
   await client.query(`update ${s}.tally set hour = $1 where hour > $1`, [hour]);
   await client.query(`delete from ${s}.task_counts where hour >= $1`, [hour]);
@@ -105,10 +104,7 @@ async function mergeDay(database: Database, day: number): Promise<void> {
   await database.transaction(async (client) => {
     await client.query(
       `with gone as (delete from ${s}.task_times where hour > $1 and hour < $2 returning *)
-       insert into ${s}.task_times as t (task_id, hour, kind, bucket, runs, sum_ms, most_ms)
-       select task_id, $1, kind, bucket, sum(runs), sum(sum_ms), max(most_ms) from gone group by 1, 2, 3, 4 order by 1, 2, 3, 4
-       on conflict (task_id, hour, kind, bucket) do update
-         set runs = t.runs + excluded.runs, sum_ms = t.sum_ms + excluded.sum_ms, most_ms = greatest(t.most_ms, excluded.most_ms)`,
+       ${addedSql(s, "select task_id, $1, kind, bucket, sum(runs), sum(sum_ms), max(most_ms) from gone")}`,
       [day, until],
     );
     await client.query(
@@ -131,7 +127,11 @@ const addSql = (s: string) => `
   timed as (
     select task_id, hour, k.kind, k.ms from ended
     cross join lateral (values (${timeKinds.took}::smallint, took), (${timeKinds.late}::smallint, late)) k (kind, ms))
+  ${addedSql(s, `select task_id, hour, kind, ${bucketSql("ms")}, count(*), sum(ms), max(ms) from timed`)}`;
+
+/** SQL: adds the runs of each task, hour, kind and size class to those that are there. @param rows selects all columns, to be grouped by the first four */
+const addedSql = (s: string, rows: string) => `
   insert into ${s}.task_times as t (task_id, hour, kind, bucket, runs, sum_ms, most_ms)
-  select task_id, hour, kind, ${bucketSql("ms")}, count(*), sum(ms), max(ms) from timed group by 1, 2, 3, 4 order by 1, 2, 3, 4
+  ${rows} group by 1, 2, 3, 4 order by 1, 2, 3, 4
   on conflict (task_id, hour, kind, bucket) do update
     set runs = t.runs + excluded.runs, sum_ms = t.sum_ms + excluded.sum_ms, most_ms = greatest(t.most_ms, excluded.most_ms)`;

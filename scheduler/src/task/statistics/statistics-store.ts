@@ -1,4 +1,4 @@
-import type { Counters } from "../task/task-record.ts";
+import type { Counters } from "../task-record.ts";
 
 /** Figures of tasks by the hour, which are kept longer than the history of runs. Hours are counted from 1970, in UTC. */
 export interface StatisticsStore {

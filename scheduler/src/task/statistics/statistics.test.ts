@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { noCounters } from "../task/task-record.ts";
+import { noCounters } from "../task-record.ts";
 import { bucketsPerDoubling, type Period, regressionsOf, type Spread, spreadOf, timeKinds } from "./statistics.ts";
 
 const rowsOf = (times: readonly number[]) => {

@@ -1,8 +1,10 @@
-import { type Counters, noCounters } from "../task/task-record.ts";
+import { type Counters, counterNames, noCounters } from "../task-record.ts";
 import type { StatisticsStore, TimesRow } from "./statistics-store.ts";
 
 export const hourMs = 3_600_000;
-const dayHours = 24;
+export const dayHours = 24;
+/** The hour that contains a time (epoch ms), counted from 1970. */
+export const hourOf = (ms: number): number => Math.floor(ms / hourMs);
 export const statisticsPeriods = ["hour", "day", "month"] as const;
 export type StatisticsPeriod = (typeof statisticsPeriods)[number];
 /** Size classes of durations: each is a quarter of a doubling, so the values in it differ by at most 19 %. */
@@ -29,8 +31,6 @@ export interface Period {
   took: Spread | null;
   late: Spread | null;
 }
-
-const counterNames = ["succeeded", "failed", "cancelled", "skipped", "missed", "retried"] as const;
 
 /** @returns the distribution of the durations in these rows; null if the rows count no run */
 export function spreadOf(rows: readonly TimesRow[]): Spread | null {
@@ -100,7 +100,6 @@ export function periodsOf(
     }));
 }
 
-const hourOf = (ms: number) => Math.floor(ms / hourMs);
 const startsOf: Record<StatisticsPeriod, (hour: number) => number> = {
   hour: (hour) => hour,
   day: (hour) => hour - (hour % dayHours),
@@ -140,14 +139,10 @@ export async function statisticsOf(
   const { counts, times, timesUntilMs, mergedHour } = await store.read(taskId, Math.min(fromHour, compared), nowMs);
   const isNow = (hour: number) => (hour >= dayFrom ? dayFrom : compared);
   const halves = periodsOf(counts, times, isNow, compared);
+  const startOf = (hour: number) => startsOf[by === "hour" && hour < mergedHour ? "day" : by](hour);
   const half = (hour: number) => halves.find(({ fromMs }) => fromMs === hour * hourMs);
   return {
-    periods: periodsOf(
-      counts,
-      times,
-      (hour) => startsOf[hour < mergedHour && by === "hour" ? "day" : by](hour),
-      fromHour,
-    ),
+    periods: periodsOf(counts, times, startOf, fromHour),
     timesUntilMs,
     worse: regressionsOf(half(dayFrom), half(compared)),
   };
