@@ -13,7 +13,7 @@ import {
 } from "./honesty.ts";
 import { dependencyRule, importDirection, noCircles, smallFolders } from "./imports.ts";
 import { logLinesListed } from "./logs.ts";
-import { commentsBeginWithNoun, oneWordInProse, oneWordPerIdea, smallFiles, tellingPaths } from "./names.ts";
+import { commentsPlain, oneWordInProse, oneWordPerIdea, smallFiles, tellingPaths } from "./names.ts";
 import { fullWidthInChinese, guideInChinese, pagesShort } from "./pages.ts";
 import {
   benchesNamed,
@@ -51,7 +51,7 @@ const rules: Record<string, Rule> = {
   "has paths that tell something": tellingPaths,
   "uses one word per idea in code": oneWordPerIdea,
   "uses one word per idea in prose": oneWordInProse,
-  "begins a comment with its noun": commentsBeginWithNoun,
+  "has comments in plain sentences": commentsPlain,
   "shows nobody's machine": noMachinePaths,
   "names no registry": noRegistryHosts,
   "uses every dependency, and declares it": dependenciesUsed,

@@ -1,5 +1,5 @@
 import { partsOf } from "./code.ts";
-import { at, isCode, isTest, type Rule } from "./tree.ts";
+import { at, isCode, type Rule } from "./tree.ts";
 
 const longest = 500;
 
@@ -80,15 +80,22 @@ export const oneWordInProse: Rule = (files) =>
       return [...text.matchAll(/\bjobs?\b/gi)].map((match) => at(file, match.index, "job: not job, but task or run"));
     });
 
-/** The folders whose comments `commentsBeginWithNoun` checks. */
-const plainFolders = /^(?:console|zookeeper|scheduler|simulation|faults|fuzz)\/src\//;
+/** The habits that make a comment hard to read at first sight, each with its cure. */
+const habits: readonly (readonly [RegExp, string])[] = [
+  [/(?:\/\*\*|\/\/) Of /g, "begin with its noun"],
+  [/[.!?]\s+(?:(?:\*|\/\/)\s+)?(?:Of|What|Whoever|Whether) /g, "begin the sentence with its noun"],
+  [/\b(?:nobody|whoever|somebody|anybody)\b/gi, "name the actor"],
+  [/\bkn(?:ow|ows|ew|own)\s+(?:\*\s+|\/\/\s+)?of\b/gi, "say what has been read, cached or received"],
+  [/\bso (?:many|long|often)\b(?![^.;]*\bthat\b)/gi, "name the number"],
+];
+/** Texts of comments that contain a habit's words as names. */
+const namesInComments = /`[^`]*`|"[^"]*"/g;
 
-/** Rule: no comment begins with "Of", so that its noun comes first. */
-export const commentsBeginWithNoun: Rule = (files) =>
-  files
-    .filter((file) => isCode(file) && plainFolders.test(file.path) && !isTest(file))
-    .flatMap((file) =>
-      [...partsOf(file.text).comments.matchAll(/(?:\/\*\*|\/\/) Of /g)].map((match) =>
-        at(file, match.index, 'a comment that begins with "Of": begin with its noun'),
-      ),
+/** Rule: comments have none of the countable habits of `habits`. */
+export const commentsPlain: Rule = (files) =>
+  files.filter(isCode).flatMap((file) => {
+    const comments = partsOf(file.text).comments.replace(namesInComments, (name) => name.replace(/[^\n]/g, " "));
+    return habits.flatMap(([habit, cure]) =>
+      [...comments.matchAll(habit)].map((match) => at(file, match.index, `"${match[0].trim()}" in a comment: ${cure}`)),
     );
+  });
