@@ -30,7 +30,7 @@ import { serverTitle } from "./measure/server.ts";
 
 const inFlight = 100;
 const ahead = 200;
-/** These runs are due after this many ms: near enough to be claimed ahead, and late enough to kill the worker before they start. */
+/** The runs that the victim is to claim ahead are due after this many ms: late enough to kill the worker before they start. */
 const aheadMs = 900;
 const patienceMs = 60_000;
 const lookMs = 20;

@@ -20,7 +20,7 @@ const minuteMs = 60_000;
 /** The shortest time in ms from the last stored task to the measured minute, so that the first planning is not measured. */
 const settleMs = 6_000;
 const patienceMs = 50_000;
-/** Starts up to this many ms before the minute count for it, because a clock reading can place the start of a minute too late. */
+/** A start up to this many ms before the minute counts for it, because a clock reading can place the start of a minute too late. */
 const beforeMs = 500;
 
 await contest({

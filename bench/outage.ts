@@ -117,7 +117,7 @@ async function withoutService(driver: "zookeeper" | "redis"): Promise<Figures> {
   });
   const spans: { what: string; sum: SlotSum }[] = [];
   let fromMs = 0;
-  /** Evaluates all slots since the last call, except those of the last 2.5 s. */
+  /** Evaluates the slots since the last call, without those of the last 2.5 to 3.5 s. */
   const account = async (what: string) => {
     const toMs = Math.floor((Date.now() - 2_500) / 1_000) * 1_000;
     const span = { fromMs, toMs, faultMs: fromMs, quietMs: fromMs, claimed: new Set<string>() };

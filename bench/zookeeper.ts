@@ -83,7 +83,10 @@ if (faults.length > 0) {
 }
 print(report, values.json);
 
-/** Returns the available clients; adds a note with the reason for each missing client. */
+/**
+ * Returns the clients of npm that are installed, and Java's client; adds a note with the reason for each missing client of npm.
+ * @throws if Java's client cannot be compiled
+ */
 async function findPeers(): Promise<Contestant[]> {
   const found: Contestant[] = [];
   for (const name of npmPeers) {

@@ -30,8 +30,8 @@ const nameOf = (/** @type {string} */ id) => /^(?:@[^/]+\/)?[^/]+/.exec(id)?.[0]
 const isOutside = (/** @type {string} */ id) => id.startsWith("node:") || outside.has(nameOf(id));
 
 /**
- * Returns the name of a bundled package's file; each package has its own file, which is loaded only by code that needs the
- * package.
+ * Returns the name of a bundled package's file, null for a module of Carillon. Each package has its own file, which is loaded only by code
+ * that needs the package.
  * @param {string} id
  */
 function fileOf(id) {

@@ -15,7 +15,7 @@ import { chromium } from "./servers/chromium.mjs";
 import { foreground, kinds, obtain, startServers } from "./servers.mjs";
 import { showsUsage, usageOf } from "./usage.mjs";
 
-/** The servers that each question needs; a question without an entry needs PostgreSQL. */
+/** The servers that each question needs; a question without an entry needs PostgreSQL, and Redis too if it measures peers. */
 const servers = new Map([
   ["zookeeper", ["zookeeper"]],
   ["delay-queue", ["zookeeper"]],
@@ -65,8 +65,8 @@ const withServices = new Map([
 const withPackages = new Set(["zookeeper", "locks", "console", ...contests]);
 
 /**
- * Installs the peers, and compiles the one that has to be compiled; install scripts of all other packages are not run. Without a compiler,
- * the bench reports that it continues without this peer.
+ * Installs the peers, and for the question `zookeeper` compiles the one that has to be compiled; install scripts of all other packages are
+ * not run. Without a compiler, the bench reports that it continues without this peer.
  * @param {string} question
  */
 function installPeers(question) {

@@ -1,6 +1,6 @@
 /**
- * Builds the console into its own package, console/dist/site, if one of its inputs has changed: its sources, the packages of the lock file,
- * or the compiled API contract.
+ * Builds the console into its own package, console/dist/site, if one of its inputs has changed: its sources and configuration, the lock
+ * file, or the scheduler's compiled code that it uses.
  */
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";

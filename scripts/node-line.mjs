@@ -30,7 +30,7 @@ function versionOf(program) {
 /**
  * Returns the Node.js for a line: this process's own, or for the other line a binary from npm, which is stored under node_modules/.cache.
  * That binary is not a dependency, because its `bin` would hide the installed `node` in every npm script, and each platform has its own
- * package.
+ * package. @throws Trouble if npm has no working binary for this machine
  * @param {string} line @returns {{ path: string, version: string }}
  */
 export function nodeOfLine(line) {
@@ -56,8 +56,8 @@ export function nodeOfLine(line) {
 }
 
 /**
- * Returns a path of Node.js that every user can execute, because some tests that run as root start Node.js again as another user. If the
- * given path is in a private folder, the binary is copied to `folder`.
+ * Returns a path of Node.js that every user can execute, because some tests that run as root start Node.js again as another user. If this
+ * process runs as root and the given path is in a private folder, the binary is copied to `folder`.
  * @param {string} path @param {string} folder @returns {string}
  */
 export function nodeForEveryone(path, folder) {

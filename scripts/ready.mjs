@@ -23,7 +23,8 @@ export function say(line) {
 }
 
 /**
- * Prints a `Trouble` or an unknown option as one line, and any other error with its stack; sets the exit code to 1. @param {unknown} error
+ * Prints a `Trouble` or an error in the options without a stack, and any other error with its stack; sets the exit code to 1.
+ * @param {unknown} error
  */
 export function fail(error) {
   const { code, message, stack } = error instanceof Error ? /** @type {NodeJS.ErrnoException} */ (error) : {};
@@ -72,8 +73,8 @@ function readLock(path) {
 }
 
 /**
- * Runs npm with the Node.js of this process: the npm that started this script, or the one on PATH. Shows npm's errors even if the npm that
- * started the script is silent.
+ * Runs the npm that started this script with the Node.js of this process, or else the npm on PATH. Shows npm's errors even if the
+ * npm that started the script is silent.
  * @param {string[]} args @param {string} cwd
  */
 export function npm(args, cwd = root) {

@@ -86,11 +86,12 @@ export function obtain(kind) {
 
 /**
  * Starts the named servers.
- * @param {string[]} names of `kinds`
+ * @param {string[]} names of `kinds` and `programs`
  * @param {{ durable?: boolean }} [options] durable: fsync is on, as benches need, and a server named by the environment is not used
- * @returns {Promise<{ env: Record<string, string>, titles: string[], folder: string, stop: () => Promise<void> }>} env: for each server its
- * variable NAME_URL, a variable NAME_TITLE with its version, and further variables of its `Place`; folder: a folder that any user can
- * reach, and that is removed when the servers are stopped
+ * @returns {Promise<{ env: Record<string, string>, titles: string[], folder: string, stop: () => Promise<void> }>} env: for each started
+ * server its variable NAME_URL, a variable NAME_TITLE with its version, and for all servers further variables of its `Place`; folder: a
+ * folder that any user can reach, and that is removed when the servers are stopped
+ * @throws Trouble if a server cannot be found, installed or started
  */
 export async function startServers(names, { durable = false } = {}) {
   /** @type {Record<string, string>} */
@@ -174,7 +175,7 @@ export const interruptedExit = 130;
  * @param {string} program @param {string[]} args @param {NodeJS.ProcessEnv} env
  * @param {number} [limitMs] time in ms after which the program gets SIGTERM; 10 s later it is killed
  * @param {"inherit" | "ignore"} [output] where the program's output goes
- * @returns {Promise<number>} the program's exit code, or `interruptedExit` after a signal to the program or to this process
+ * @returns {Promise<number>} the program's exit code, or `interruptedExit` after a signal to the program or to this process, or `limitMs`
  */
 export async function foreground(program, args, env, limitMs, output = "inherit") {
   const child = spawn(program, args, { stdio: ["inherit", output, output], env: { ...process.env, ...env } });

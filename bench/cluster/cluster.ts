@@ -107,7 +107,7 @@ export class Cluster {
 
   /**
    * Waits until the store lists every node as a member, a node leads, the coordination service (if there is one) shows all members, and no
-   * run that was due more than 1.5 s ago is unfinished.
+   * run whose slot was more than 1.5 s ago is unfinished.
    */
   async whole(withinMs: number): Promise<void> {
     const names = [...this.nodes.keys()].sort().join();

@@ -6,16 +6,19 @@ export interface SlotSum {
   due: number;
   /** Number of slots that lack at least one of these: an accepted run, a successful end, a start that the handler logged. */
   lost: number;
-  /** Number of slots that ended more than once, or that started more often than once plus once for each claim that was lost. */
+  /**
+   * Number of slots that are not lost and that ended more than once, or that started more often than once plus once for each claim that was
+   * lost.
+   */
   doubled: number;
   /**
-   * The highest lateness in ms of the slots due between the fault and `endMs` that the victim had not claimed. A slot's lateness uses the
-   * latest start in the handlers' log and in the store's history.
+   * The highest lateness in ms of the slots due between the fault and `endMs` that the victim had not claimed; lost slots are left out. A
+   * slot's lateness uses its latest start in the handlers' log and in the store's history.
    */
   worstMs: number;
   /** The due time of the slot with the highest lateness, in ms after the fault. */
   worstAtMs: number;
-  /** The lateness in ms of each slot due between the fault and `endMs` that the victim had not claimed. */
+  /** The lateness in ms of each slot due between the fault and `endMs` that the victim had not claimed and that is not lost. */
   lateness: number[];
   /** The highest lateness in ms of the slots that the victim had claimed; 0 if it had claimed none. */
   claimedWorstMs: number;
@@ -29,7 +32,10 @@ export interface SlotSpan {
   /** Start of the span, in epoch ms (inclusive); `toMs` is its end (exclusive). Every task has a slot at each whole second. */
   fromMs: number;
   toMs: number;
-  /** The time of the fault, in epoch ms. The lateness of earlier slots counts only for `beforeWorstMs`, and not at all before `quietMs`. */
+  /**
+   * The time of the fault, in epoch ms. Among the slots that the victim had not claimed, those due before `faultMs` count only for
+   * `beforeWorstMs`, and those due before `quietMs` not even for that.
+   */
   faultMs: number;
   quietMs: number;
   /** The lateness of slots due at or after this time (epoch ms) is ignored, unless the victim had claimed them; default: `toMs`. */

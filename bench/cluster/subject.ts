@@ -1,4 +1,4 @@
-/** A node under test: scheduler and worker with default settings except the session timeout. Its handlers only log their starts. */
+/** A node under test: scheduler and worker with the session timeout of the order. Its handlers only log their starts. */
 import { openSync, writeSync } from "node:fs";
 import { carillon, cron, every } from "carillon";
 import type { Order, Told } from "./order.ts";

@@ -4,8 +4,8 @@ import pg from "pg";
 const everyMs = 5;
 
 /**
- * Measures the longest wait for a lock by reading pg_locks every 5 ms. A row of pg_locks holds the start of its wait, so a
- * measured wait is too short only by the time between the last reading and the wait's end.
+ * Measures the longest wait for a lock by reading pg_locks, with 5 ms between two readings. A row of pg_locks holds the start of its wait,
+ * so a measured wait is too short only by the time between the last reading and the wait's end.
  */
 export class LockWaits {
   readonly #client: pg.Client;

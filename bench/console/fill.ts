@@ -14,7 +14,7 @@ const rowsPerStatement = 500_000;
 /** The first id of the inserted runs, far above the ids that the sequence has returned. */
 const firstId = 1_000_000_000;
 
-/** The log line, in the middle of the log, that the search must find. */
+/** The text of the log line, about two thirds into the log, that the search must find. */
 export const needle = "needle-in-the-log";
 export const logRunOf = (finished: number): number => firstId + finished - 1;
 
@@ -24,7 +24,7 @@ export interface Amounts {
   log: number;
 }
 
-/** Fills the schema, unless an earlier call has filled it with the same amounts. */
+/** Fills the schema, unless an earlier call has filled it with the same amounts. @throws if the schema exists with other contents */
 export async function fill(sql: pg.Client, store: string, schema: string, amounts: Amounts): Promise<void> {
   const { tasks, finished, log } = amounts;
   const made = JSON.stringify(amounts);

@@ -153,7 +153,7 @@ export async function scroll(browser: Browser, place: Place, tasks: number): Pro
   };
 }
 
-/** Measures, on a long log, the times until its first lines, its last lines and a search result in its middle are visible. */
+/** Measures, on a long log, the times until its first lines, its last lines and a search result far from both are visible. */
 export async function readLog(browser: Browser, place: Place, run: number, lines: number): Promise<Figures> {
   const page = await open(browser, place);
   const figures: Figures = {};

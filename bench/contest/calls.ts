@@ -45,7 +45,7 @@ export interface AddOrder {
   due?: { fromMs: number; everyMs: number };
 }
 
-/** Returns the due time of the run at `place`, rounded to whole ms because every contender stores whole ms. */
+/** Returns the due time of the run at `place`, rounded to whole ms because the contenders' calls take whole ms. */
 export function dueOf({ fromMs, everyMs }: NonNullable<AddOrder["due"]>, place: number): number {
   return Math.round(fromMs + place * everyMs);
 }

@@ -53,7 +53,7 @@ export interface ContenderModule {
 
 export type Query = <Row>(text: string) => Promise<Row[]>;
 
-/** Names of the modules in this folder, as reports show them. All but the first are peers from npm. */
+/** Names of the contenders' modules in this folder, as reports show them. All but the first are peers from npm. */
 export const contenders = ["carillon", "graphile-worker", "pg-boss", "bullmq"] as const;
 export type Name = (typeof contenders)[number];
 
@@ -65,5 +65,5 @@ export async function moduleOf(who: string): Promise<ContenderModule> {
 /** Imports a peer's package. Peers are installed only in the node_modules of bench/, so their types are missing at compile time. */
 export const peer = (name: string) => import(name);
 
-/** Name of the one task to which all runs of the benches belong. */
+/** Name of the task or queue to which the added runs belong; the names of most recurring tasks begin with it. */
 export const taskName = "bench";

@@ -60,7 +60,7 @@ export class Curator {
     return startsOf(Float64Array.from(this.#notes));
   }
 
-  /** The peak memory of the process in bytes; NaN if it cannot be read. */
+  /** The peak memory of the process in bytes; NaN if the kernel does not state it. @throws if the process no longer exists */
   rssBytes(): number {
     const status = readFileSync(`/proc/${this.#child.pid}/status`, "utf8");
     return Number(/VmHWM:\s*(\d+) kB/.exec(status)?.[1] ?? Number.NaN) * 1024;

@@ -58,7 +58,10 @@ export class Candidate {
     this.#child.stdin.write(`${word}\n`);
   }
 
-  /** Waits for an event of the kind `what`, ignoring the first `since` events, and returns it. @throws after the time limit */
+  /**
+   * Waits for an event of the kind `what`, ignoring the first `since` events, and returns it.
+   * @throws after the time limit, or if the candidate's process ends first
+   */
   async says(what: string, since: number): Promise<Told> {
     const deadline = performance.now() + patienceMs;
     for (;;) {

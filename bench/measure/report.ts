@@ -101,7 +101,7 @@ function verdict({ figure, atMost, atLeast }: Aim, runs: Figures[]): string {
 /** The number of runs of the bench. A bench of the machine alone has only limits. */
 const runsOf = ({ carillon, limit }: Report): number => carillon.length || limit.length;
 
-/** Returns the medians as one line of JSON, the last line of the output. */
+/** Returns the summaries of the runs (see `summary`) as one line of JSON, the last line of the output. */
 export function jsonLine(report: Report): string {
   const { question, carillon, peers, limit, machine } = report;
   return JSON.stringify({

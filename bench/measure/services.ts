@@ -19,7 +19,10 @@ export function coordinationUrl(driver: Driver, name: string): string | undefine
   return driver === "zookeeper" ? `zookeeper://${serverUrl(driver)}/${name}` : `${serverUrl(driver)}?prefix=${name}`;
 }
 
-/** Returns the number of requests received, pings included; the call itself adds at most one at each server. 0 for postgres. */
+/**
+ * Returns the number of requests received: ZooKeeper's packets, or Redis's scripts, pings and subscriptions; 0 for postgres. The call
+ * itself adds at most one at each server.
+ */
 export async function requests(driver: Driver): Promise<number> {
   if (driver === "postgres") return 0;
   if (driver === "zookeeper") return sum(await counters(serverUrl(driver)), "packets_received");
@@ -29,7 +32,7 @@ export async function requests(driver: Driver): Promise<number> {
   return ["evalsha", "eval", "ping", "subscribe"].reduce((all, name) => all + calls(name), 0);
 }
 
-/** Sends one command on a new connection, and returns the raw reply. */
+/** Sends one command and QUIT on a new connection, and returns the raw replies to both. */
 function askRedis(line: string): Promise<string> {
   const { hostname, port } = new URL(serverUrl("redis"));
   return new Promise((resolve, reject) => {
@@ -44,7 +47,7 @@ function askRedis(line: string): Promise<string> {
   });
 }
 
-/** Returns how much the server has sent: the number of ZooKeeper's packets (replies and events), or of Redis's bytes. */
+/** Returns how much the server has sent: the number of ZooKeeper's packets (replies and events), or of Redis's bytes; 0 for postgres. */
 export async function delivered(driver: Driver): Promise<number> {
   if (driver === "postgres") return 0;
   if (driver === "zookeeper") return sum(await counters(serverUrl(driver)), "packets_sent");

@@ -54,7 +54,10 @@ export class Subject {
     return { cpuUs, rssBytes, stallMs };
   }
 
-  /** Stops the process gracefully: its runs end, it sends its last records and exits with 0. @throws on another exit code */
+  /**
+   * Stops the process gracefully: its runs end, it sends its last records and exits with 0.
+   * @throws on another exit code, or if the process has not stopped after `patienceMs`
+   */
   async stop(patienceMs = 60_000): Promise<void> {
     const answer = this.#answer("stopped", patienceMs);
     this.#ask({ kind: "stop" });

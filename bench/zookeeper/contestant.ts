@@ -28,7 +28,7 @@ export function nodeClient(client: NodeClient): Contestant {
   };
 }
 
-/** The plain Java client. @throws if the variables that name Java and the jars are not set */
+/** Compiles the plain Java client. @throws if the variables that name Java and the jars are not set, or if javac fails */
 export async function javaClient(): Promise<Contestant> {
   const told = (variable: string) => {
     const value = process.env[variable];

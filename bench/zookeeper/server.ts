@@ -25,7 +25,7 @@ function hosts(url: string): { host: string; port: number }[] {
   });
 }
 
-/** Returns the counters of each server in a connect string. @throws if a server returns no counters */
+/** Returns the counters of each server in a connect string. @throws if a server cannot be reached or returns no counters */
 export function counters(url: string): Promise<Counters[]> {
   return Promise.all(
     hosts(url).map(async ({ host, port }) => {

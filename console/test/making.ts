@@ -2,7 +2,7 @@ import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
 import { type House, heading, overhang, violations } from "./support/house.ts";
 
-/** True if the middle of the element is on the screen, and nothing lies over it. */
+/** True if the middle of the dialog's button is on the screen, and nothing lies over it. */
 const isInReach = (page: Page, name: string): Promise<boolean> =>
   page
     .getByRole("dialog")

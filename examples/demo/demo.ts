@@ -39,7 +39,7 @@ export interface Result {
   passed: boolean;
 }
 
-/** @throws Interrupted if interrupted before the counted time; Trouble; CarillonError */
+/** @throws Interrupted if interrupted before the counted time; Trouble for a failure that the user can correct; CarillonError */
 export async function runDemo(options: Options, screen: Screen, interruption: Interruption): Promise<Result> {
   const stage = await setStage(options.directory);
   const say = (_: object, message: string) => screen.line(`demo: ${message}`, "dim");

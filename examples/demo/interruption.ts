@@ -5,7 +5,7 @@ export class Interrupted extends Error {
   override name = "Interrupted";
 }
 
-/** Records that Ctrl-C, another signal or an error should end the demo. The demo polls it, so that no work is interrupted half-way. */
+/** Records that Ctrl-C, another signal or an error should end the demo. The demo polls it, or awaits it beside a promise (`or`). */
 export class Interruption {
   trouble: Trouble | undefined;
   #happened = false;

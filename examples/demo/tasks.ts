@@ -33,7 +33,7 @@ export interface DebianTasks {
   problems: string[];
 }
 
-/** Reads every file under examples/crontabs, in the same way as `carillon import crontab --shell`. */
+/** Reads the files under examples/crontabs, except README.md, in the same way as `carillon import crontab --shell`. */
 export function debianTasks(): DebianTasks {
   const files = readdirSync(crontabs, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile() && entry.name !== "README.md")
@@ -55,7 +55,10 @@ export function scheduledTasks(debian: DebianTasks): { name: string; schedule: S
   return [heartbeat, charge, ...settlements, ...debian.tasks].map(({ name, schedule }) => ({ name, schedule }));
 }
 
-/** Defines all tasks on a node. Their handlers record starts and ends to a file, so that a kill -9 does not lose them. */
+/**
+ * Defines all tasks on a node. Handlers, and for commands the worker's reports, record starts and ends to a file, so that a kill -9 does
+ * not lose them.
+ */
 export function defineTasks(tower: Carillon, record: Recorder): void {
   const told = (run: Run) => ({ task: run.task, run: run.id, attempt: run.attempt, fence: run.fence });
 

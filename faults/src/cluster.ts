@@ -174,7 +174,7 @@ export class Cluster {
     return undefined;
   }
 
-  /** Sends the operation to a random node or worker that can execute it, and records the result. */
+  /** Sends the operation to a random node or worker that can execute it, and records the result; does nothing if there is none. */
   operate(act: Act): void {
     const able = this.of("node", "worker").filter(
       (member) => member.able && (!member.paused || this.#dice.chance(0.2)),
@@ -207,7 +207,10 @@ export class Cluster {
     answered.finally(() => this.#open.delete(answered)).catch(() => undefined); // `do` never rejects.
   }
 
-  /** Waits `watchedMs` more, kills all processes at once, and collects the records of the processes and of the store. */
+  /**
+   * Sends the workload's last operations, waits for the open operations and then `watchedMs` more, kills all processes at once, and
+   * collects the records of the processes and of the store.
+   */
   async end(watchedMs: number): Promise<History> {
     this.#working = false;
     await this.#work;

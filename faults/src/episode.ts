@@ -29,7 +29,10 @@ export interface Episode {
 
 const joinMs = 60_000;
 
-/** Starts a cluster, inflicts one strike after the other with a recovery after each, and then checks the whole history. */
+/**
+ * Starts a cluster, inflicts one strike after the other with a recovery after each, until one has no recovery in time, and then checks
+ * the whole history.
+ */
 export async function play(plan: EpisodePlan): Promise<Episode> {
   const cluster = new Cluster(plan);
   const dice = new Dice(mix(plan.seed, 0xfa17));

@@ -8,7 +8,8 @@
  *   … --rounds R                               every fault alone R times, each round with its own seeds; default 1,
  *                                              0: pairs only
  *   … --minutes M                              starts nothing new after M minutes, for each coordination
- *   … --pairs N                                number of pairs for each coordination; default: half the number of faults
+ *   … --pairs N                                number of pairs for each coordination; default: half the number of single
+ *                                              faults; no pairs if faults are named
  *   … --seed S                                 default: a new seed each time
  *   … --within SECONDS                         the longest time from the end of the faults until the recovery; default 30
  *   … --locks                                  instead: locks whose holders are stopped, cut off and killed, with and without

@@ -148,7 +148,7 @@ export class Member {
     if (late) await this.end();
   }
 
-  /** Stops the process with SIGSTOP; when this resolves, none of its threads runs. */
+  /** Stops the process with SIGSTOP; resolves when /proc shows that it is stopped or has ended, without /proc at once. */
   async stand(forMs: number): Promise<void> {
     if (!this.alive || this.#paused) return;
     this.#paused = true;

@@ -9,7 +9,7 @@ interface Line {
   readonly run?: number;
 }
 
-/** Returns everything that was recorded as lines, in the order of time. */
+/** Returns what was recorded, without the heartbeats, as lines in the order of time. */
 export function linesOf({ happenings, executions, operations, applied }: History): Line[] {
   const lines: Line[] = happenings.map(({ atMs, what }) => ({ atMs, what }));
   for (const { node, run, task, attempt, fence, startMs, endMs, how, dueMs, startStoreMs } of executions) {

@@ -8,7 +8,7 @@ export type StoreTrouble = keyof typeof codes;
 
 const tables = ["run", "run_history", "attempt", "session", "leadership", "plan", "slot", "task", "tally_delta"];
 
-/** Installs triggers on the store's tables that make a write fail, with the configured probability, while a fault is set. */
+/** Installs triggers on `tables` that make a write fail, with the configured probability, while a fault is set. */
 export async function armStore(client: pg.Client, schema: string): Promise<void> {
   await client.query(`
     create table ${schema}.trouble (code text not null, chance float8 not null);

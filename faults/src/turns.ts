@@ -19,7 +19,7 @@ export interface Asked {
   readonly named: readonly string[];
   readonly coordinations: readonly Coordination[];
   readonly rounds: number;
-  /** Number of random pairs with each coordination; default: half the number of single faults. */
+  /** Number of random pairs with each coordination; default: half the number of single faults. No pairs if `named` is not empty. */
   readonly pairs: number | undefined;
   readonly seed: number;
 }

@@ -23,7 +23,10 @@ export const stackOf = (error: unknown): string =>
 
 const shownLength = 4_000;
 
-/** Returns the input as JavaScript source that can be pasted into a test, cut if it is long. */
+/**
+ * Returns the input as JavaScript source that can be pasted into a test; cut if it is long, and replaced by a short text if it is nested
+ * too deeply.
+ */
 export function shown(input: unknown): string {
   let text: string;
   try {

@@ -97,7 +97,7 @@ function tell({ target, what, input, command }: Found): void {
   say(`\n${target}: ${what}\n  input: ${input}\n  again: ${command}\n`);
 }
 
-/** Feeds a target in a process of its own. If the process hangs or dies, runs it again to find the input that caused this. */
+/** Feeds a target in a process of its own. If an input seems to hang or to kill that process, runs it again to find this input. */
 async function feedBeside(order: Order): Promise<Fed> {
   const began = performance.now();
   const { fed, inputs: count, waitedMs: waited, trouble, hung } = await watch(order);

@@ -1,7 +1,8 @@
 /**
- * `npm run prove -- faults [ARGUMENT…]`: prepares the clone, checks that PostgreSQL, Redis and ZooKeeper are installed, and runs the
- * harness in this process, which reads the arguments and starts its own servers. With --peers, the harness is faults/src/peers/main.ts, for
- * which the peers of the benches are installed; two of them need a newer Node.js, which then runs the whole harness.
+ * `npm run prove -- faults [ARGUMENT…]`: prepares the clone, finds or installs PostgreSQL, Redis and ZooKeeper, and runs the
+ * harness in this process, which reads the arguments and starts its own servers. With --peers, the harness is
+ * faults/src/peers/main.ts, which needs no ZooKeeper and for which the peers of the benches are installed; two of them need a
+ * newer Node.js, which then runs the whole harness.
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";

@@ -26,7 +26,7 @@ const stepsOf = (text) =>
       return { word, rest };
     });
 
-/** True if .dockerignore excludes the path. @param {string} path */
+/** True if the path is left out of the build, as .dockerignore leaves it out of Docker's. @param {string} path */
 const isLeftOut = (path) =>
   ["node_modules", "dist", ".carillon", ".git"].includes(basename(path)) || path.endsWith(".tsbuildinfo");
 

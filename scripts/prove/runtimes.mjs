@@ -1,7 +1,7 @@
 /**
  * `npm run prove -- runtimes`: installs the packed packages in a separate folder together with tsx, esbuild, Jest, Bun, TypeScript 5.0 and
- * NestJS, and runs one task with each on a PostgreSQL that it starts. The exit code is 1 if an output is not as expected. It also measures
- * how long `import "carillon"` takes.
+ * NestJS. Runs one task with each on a PostgreSQL that it starts, and lets TypeScript check the types of every entry point. The exit code
+ * is 1 if an output is not as expected. It also measures how long `import "carillon"` takes.
  */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-/** Finds Chromium, from Debian or PATH, which the tests of the console drive. Each test starts its own. */
+/** Finds Chromium, which the tests of the console drive. Each test starts its own. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { ask, programFolders } from "./server.mjs";

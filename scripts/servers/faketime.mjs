@@ -1,4 +1,4 @@
-/** Finds libfaketime from Debian: a program that preloads this library has a clock that a test can step. */
+/** Finds libfaketime: a program that preloads this library has a clock that a test can step. */
 import { existsSync } from "node:fs";
 import { programFolders } from "./server.mjs";
 

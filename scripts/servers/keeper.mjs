@@ -2,7 +2,7 @@
  * Starts the throw-away servers that its argument names, for the process that started this keeper, and prints their URLs and
  * their folder as one line of JSON. When the keeper's standard input ends, it stops the servers and removes the folder. Only the
  * other process has the other end of this pipe, so the input ends in any case when that process ends (normal end, interruption,
- * crash, kill -9). The keeper runs in its own session, so Ctrl-C reaches the tests first, and the servers only through them.
+ * crash, kill -9). The keeper runs in its own session, so Ctrl-C reaches the tests but not the servers.
  */
 import { chmodSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,4 +1,4 @@
-/** Finds and starts Prometheus with its promtool, from Debian or PATH. Each test starts its own. */
+/** Finds and starts Prometheus with its promtool, from PATH, Debian or Homebrew. Each test starts its own. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { root } from "../ready.mjs";

@@ -18,7 +18,7 @@
  *   start: (place: Place, folder: string, conditions: Conditions) => Promise<Started>,
  * }} ServerKind
  *   variable: the environment variable with the server's URL (or a program's path). If the user has set the variable, that server
- *   is used and none is started, except for benches, which always start their own.
+ *   is used and none is started; benches ignore the variable.
  *   title: the server's name in test titles, without the version.
  *   debian: the Debian packages that contain the server. They are installed with apt-get.
  *   unpacked: if given, the packages are not installed but unpacked into this folder, without their dependencies.
@@ -67,7 +67,8 @@ export function ask(program, args, env) {
 }
 
 /**
- * Runs a program that prepares a server, and waits for its end. @throws Trouble if it fails
+ * Runs a program that prepares a server, and waits for its end.
+ * @throws Trouble if it ends with another exit code than 0; the system's error if it cannot be started
  * @param {string} program @param {string[]} args @param {Conditions["user"]} user @param {string} cwd
  */
 export async function prepare(program, args, user, cwd) {
@@ -83,6 +84,7 @@ const seenMost = 10_000;
 
 /**
  * Starts a server, and waits until it prints a line that matches `ready`. Its whole output is written to the file `log`.
+ * @throws Trouble if it cannot be started, ends first, or is not ready after `patienceMs`
  * @param {string} program @param {string[]} args
  * @param {{ user: Conditions["user"], cwd: string, log: string, ready: RegExp, patienceMs?: number, env?: Record<string, string> }} options
  */

@@ -20,7 +20,8 @@ export const nameOf = ({ file, test }) => `${file} > ${test}`;
 
 /**
  * Counts as failures: a test that failed; if `whole`, a test that was skipped or did not end; a file that does not load or whose hook
- * failed; a file that should have run and has no result; an error outside of tests; and an exit code other than 0 without any of these.
+ * failed; a file that should have run and has no result; an error outside of tests; a run that ended early; and an exit code other than
+ * 0 without any of these.
  * @param {string} text the report's lines
  * @param {{ exit: number, whole: boolean, expected?: readonly string[] }} run whole: all tests should have run; expected: files that should
  * have run at least once, even if Vitest has not selected them

@@ -12,9 +12,8 @@ const roomLeast = 6 * 2 ** 30;
 const memoryLeast = 12 * 2 ** 30;
 
 /**
- * Deletes the folders left by killed runs, and sets TMPDIR to a new folder in /dev/shm, which is deleted when this process exits.
- * TMPDIR is not changed if it is already set, or if /dev/shm is missing, does not allow execution or is too small, or too little
- * memory is free.
+ * Unless TMPDIR is set, deletes the folders left by killed runs, and sets TMPDIR to a new folder in /dev/shm, which is deleted when this
+ * process exits. TMPDIR stays unset if /dev/shm or /proc/mounts is missing, or if /dev/shm is not fit (`isFit`).
  */
 export function useMemory() {
   if (process.env.TMPDIR || !existsSync("/proc/mounts") || !existsSync(shared)) return;
@@ -38,8 +37,8 @@ export function removeLeftovers(place) {
 }
 
 /**
- * True if /dev/shm is large enough and allows execution, and enough memory is free. In a container, /dev/shm is usually small and
- * mounted with noexec.
+ * True if /dev/shm is a tmpfs that has enough free space and allows execution, and enough memory is free. In a container, /dev/shm is
+ * usually small and mounted with noexec.
  */
 function isFit() {
   const mount = mounts().find(({ folder }) => folder === shared);

@@ -102,7 +102,7 @@ export interface Dump {
   readonly leadership: Row[];
   readonly tally: Row[];
   readonly operation: Row[];
-  /** Audit entries of operations: who started and who stopped them. */
+  /** Audit entries of operations: each start and each stop of one. */
   readonly audit: Row[];
   readonly dead_letter: Row[];
 }
@@ -134,8 +134,8 @@ export const dumped = {
 } as const satisfies Record<keyof Dump, string>;
 
 /**
- * Everything that a checker may read. Points in time whose names end in `Ms`, but not in `StoreMs`, are virtual ms since the
- * simulation's start; durations are in ms.
+ * Everything that a checker may read. `slotMs`, `dueMs`, `believedMs` and names that end in `StoreMs` are epoch ms by the store's clock.
+ * In a simulation, other points in time are virtual ms since its start. Durations are in ms.
  */
 export interface History {
   readonly endMs: number;

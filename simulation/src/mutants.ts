@@ -36,7 +36,10 @@ export interface Planted {
   readonly tried: number;
 }
 
-/** Plants one bug after another in a copy of the compiled scheduler, and plays seeds until one violates an invariant. */
+/**
+ * Plants one bug after another in a copy of the compiled scheduler, and plays seeds until one violates an invariant or `seeds` seeds have
+ * been played. @throws if no mutant has the name `only`
+ */
 export async function plant(options: {
   url: string;
   only: string | undefined;

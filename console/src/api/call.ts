@@ -44,7 +44,7 @@ export interface CallOptions {
 /** Routes that do not show whether the server can read its store: the server may answer them without its store. */
 const withoutStore: readonly string[] = ["getMe", "howToSignIn"];
 
-/** @throws Refusal */
+/** @throws Refusal if the server refuses or does not answer; the abort error if `signal` aborts */
 export async function call<Id extends PlainId>(id: Id, given: Given<Id>, options?: CallOptions): Promise<Answer<Id>>;
 // The implementation has loose types: TypeScript cannot represent the union of all routes' parameters.
 export async function call(id: PlainId, given: object, options: CallOptions = {}): Promise<unknown> {
@@ -139,7 +139,7 @@ async function refusalOf(response: Response): Promise<Refusal> {
   try {
     problem = JSON.parse(text) as typeof problem;
   } catch {
-    // The body is not JSON, for example a proxy's error page: only the HTTP status is used.
+    // The body is not JSON, for example a proxy's error page: only the HTTP status and the header `retry-after` are used.
   }
   const { code = "SERVER_UNREACHABLE", detail = `${response.status} ${response.statusText}`, hint = "" } = problem;
   const after = Number(response.headers.get("retry-after"));

@@ -16,7 +16,7 @@ export function useSees(least: Role, everywhere = false): boolean {
   return has(data.role) || (!everywhere && data.grants.some(({ role }) => has(role)));
 }
 
-/** The user's highest role in any namespace. Only for display: it does not decide what the user may do. */
+/** The user's highest role in any namespace; "viewer" if the user has none. Only for display: it does not decide what the user may do. */
 export const highestOf = ({ role, grants }: Pick<Answer<"getMe">, "role" | "grants">): Role =>
   [role, ...grants.map((grant) => grant.role)]
     .flatMap((one) => one ?? [])

@@ -17,7 +17,7 @@ export const contentOf = ({ zone, weekend, holidays }: Content): Content => ({ z
 
 const noticesShown = 5;
 
-/** Shows a toast with the parts of the file that the server could not import. */
+/** Shows a toast with the first parts of the file that the server could not import, and the number of the others. */
 export function toastNotices({ notices }: Answer<"setCalendar">, { t }: Pick<Words, "t">): void {
   if (notices.length === 0) return;
   const lines = notices

@@ -16,7 +16,7 @@ import { contentOf, type Drafted, outdateCalendars, toastNotices } from "./conte
 import type { Content } from "./days.ts";
 import { DayRange, IcsField, Weekend } from "./fields.tsx";
 
-/** The days that differ between two calendars. */
+/** The holidays that only the new content of a calendar has (`added`), and those that only the old content has (`removed`). */
 function dayChanges(was: Content, is: Content): { added: string[]; removed: string[] } {
   const [before, after] = [new Set(was.holidays), new Set(is.holidays)];
   return {

@@ -125,7 +125,7 @@ export type Standing = LineState | "slow" | "failed";
 
 /**
  * @returns the state, and in `sinceMs` the epoch ms up to which the data on the page was known to be current. `sinceMs` is null if
- * the data is current now, or if that time is unknown.
+ * the data is current now, if that time is unknown, or in the state `paused`.
  */
 export function useStanding(): { state: Standing; sinceMs: number | null } {
   const { state, heardMs } = useLine();

@@ -30,8 +30,8 @@ const ended: RunState[] = ["succeeded", "failed", "cancelled", "skipped"];
 const isOf = (kind: Kind, state: RunState) => ended.includes(state) === (kind === "rerun");
 
 /**
- * Converts the list's filter into the filter of an operation that matches the same runs. If no state is selected, the list omits
- * runs that are not due yet, so a cancel operation omits these runs too.
+ * Converts the list's filter into the filter of an operation on the listed runs whose state allows the act. If no state is selected, the
+ * list omits runs that are not due yet, so a cancel operation omits these runs too.
  * @returns undefined if none of the selected states allows the act
  */
 function matched(kind: Kind, search: Filter, bounds: Bounds, states: RunState[]): OperationFilter | undefined {
@@ -145,7 +145,7 @@ export function RunBulk({
   );
 }
 
-/** Acts on the selected runs. Runs whose state has changed meanwhile are counted and left unchanged. */
+/** Acts on the selected runs. Runs whose state has changed meanwhile, or that no longer exist, are counted and left out. */
 function Chosen({
   kind,
   runs,

@@ -5,7 +5,7 @@ const partsOf = (text: string): string[] => text.split(",").filter((part) => par
 /** False if a part of the text is not a name=value pair. */
 export const isLabels = (text: string): boolean => partsOf(text).every((part) => part.indexOf("=") > 0);
 
-/** Parses labels. A part without "=" becomes a name with an empty value, so that the filter matches no runs rather than more. */
+/** Parses labels. A part without "=" becomes a name with an empty value; it is not dropped, because the filter would match more runs. */
 export const labelsOf = (text: string | undefined): Record<string, string> =>
   Object.fromEntries(
     partsOf(text ?? "").map((part) => {

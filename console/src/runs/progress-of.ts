@@ -11,8 +11,8 @@ export interface Measured {
 const isCount = (value: unknown): value is number => typeof value === "number" && Number.isFinite(value) && value >= 0;
 
 /**
- * Parses a progress that contains the share of work done: `{ part: 3, of: 120 }`, `0.4` or `{ percent: 40 }`. Returns undefined
- * for any other value.
+ * Parses a progress that contains the share of work done: a number up to 1, such as `0.4`; `{ percent: 40 }`; or an object with a total
+ * (named as in `totals`) and another number, such as `{ part: 3, of: 120 }`. Returns undefined for any other value.
  */
 export function measured(progress: unknown): Measured | undefined {
   if (isCount(progress)) return progress <= 1 ? { done: progress, total: 1, rest: {} } : undefined;

@@ -22,7 +22,7 @@ export function Rerun({ run, onClose }: { run: Run; onClose: () => void }) {
 
 const again = ({ run }: Run, { reason, key }: Doing) => call("rerunRun", { run, reason }, { key });
 
-/** Enqueues a run with the payload `payload`; its other options are those of `run`. */
+/** Enqueues a run with the payload `payload`, and with the task, priority, labels, keys and overrides of `run`. */
 export function anew(run: ListedRun, payload: unknown, { reason, key }: Pick<Doing, "reason" | "key">) {
   const { task, priority, limitKey, labels, overrides } = run;
   const given = {

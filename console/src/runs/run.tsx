@@ -176,7 +176,7 @@ function Whole({ run }: { run: Run }) {
   );
 }
 
-/** Lists the policies that the enqueue call set for this run only. */
+/** Lists the number of attempts, the timeout and the expiry that the enqueue call set for this run only. */
 function ownPolicies({ overrides, expires }: Run, t: Words["t"]): [string, React.ReactNode][] {
   const facts: [string, React.ReactNode][] = [];
   const { retry, runTimeout } = overrides ?? {};

@@ -1,6 +1,9 @@
 import { plain } from "../parts/value/plain.ts";
 
-/** A browser's common name, from its User-Agent; the page shows the full text as well. */
+/**
+ * A browser's common name and its system, from its User-Agent, or the first 60 characters of an unknown User-Agent; null without one.
+ * The page shows the full text as well.
+ */
 export function browserOf(agent: string | null): string | null {
   if (!agent) return null;
   const browser = [

@@ -24,7 +24,7 @@ interface Ends {
   keepsOwn?: true;
 }
 
-/** A user's sign-ins, each of which can be ended. */
+/** A user's sign-ins, each with a button to end it, except this browser's own if `keepsOwn` is true. */
 export function SignInRows({ of, ...ends }: { of: Pages } & Ends) {
   const { t } = useWords();
   return (

@@ -93,7 +93,7 @@ export function useEntries(text: string, asked: string, onKeys: () => void): { e
 
 const alarmsShown = 5;
 
-/** Finds an operation by its number. Operations are numbered without gaps, so the newest number shows whether it exists. */
+/** Finds an operation by its number. A number above that of the newest operation is not requested, because it cannot exist. */
 function useOperation(asked: string) {
   const number = /^[1-9]\d{0,14}$/.test(asked) ? Number(asked) : 0;
   const newest = useAnswer("listOperations", { limit: 1 }, { enabled: number > 0 });

@@ -124,7 +124,7 @@ export function Shell() {
   );
 }
 
-/** The logo and the cluster's name. */
+/** The logo, and the name of the node that answers; a tooltip names the cluster. */
 function Brand() {
   const { t } = useWords();
   const sees = useSees("viewer");

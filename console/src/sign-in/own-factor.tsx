@@ -2,7 +2,7 @@ import { useWords } from "../messages/words.ts";
 import { AddFactor } from "../settings/second-factor.tsx";
 import { First } from "./first.tsx";
 
-/** The screen of a user who must add a second factor: until then the server refuses all other calls. */
+/** The screen of a user who must add a second factor: until then the server refuses the calls of all other screens. */
 export function OwnFactor({
   user,
   isAdded,

@@ -61,7 +61,7 @@ const two = (value: number) => String(value).padStart(2, "0");
 const weekdayNames = ["周日", "周一", "周二", "周三", "周四", "周五", "周六"];
 const mostTimes = 6;
 
-/** The step n if the list is 0, n, 2n … below `end`; otherwise null. */
+/** The step n if n divides `end` and the list is 0, n, 2n … below `end`, with at least two values; otherwise null. */
 function stepOf(values: number[], end: number): number | null {
   const [first, second] = values;
   if (first !== 0 || second === undefined || end % second !== 0 || values.length !== end / second) return null;

@@ -32,7 +32,7 @@ class Liar {
     }
   }
 
-  /** Reports success for runs that other workers have or had claimed, with their fences and with fences one lower. */
+  /** Reports success for up to five runs that other workers have or had claimed, with their fences and with fences one lower. */
   async lie(): Promise<void> {
     const rows = await this.#cluster
       .ask<{ id: number; fence: number }>(

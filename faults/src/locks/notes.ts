@@ -14,5 +14,8 @@ export function readNotes(log: string): LockNote[] {
   return wholeLines(log).map((line) => JSON.parse(line) as LockNote);
 }
 
-/** Returns epoch ms on a clock that does not jump while the process runs, and that is the same in all processes of the machine. */
+/**
+ * Returns epoch ms on a clock that does not jump while the process runs. All processes of the machine agree on it, unless the wall clock
+ * is set between their starts.
+ */
 export const machineMs = (): number => performance.timeOrigin + performance.now();

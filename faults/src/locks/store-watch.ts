@@ -27,7 +27,10 @@ interface Row {
   record: { owner: string; released: boolean };
 }
 
-/** Installs triggers that record each change of the lock tables, in the transaction that makes it. @param schema quoted */
+/**
+ * Installs triggers that record the changes of the lock tables, except heartbeats, in the transactions that make them.
+ * @param schema quoted
+ */
 export async function watchStoreLocks(sql: pg.Pool, schema: string): Promise<void> {
   const tables = ["lock", "lock_session", "grace_lock"];
   await sql.query(`

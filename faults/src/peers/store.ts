@@ -37,7 +37,7 @@ export async function storeFor({ server }: Traits): Promise<Store> {
   };
 }
 
-/** Returns the number of results that Carillon's store has refused because another worker had claimed the run since. */
+/** Returns the number of late results that Carillon's store has refused and recorded. */
 export async function refusedBy(store: Store): Promise<number> {
   const client = new pg.Client({ connectionString: store.url });
   await client.connect();

@@ -54,7 +54,7 @@ export class Process {
     if (this.alive) this.#child.stdin?.write("quiet\n");
   }
 
-  /** Stops the process with SIGTERM, as a deployment does. */
+  /** Stops the process with SIGTERM, as a deployment does. @throws if it has not ended after `patienceMs` */
   async end(patienceMs: number): Promise<void> {
     this.#child.kill("SIGTERM");
     const over = new AbortController();

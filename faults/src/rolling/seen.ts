@@ -167,7 +167,7 @@ export function accountOf(seen: Seen[], stored: Stored[], expected: Expected): A
   };
 }
 
-/** Describes the ten latest starts after `fromMs`, for debugging. */
+/** Describes, for debugging, the latest of the starts whose slot is at or after `fromMs`, without those of child runs and joins. */
 export function latestOf(seen: Seen[], fromMs: number): string[] {
   return seen
     .flatMap((one) =>
@@ -184,7 +184,7 @@ export function latestOf(seen: Seen[], fromMs: number): string[] {
     );
 }
 
-/** Returns the pairs of runs of this task in which the second run began before the first run had ended. */
+/** Returns the pairs of successive starts of this task of which the second came before the run of the first had ended. */
 function overlaps(seen: Seen[], task: string): [number, number][] {
   const found: [number, number][] = [];
   let under: number | undefined;

@@ -216,7 +216,10 @@ export const scheduleTargets = [
   }),
 ];
 
-/** Checks that two crons fire at the same times. Their fields are not compared, because different fields may have the same meaning. */
+/**
+ * Checks that two crons fire at the same times, after up to twelve instants. Their fields are not compared, because different fields may
+ * have the same meaning.
+ */
 function sameTimes(a: Cron, b: Cron, words: string): void {
   let from = Date.UTC(2027, 1, 27, 22, 58, 58);
   for (let step = 0; step < 12; step++) {

@@ -16,7 +16,7 @@ export interface User {
   provided: boolean;
   /** The time in epoch ms from which the user is disabled; null: not disabled. */
   disabledMs: number | null;
-  /** True: the user's password was set by an admin, and the user must replace it. */
+  /** True: the user must replace the password, which an admin set or the first start generated. */
   temporary: boolean;
   /** The time in epoch ms at which the user's second factor was confirmed; null: the user has none. */
   secondFactorMs: number | null;
@@ -123,7 +123,10 @@ export interface NewToken extends Pick<Token, "userId" | "name" | "role" | "scop
 /** Selects the sign-ins to end: one by its number, or all except the one whose secret has the hash `keeping`. */
 export type EndedSignIns = { signInId: number } | { keeping: Buffer | null };
 
-/** The part of the store's port that stores users, sign-ins and tokens. Each change adds its audit entry in the same transaction. */
+/**
+ * The part of the store's port that stores users, sign-ins and tokens. A method that takes a `Change` adds the audit entry in the
+ * transaction of the change.
+ */
 export interface AccessStore {
   /** Returns up to `limit` users after the name `afterName`, ordered by name. */
   users(afterName: string, limit: number): Promise<User[]>;
@@ -181,7 +184,7 @@ export interface AccessStore {
   createToken(token: NewToken, change: Change): Promise<Token>;
   /** Revokes the token, the tokens that it created, and the tokens created by these in turn. Repeatable. @throws TOKEN_UNKNOWN */
   revokeToken(userId: number, name: string, change: Change): Promise<Token>;
-  /** Returns one result per id, in the order of the ids; null: there is no such token. */
+  /** Returns one result per id, in the order of the ids; null: there is no such token, or its user was removed. */
   tokensOf(tokenIds: number[]): Promise<((Credential & { hash: Buffer }) | null)[]>;
 
   /** Deletes expired sign-ins, and stored answers of requests with an idempotency key that is too old to be used again. */

@@ -79,7 +79,8 @@ export interface Principal {
   /** The scopes that narrow the role; null: everything that the role allows. */
   scopes: readonly Scope[] | null;
   /**
-   * True if an admin set the user's password: until the user replaces it, the caller may use only routes with `byTemporary`.
+   * True if an admin or the first start set the user's password: until the user replaces it, the caller may use only routes with
+   * `byTemporary`.
    */
   temporary: boolean;
   /** True if an identity provider signs the user in, so that the user has no password here. */

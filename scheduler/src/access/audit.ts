@@ -17,7 +17,10 @@ export type AuditAbout =
   | "cluster"
   | "audit";
 
-/** One change. The entry is written in the transaction of the change, and is never modified. */
+/**
+ * One change, written in the transaction of the change, or one action without a transaction of its own (see `record`). An entry is never
+ * modified.
+ */
 export interface AuditEntry {
   entryId: number;
   atMs: number;
@@ -59,8 +62,9 @@ export interface AuditStore {
   /** Returns up to `limit` rows that are older than the chain, in the order of their numbers. */
   older(afterEntry: number, limit: number): Promise<{ entryId: number; content: string }[]>;
   /**
-   * Removes the oldest rows, up to the first row that is not older than `beforeMs`; a limited number per call.
-   * @returns the number of removed rows; 0 if no row is left to remove
+   * Removes the oldest rows, up to the first row that is not older than `beforeMs`: the rows from before the chain only all together, the
+   * rows of the chain in a limited number per call.
+   * @returns the number of removed rows; 0 if there is no row to remove
    */
   prune(beforeMs: number, change: Change): Promise<number>;
 }

@@ -45,7 +45,7 @@ export interface SecondFactorStore {
   /**
    * Confirms the second factor, so that sign-ins require it from now on, and ends every sign-in of the user except `keeping`.
    * @param keeping the hash of the secret of the sign-in that stays valid; null: all sign-ins end
-   * @returns false if the code was used before, or another request has confirmed the factor
+   * @returns false if the code was used before, or if the user no longer has an unconfirmed factor
    */
   confirm(user: Owner, step: number, recovery: Buffer[], keeping: Buffer | null, change: Change): Promise<boolean>;
   /** Removes the user's second factor. @returns false if the user had none */

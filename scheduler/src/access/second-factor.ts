@@ -4,7 +4,7 @@ import { Secret, TOTP } from "otpauth";
 import { CarillonError } from "../base/errors.ts";
 import { madePassword } from "./password.ts";
 
-/** These parameters are supported by every authenticator app. */
+/** Authenticator apps generally support these parameters; some support no others. */
 const kind = { algorithm: "SHA1", digits: 6, period: 30 } as const;
 const issuer = "Carillon";
 const secretBytes = 20;

@@ -47,7 +47,7 @@ export interface WorkerStore {
   directed(sessionIds: number[]): Promise<{ sessionId: number; dueMs: number }[]>;
   /** Returns the state of each of the claims that a worker sent, in the order of `claims`. */
   look(sessionId: number, claims: { runId: number; fence: number }[]): Promise<ClaimStanding[]>;
-  /** Returns the ids of the tasks in these groups whose names are not in `names`. */
+  /** Returns the ids of the tasks in these groups whose names (for a named schedule: the name of its task) are not in `names`. */
   tasksBut(groupIds: number[], names: string[]): Promise<number[]>;
 }
 
@@ -100,8 +100,9 @@ export interface SessionRecall {
 }
 
 /**
- * `held`: the session has the claim. `ended`, `retried`, `released`: it had the claim and reported this outcome. `lost`: it had the claim,
- * but the claim was taken back. `foreign`: the claim belongs to another session. `unknown`: no such claim was ever made.
+ * `held`: the session has the claim. `ended`, `retried`, `released`: the worker had the claim and reported this outcome. `lost`: the worker
+ * had the claim, but the claim was taken back. `foreign`: the claim belongs to another worker, or to an earlier session of this one.
+ * `unknown`: no such claim is recorded.
  */
 export interface ClaimStanding {
   standing: "held" | "ended" | "retried" | "released" | "lost" | "foreign" | "unknown";

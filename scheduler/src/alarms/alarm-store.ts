@@ -84,11 +84,12 @@ export interface OutboxMessage {
 
 export interface AlarmStore {
   /**
-   * Evaluates the rules of the settings, opens and closes alarms, and stores the messages to be sent, all in one transaction. Only one
-   * process at a time does this. The very first evaluation treats earlier failures as already reported. Repeatable: a second evaluation at
-   * the same time changes nothing.
+   * Evaluates the rules of the settings, opens and closes alarms, and stores the messages to be sent, in one transaction. Only one process
+   * at a time does this. The very first evaluation treats earlier failures as already reported. Repeatable: a second evaluation at the same
+   * time changes nothing.
    * @param channels the channels for each rule's messages; the open alarms of a rule without channels end without a message
-   * @param found findings of this process itself, in addition to what the store shows @returns the number of stored messages
+   * @param found findings of this process itself, in addition to what the store shows
+   * @returns the number of stored messages; 0 also while another process evaluates the rules
    */
   look(
     rules: readonly AlarmRule[],
@@ -149,7 +150,7 @@ export interface AlarmStore {
   /** Adds a rule. @param content already checked @throws ALARM_RULE_EXISTS, OPTION_INVALID if there are too many rules */
   createRule(name: string, content: RuleContent, change: Change): Promise<StoredRule>;
   /**
-   * Replaces a rule. If the new content disables the rule, its open alarms end without a message.
+   * Replaces a rule; equal content changes nothing. If the new content disables the rule, its open alarms end without a message.
    * @param expectedVersion null: any version @throws ALARM_UNKNOWN, ALARM_RULE_STALE
    */
   replaceRule(name: string, content: RuleContent, change: Change, expectedVersion: number | null): Promise<StoredRule>;

@@ -228,7 +228,7 @@ const wrong = (path: string, what: string, known: readonly string[] = []) =>
     hint: known.length > 0 ? `It has ${known.join(", ")}.` : "See docs/alarm-rules.md.",
   });
 
-/** Returns the thresholds in ms and numbers, with defaults filled in. */
+/** Returns the thresholds that are numbers or durations (in ms), with defaults filled in. */
 export const thresholdsOf = ({
   failures = 1,
   of = failures,
@@ -284,7 +284,7 @@ export function ruleText(content: RuleContent): string {
 const dayMs = 86_400_000;
 const ofDayMs = (time: string): number => Number(time.slice(0, 2)) * 3_600_000 + Number(time.slice(3)) * 60_000;
 const localOf = (at: Zone, ms: number): number => ms + at.at(ms).offset;
-/** Converts a local time to epoch ms. A local time that is skipped when clocks go forward counts as an hour later. */
+/** Converts a local time to epoch ms. A local time that is skipped when clocks go forward counts as later by the length of the gap. */
 const instantOf = (at: Zone, local: number): number => local - at.at(local - at.at(local).offset).offset;
 
 export interface Deadline {

@@ -35,7 +35,7 @@ type Call<Id extends RouteId> =
     ? (given?: Given<Id>, options?: CallOptions) => Promise<Answer<Id>>
     : (given: Given<Id>, options?: CallOptions) => Promise<Answer<Id>>;
 
-/** When the connection ends, the iteration throws; to continue, call again with `after`, or start again without it. */
+/** When the connection breaks, the iteration throws; to continue, call again with `after`, or start again without it. */
 type Stream<Id extends StreamId> =
   Record<never, never> extends Given<Id>
     ? (given?: Given<Id>, options?: Pick<CallOptions, "signal">) => AsyncIterable<Event<Id>>

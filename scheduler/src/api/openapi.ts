@@ -227,7 +227,8 @@ const jsonOf = (schema: z.ZodType, io: "input" | "output", schemas: Schema, exam
 });
 
 /**
- * Adds a discriminator to each union of named objects: the field that distinguishes the members, and the member for each of its values.
+ * Adds a discriminator to each union of named objects in which one field distinguishes the members: the name of this field, and the member
+ * for each of its values.
  */
 function addDiscriminators(part: unknown, schemas: Schema): void {
   if (typeof part !== "object" || part === null) return;

@@ -25,7 +25,7 @@ again, and claimed runs continue unchanged ([configuration.md](configuration.md#
 const code = (text: string) => `\`${text.replace(/\|/g, "\\|")}\``;
 const cell = (text: string) => text.replace(/\|/g, "\\|");
 
-/** Formats a value as YAML on one line, without quotes where YAML needs none. */
+/** Formats a value as YAML on one line; texts are quoted, and the names of fields are not. */
 function written(value: Json): string {
   if (Array.isArray(value)) return `[${value.map(written).join(", ")}]`;
   if (typeof value === "object" && value !== null) {

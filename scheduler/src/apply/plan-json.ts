@@ -5,7 +5,10 @@ import { sortedJson } from "../base/json.ts";
 import type { Applied } from "./apply.ts";
 import type { ApplyPlan, PlanStep } from "./apply-plan.ts";
 
-/** Returns the plan's id; plans with equal steps based on equal versions have the same id. */
+/**
+ * Returns the plan's id. Plans of the same bundle with equal steps based on equal versions have the same id; steps that change nothing do
+ * not count.
+ */
 export const planId = ({ bundle, steps }: ApplyPlan): string => {
   const content = steps
     .filter(({ kind }) => kind !== "none")

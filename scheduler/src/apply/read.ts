@@ -1,6 +1,6 @@
 /**
- * Reads task definitions from YAML, and reports every mistake with its line. Also reads them from values that modules export,
- * which have no lines.
+ * Reads task definitions from YAML, and reports the mistakes, each with its line if that is known. Also reads them from values that modules
+ * export, which have no lines.
  */
 import { LineCounter } from "yaml";
 import { type CarillonError, isCarillonError, stepsOf } from "../base/errors.ts";

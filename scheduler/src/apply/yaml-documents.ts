@@ -12,7 +12,7 @@ export type YamlDocument =
 
 const mostAliases = 100;
 
-/** Returns every document of the text; one that cannot be parsed is returned as a problem and ends the list. */
+/** Returns the documents of the text, each that cannot be parsed as a problem; a single problem if the text is nested too deep. */
 export function yamlDocuments(text: string, lines?: LineCounter): YamlDocument[] {
   let documents: Document[];
   try {

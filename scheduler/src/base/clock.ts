@@ -134,7 +134,7 @@ export class Sleeper {
     else this.#woken = true;
   }
 
-  /** Resolves after `ms`, or when `wake` is called. Only one caller may sleep at a time. */
+  /** Resolves after `ms`, when `wake` is called, or at once if it was called since the last sleep. Only one caller may sleep at a time. */
   async sleep(ms: number): Promise<void> {
     const woken = this.#woken;
     this.#woken = false;

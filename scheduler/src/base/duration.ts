@@ -37,7 +37,7 @@ export function parseDuration(value: Duration, what = "duration", min = 1): numb
   return ms;
 }
 
-/** Formats a duration as the shortest exact text: 5400000 → "1h30m". */
+/** Formats a duration as an exact text with units from large to small, without units of which there are none: 5400000 → "1h30m". */
 export function formatDuration(ms: number): string {
   if (ms === 0) return "0s";
   let rest = ms;

@@ -63,9 +63,9 @@ export function jsonText(
 }
 
 /**
- * Finds the first part of a value that JSON.stringify omits or turns into null or {}, and describes it with its path. Objects with a
- * `toJSON` method (dates) are not examined. The value has been stringified within the limits before, so it has no cycle and is not too
- * deep.
+ * Finds the first part of a value, apart from undefined, that JSON.stringify omits or turns into null or {}, and describes it with
+ * its path. Objects with a `toJSON` method (dates) are not examined. The value has been stringified within the limits before, so it
+ * has no cycle and is not too deep.
  */
 function lostIn(value: unknown, path: string[]): string | undefined {
   const at = () => (path.length > 0 ? ` at ${path.join(".")}` : "");

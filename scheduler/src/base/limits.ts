@@ -184,9 +184,9 @@ export const limits = {
   secretBytes: 32 * 1024,
   /** The shortest secret; a shorter one could not be distinguished from other text in a log. */
   secretLeastLength: 8,
-  /** The number of data keys of secrets, and also of second factors, that one transaction encrypts again with a new key. */
+  /** The number of secret values that one process remembers, to redact them in its output. */
   secretsRemembered: 1_000,
-  /** The number of data keys that one transaction encrypts again with a new key. */
+  /** The number of data keys of secrets, and also of second factors, that one transaction encrypts again with a new key. */
   secretsAtOnce: 500,
   /** The longest message of a handler's error; the end of a longer message is cut. */
   errorMessageLength: 2_000,

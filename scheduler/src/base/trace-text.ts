@@ -17,7 +17,7 @@ interface SpanParts {
 export const traceText = ({ traceId, spanId, traceFlags }: SpanParts): string =>
   `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, "0")}`;
 
-/** Parses a W3C traceparent; null if the text is not one. */
+/** Parses a W3C traceparent of version 00; null if the text is not one. */
 export function spanContextOf(text: string): (SpanParts & { isRemote: true }) | null {
   const [, traceId, spanId, flags] = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/.exec(text) ?? [];
   if (traceId === undefined || spanId === undefined || flags === undefined) return null;

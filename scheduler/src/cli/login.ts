@@ -93,7 +93,7 @@ async function madeToken(url: string, { user: given, expires, code }: LoginOptio
     });
     return { server: url, token: made.secret, user: made.user, tokenName: made.name, expires: made.expires };
   } finally {
-    // The sign-in is not needed any more. If signing out fails, the sign-in expires within a day.
+    // The sign-in is not needed any more. If signing out fails, the sign-in remains valid until it expires.
     await api.signOut().catch((error: unknown) => void error);
   }
 }

@@ -42,6 +42,7 @@ interface Role {
 
 /**
  * Returns a function that completes the options of a `Carillon`: it adds the command's role, and flags override the options in the file.
+ * @throws STORE_NEEDED if a server or a profile is given
  */
 export function deciding(options: NodeOptions, log: Log, role: Role) {
   const { directory, schema, name, group, label, concurrency, failFast, observer, allow, shell, rehearse } = options;
@@ -196,7 +197,7 @@ interface Running {
  * Starts the nodes, waits for a signal, the loss of the reader or the end of a node, and stops the nodes gracefully: their
  * current runs end first. A second signal exits at once; other workers then retry the interrupted runs as far as each task's
  * policy allows.
- * @throws the error with which a node stopped by itself
+ * @throws the error of a failed start, or the error with which a node stopped by itself
  */
 export async function runUntilStopped(
   towers: readonly { start(): Promise<unknown>; stop(): Promise<void>; ended?(): Promise<void> }[],

@@ -2,7 +2,7 @@ import { CarillonError } from "../base/errors.ts";
 
 /**
  * Replaces each string "env:NAME" in the value, at any depth, by the environment variable NAME.
- * @throws OPTION_INVALID if the variable is not set
+ * @throws OPTION_INVALID if the variable is not set, or is empty
  */
 export function fromEnvironment(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(fromEnvironment);

@@ -55,7 +55,7 @@ export interface LockPulse {
 
 /**
  * Queues of tokens; heartbeats of the processes' sessions keep the tokens valid. A token is `<session>.<number>`, so it names its session.
- * Every write changes one row in one statement, so the row's lock alone decides the order.
+ * Each change of a queue is one statement on one row, so the row's lock alone decides the order.
  */
 export interface LockStore {
   open(timeoutMs: number, nowMs: number): Promise<number>;
@@ -77,7 +77,7 @@ export interface LockStore {
    * @returns whether the token was in the queue
    */
   leave(name: string, token: string): Promise<boolean>;
-  /** Removes the tokens of ended sessions from a queue. Idempotent. */
+  /** Removes these tokens, whose sessions have ended, from a queue, and signals the tokens that then hold permits. Idempotent. */
   evict(name: string, tokens: readonly string[]): Promise<void>;
   /** Deletes the locks of the given names whose queues contain no tokens. Fences continue to increase if a name is used again. */
   forget(names: readonly string[]): Promise<void>;

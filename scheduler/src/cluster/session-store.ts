@@ -68,7 +68,7 @@ export interface Pulse {
   storeMs: number;
   /** The shift and its version; `storeMs` already contains the shift. */
   clock: ClusterClock;
-  /** False: this process or another one has ended this session. */
+  /** The PostgreSQL server that answered and the timeline of its log; null if the server does not report them. */
   server?: string | null;
   /** False: this session has ended, by this process or by another. */
   alive: boolean;
@@ -99,10 +99,7 @@ export interface Pulse {
   ended: { sessionId: number; endedMs: number }[];
   /** The earliest due time among the runs that still need an addressee. */
   nextDirectMs?: number | null;
-  /**
-   * Groups and tasks with runs that have long been due and that no worker can run; only in the answer to a leader that requests
-   * them.
-   */
+  /** True if some run is addressed to a session and not claimed yet. */
   directed?: boolean;
   /** Returned only to the leader, on request: groups and tasks with runs that have long been due and that no worker can run. */
   unserved?: string[];
@@ -157,8 +154,8 @@ export interface SessionStore {
   /** Ends a session if its heartbeat counter is still `beat` (null: in any case). @returns true if this call ended it */
   end(sessionId: number, beat: number | null, nowMs: number, why: string): Promise<boolean>;
   /**
-   * Begins the next term, if `observed` is still the current leadership and its session has ended.
-   * @param deposing true: begins it even if that session has not ended, because the coordination service decides which node leads
+   * Begins the next term if the term of `observed` is still the current one, no live session leads it, and this session has not ended.
+   * @param deposing true: begins it even if a live session leads, because the coordination service decides which node leads
    * @returns the new term; null if it was not begun
    */
   campaign(
@@ -195,7 +192,8 @@ export interface SessionStore {
    */
   shiftClock(number: number, shiftMs: number, nowMs: number): Promise<boolean>;
   /**
-   * Checks whether cluster time has gone back, and records for the alarm the highest time reached. @returns undefined if it has not
+   * Executes an operator's request: removes the shift, so that cluster time is the store's clock from now on. Recorded in the audit log.
+   * @returns the change of cluster time in ms; 0 if there was no shift
    */
   adoptClock(change: Change): Promise<number>;
   /** Checks whether cluster time has gone back, and records the highest time reached for the alarm. @returns undefined if it has not */

@@ -37,8 +37,9 @@ const seconds = (ms: number) => `${(Math.abs(ms) / 1_000).toFixed(1)} s`;
 const ahead = (ms: number) => `${seconds(ms)} ${ms > 0 ? "ahead of" : "behind"}`;
 
 /**
- * Decides together with the other nodes, after each heartbeat, how to treat steps of the store's clock. The decision is stored in one row,
- * so that all processes follow the same decision, and a process that starts later does not need to know the steps.
+ * Judges steps of the store's clock after heartbeats, by the votes of the nodes. A decision to shift cluster time, or to adopt
+ * the store's clock, is stored in one row, so that all processes follow it, and a process that starts later does not need to
+ * know the steps.
  */
 export class ClockWatch {
   readonly #options: ClockWatchOptions;
@@ -56,7 +57,10 @@ export class ClockWatch {
     this.#options = options;
   }
 
-  /** Called after each heartbeat. @param leads true if this process leads: only the leader drops a shift that is no longer needed */
+  /**
+   * Called after each heartbeat that found the session alive. @param leads true if this process leads: only the leader drops a
+   * shift that is no longer needed
+   */
   async beaten({ clock }: Pulse, sessionId: number, leads: boolean): Promise<void> {
     this.#tell(clock);
     await this.#lookBack(clock.number, leads);
@@ -87,7 +91,7 @@ export class ClockWatch {
     // A node prompts the other nodes to send heartbeats at its 1st, 2nd, 4th, 8th … attempt to judge the step.
     const prompts = identity.role === "node" && (looks & (looks - 1)) === 0;
     const votes = await store.sessions.clockVotes(prompts);
-    // Another node has decided meanwhile; the next heartbeat returns the decision.
+    // Another process has decided meanwhile; the next heartbeat returns the decision.
     if (votes.number !== step.number) return;
     const beats = known?.beats ?? new Map(votes.votes.map(({ sessionId: id, beat }) => [id, beat]));
     const stepMs = Math.round(step.stepMs);
@@ -122,8 +126,8 @@ export class ClockWatch {
   }
 
   /**
-   * Checks whether cluster time has gone back: at a node's first heartbeat, when the node begins or ceases to lead, and after each decision
-   * about the clock. At other times cluster time cannot have gone back.
+   * Checks whether cluster time has gone back: at a node's first heartbeat, when the node begins or ceases to lead, and after
+   * each decision about the clock.
    */
   async #lookBack(number: number, leads: boolean): Promise<void> {
     const { store, storeClock, log, identity } = this.#options;
@@ -152,7 +156,11 @@ export class ClockWatch {
   }
 }
 
-/** Refuses to start a node if cluster time has gone back and the setting `clockBack` is `refuse`. @throws CLOCK_BACK */
+/**
+ * Refuses to start a node if cluster time has gone back, nobody has run `carillon clock replan` since, and the setting
+ * `clockBack` is `refuse`.
+ * @throws CLOCK_BACK
+ */
 export async function requireTime({ store, storeClock, identity, clockBack }: ClockWatchOptions): Promise<void> {
   if (clockBack !== "refuse" || identity.role !== "node") return;
   const nowMs = storeClock.now();

@@ -14,7 +14,9 @@ export interface ElectedOptions extends ElectionOptions {
   readonly acquire: (signal: AbortSignal) => Promise<Held>;
 }
 
-/** The pause in ms after an error, or after `onLead` has rejected; another candidate may lead meanwhile. */
+/**
+ * The pause in ms after an error, or after `onLead` has rejected before its term's end; another candidate may lead meanwhile.
+ */
 const retryMs = 1_000;
 
 /**

@@ -28,11 +28,14 @@ export interface RowSight<Kept extends object> {
 /** For each store, the holder ids under which this process contends for locks. */
 const livesOf = new WeakMap<GraceLockStore, Set<string>>();
 
-/** Time in ms between the moment when the holder stops relying on the lock and the earliest moment when another process may remove it. */
+/**
+ * Time in ms between the moment when the holder stops relying on the lock and the earliest moment when another process may
+ * remove it; at most a quarter of the timeout.
+ */
 const marginMs = 500;
 /**
- * A failed heartbeat is retried after this many ms, or after a tenth of the usual interval if that is shorter; a failed read after this
- * many ms, or after the usual interval if that is shorter.
+ * A failed heartbeat or write of the holder is retried after this many ms, or after a tenth of the usual interval if that is
+ * shorter; a failed read after this many ms, or after the usual interval if that is shorter.
  */
 const hurryMs = 250;
 
@@ -50,7 +53,7 @@ export class GraceLockRow<Kept extends object> {
   readonly #timeoutMs: number;
   readonly #beatMs: number;
   readonly #pollMs: number;
-  /** Former holder ids of this process that may still be in the row. */
+  /** Holder ids of this process, current and former, that may be in the row; `#see` removes former ones from the row. */
   readonly #over = new Set<string>();
   #holding: HeldRow<Kept> | undefined;
   /** The holder id that `take` is writing or has just written; `#see` must not treat it as a former holder id. */
@@ -188,7 +191,10 @@ interface Terms {
   readonly timeoutMs: number;
 }
 
-/** This process's hold on the row. It ends if heartbeats fail for too long, or if another candidate removes this holder. */
+/**
+ * This process's hold on the row. It ends by `release` or `stop`, if heartbeats fail for too long, or if another candidate
+ * removes this holder.
+ */
 export class HeldRow<Kept extends object> {
   readonly holder: string;
   readonly fence: bigint;
@@ -248,7 +254,11 @@ export class HeldRow<Kept extends object> {
     this.#end.abort();
   }
 
-  /** Repeats the write until its result is known. Repeating it is harmless: it writes the same record under the same holder id. */
+  /**
+   * Repeats the write until its result is known or the hold has ended. Repeating it is harmless: it writes the same record
+   * under the same holder id.
+   * @returns false if the lock was lost, or if the hold ended before the result was known
+   */
   async #write(record: Kept, release: boolean): Promise<boolean> {
     for (let again = false; this.remainingMs > 0; again = true) {
       try {
@@ -283,7 +293,7 @@ export class HeldRow<Kept extends object> {
         this.#provedMono = beganMono;
         waitMs = beatMs;
       } catch {
-        waitMs = this.#hurryMs; // the store is unreachable; `#watchTrust` ends the hold when its time is over
+        waitMs = this.#hurryMs; // the request failed; `#watchTrust` ends the hold when its time is over
       }
     }
   }

@@ -5,7 +5,7 @@ import { type Held, notHeld } from "../cluster/locks.ts";
 export interface Grip {
   /** True if, by this machine's clock, no other process can hold the lock now. */
   sure(): boolean;
-  /** Releases the lock. @returns false if it had already been lost */
+  /** Releases the lock. @returns false if it had already been lost, or if the release was not confirmed */
   letGo(): Promise<boolean>;
 }
 

@@ -11,12 +11,13 @@ const lookMs = 250;
 const blindMs = 1_500;
 
 /**
- * Watches the heartbeats of members that prevent this process from joining. The session row of a dead process remains until another member
- * notices the missing heartbeats, which never happens if all processes have died. So each such member gets its timeout to send a heartbeat.
+ * Watches the heartbeats of members that prevent this process from joining. The session row of a dead process remains until
+ * another member notices the missing heartbeats, which never happens if all processes have died. So each such member gets its
+ * timeout to send a heartbeat.
  * @param concerns selects the members to watch
- * @returns the first member that sends a heartbeat; or, once their timeouts have passed, all selected members, with their last heartbeat
- * counters
- * @throws STOPPED if the signal aborts
+ * @returns the first member that sends a heartbeat; or, once their timeouts have passed, all selected members, with their last
+ * heartbeat counters
+ * @throws STOPPED if the signal aborts; STORE_…
  */
 export async function watchBeats(
   sessions: SessionStore,

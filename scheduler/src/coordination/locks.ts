@@ -34,7 +34,10 @@ export interface LocksOptions {
   readonly drainMs: number;
   /** The configured name of this process, which is the same after a restart; null if none was given. */
   readonly owner: string | null;
-  /** True: a call rejects if the store or the service is unreachable, instead of retrying. */
+  /**
+   * True: a waiting call rejects if the driver cannot be opened because the store or the service is unreachable, instead of
+   * retrying.
+   */
   readonly failFast: boolean;
 }
 
@@ -58,7 +61,7 @@ export class Locks {
   /** The opened driver: the value with which `#place` has resolved. */
   #there: LockPlace | undefined;
   #closed: Promise<void> | undefined;
-  /** The number of locks that are requested or held. */
+  /** The number of requests in progress and of locks and permits that are held. */
   #inUse = 0;
   #resting: Promise<void> = Promise.resolve();
   readonly #restTimer: EarliestTimer;
@@ -233,7 +236,10 @@ export class Locks {
     };
   }
 
-  /** Acquires a permit. Waiting ends with the user's signal, the time limit, or `close`, whichever comes first. */
+  /**
+   * Acquires a permit. Waiting ends with the user's signal, the time limit, or `close`, whichever comes first.
+   * @returns undefined only if `wait` is false and no permit was acquired
+   */
   async #acquire(
     name: string,
     permits: () => Promise<Permits>,

@@ -21,20 +21,20 @@ const keptOutBy = new Set<ErrorCode>([
 ]);
 
 /**
- * Joins the cluster. Sessions and leadership are rows in the store, kept by heartbeats. A session's beat is a counter. A member that
- * watches a session ends it if the counter has not changed for the session's timeout, by the watcher's monotonic clock, while the watcher
- * could reach the store without interruption. The end is a compare-and-set on the counter, so a heartbeat that arrives first wins. The
- * leader's heartbeats are also sent as signals: otherwise watchers would see them only at their own next heartbeat, and notice the leader's
- * death that much later. Leadership is vacant once the leader's session has ended.
+ * Joins the cluster. Sessions and leadership are rows in the store, kept by heartbeats. A session's beat is a counter. A member
+ * that watches a session ends it if the counter has not changed for the session's timeout, by the watcher's monotonic clock,
+ * while the watcher could reach the store without interruption. The end is a compare-and-set on the counter, so a heartbeat
+ * that arrives first wins. The leader's heartbeats are also sent as signals: otherwise watchers would see them only at their
+ * own next heartbeat, and notice the leader's death that much later. Leadership is vacant once the leader's session has ended.
  *
- * A coordination service (the witness), if there is one, lists sessions. The row of a listed session states this, and members then judge
- * the session by the list: the first member in the service's queue ends sessions that are no longer listed. A session that is no longer
- * certain to be listed states in its next heartbeat that it relies on the store again, and continues. So an outage of the service can cost
- * only a leadership. To lead, a node must be first in the queue and reach the store. It may then depose a leader that is not first, whose
- * term the store rejects from then on. If the service has lost its data and does not know which node is first, the head of the queue
- * (`ahead`) may take a vacant term.
+ * A coordination service (the witness), if there is one, lists sessions. The row of a listed session states this, and members
+ * then judge the session by the list: the first member in the service's queue ends sessions that are no longer listed. A
+ * session that is no longer certain to be listed states in its next heartbeat that it relies on the store again, and continues.
+ * So an outage of the service can cost only a leadership. To lead, a node must be first in the queue and reach the store. It
+ * may then depose a leader that is not first, whose term the store rejects from then on. If the service has lost its data and
+ * does not know which node is first, the head of the queue (`ahead`) may take a vacant term.
  *
- * @throws NODE_NAME_TAKEN if a live process with the same name keeps sending heartbeats; CLOCK_BACK
+ * @throws NODE_NAME_TAKEN if a live process has the same name; CLOCK_BACK; STOPPED if the signal aborts; STORE_…
  */
 export async function joinCluster(options: JoinOptions, signal?: AbortSignal): Promise<Membership> {
   for (let i = 0; i < clockSamples; i++) await options.storeClock.ask(options.store.clock);
@@ -176,7 +176,7 @@ class StoreMembership implements Membership {
       if (this.#term !== null) await this.#resign(this.#term, why);
       await store.sessions.end(this.#sessionId, null, storeClock.now(), why);
     } catch (error) {
-      // If the session could not be ended here, other members end it after its timeout.
+      // If the session could not be ended here, other members end it after its timeout, or once the service no longer lists it.
       const fields = { error: messageOf(error) };
       if (abandoned?.aborted) log.debug(fields, "did not say goodbye to the store");
       else log.warn(fields, "could not say goodbye to the store");
@@ -307,7 +307,7 @@ class StoreMembership implements Membership {
   }
 
   /**
-   * How many ms before the service may no longer list the session the session relies on the store again; the store must answer within that
+   * The session relies on the store again this many ms before the service may no longer list it; the store must answer in that
    * time. While the service answers, each answer postpones that moment, even if the service's session timeout is shorter.
    */
   #leadMs(): number {
@@ -406,7 +406,7 @@ class StoreMembership implements Membership {
     }
   }
 
-  /** Prompts the session once; @returns true if it has sent no heartbeat within `answerMs` after the prompt */
+  /** Prompts the session once at each beat. @returns true if it sent no heartbeat within `answerMs` after the prompt */
   async #isSilent({ sessionId, node, beat, timeoutMs }: Beating): Promise<boolean> {
     const { store, clock, log, witness } = this.#options;
     const asked = this.#asked.get(sessionId);
@@ -435,7 +435,7 @@ class StoreMembership implements Membership {
     this.refresh();
   }
 
-  /** Takes the next term if leadership is vacant or, as the first in the queue, deposes a leader that is not first. */
+  /** Takes a vacant term or, as the first in the queue, that of a leader that is not first; resigns if it may not lead. */
   async #stand({ leadership, led }: Pulse): Promise<void> {
     const { store, storeClock, identity, log, witness } = this.#options;
     if (identity.role !== "node" || identity.settings?.observer || this.#left.signal.aborted) return;

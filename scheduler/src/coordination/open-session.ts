@@ -47,9 +47,10 @@ export const hurryMs = 250;
 export const answerMs = (timeoutMs: number): number => Math.min(timeoutMs / 3, 2_000);
 
 /**
- * Opens a session and returns its number. If a member already has the name, the call waits until that member counts as dead: it has sent
- * no heartbeat for its timeout, or the service no longer lists it and it has not answered a prompt.
- * @throws NODE_NAME_TAKEN if that member is alive; STOPPED if the signal aborts
+ * Opens a session and returns its number. If a member already has the name, the call waits until that member counts as dead: it
+ * has sent no heartbeat for its timeout, or the service no longer lists it and it has not answered a prompt.
+ * @throws NODE_NAME_TAKEN if that member sends a heartbeat or, as a listed member, is not dead after two timeouts; STOPPED if
+ * the signal aborts
  */
 export async function openSession(options: JoinOptions, signal?: AbortSignal): Promise<number> {
   const { store, clock, storeClock, identity } = options;

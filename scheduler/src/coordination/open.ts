@@ -90,7 +90,8 @@ export async function openCoordination(
 /**
  * Reads which cluster uses a service, without joining that cluster.
  * @returns undefined if no cluster uses it
- * @throws OPTION_INVALID, COORDINATION_UNREACHABLE, COORDINATION_REFUSED; COORDINATION_FOREIGN if the service holds other data
+ * @throws OPTION_INVALID, COORDINATION_UNREACHABLE, COORDINATION_REFUSED, COORDINATION_UNSUPPORTED; COORDINATION_FOREIGN if the
+ * service holds other data
  */
 export async function lookAtCoordination(url: string): Promise<{ clusterId: string; serviceId: string } | undefined> {
   checkCoordination(url);

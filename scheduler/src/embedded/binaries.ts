@@ -179,7 +179,10 @@ async function restoreLinks(native: string): Promise<boolean> {
   return true;
 }
 
-/** Copies what a running server needs, readable for all users; leaves out static libraries and those of embedded SQL (ECPG). */
+/**
+ * Copies what a running server needs, readable for all users; leaves out links (see `restoreLinks`), static libraries and those
+ * of embedded SQL (ECPG).
+ */
 async function copyTree(from: string, to: string): Promise<void> {
   await mkdir(to);
   await chmod(to, 0o755);

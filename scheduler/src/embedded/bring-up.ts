@@ -25,8 +25,8 @@ export interface BringUpOptions {
 }
 
 /**
- * The time limit for bringing a server up, in ms. Recovery reads at most `max_wal_size` of log; this is about ten times what a slow disk
- * needs.
+ * The time limit for bringing a server up, in ms. A recovery reads about `max_wal_size` of log, which is 512 MB in a new store,
+ * so this is enough for a slow disk too.
  */
 const bringUpMs = 120_000;
 
@@ -116,8 +116,8 @@ async function start(
       await pause(systemClock, pollMs, signal);
     }
   } catch (error) {
-    // The start was cancelled, or the server answers with an error: end the server, because it has no users. If another process attaches at
-    // this moment, that process starts the server again.
+    // The start was cancelled, or the server has ended or answers with an error. Ends the server, because it has no users. If
+    // another process attaches at this moment, that process starts the server again.
     await launched.end();
     throw error;
   }

@@ -1,6 +1,6 @@
 import { CarillonError, isCarillonError, messageOf } from "../base/errors.ts";
 
-/** Match errors of the file system, as error codes of Node.js or as messages of PostgreSQL's programs. */
+/** `full` and `readOnly` match errors of the file system, as error codes of Node.js or as messages of PostgreSQL's programs. */
 const full = /ENOSPC|EDQUOT|No space left on device|Disk quota exceeded/;
 const readOnly = /EROFS|EACCES|EPERM|Read-only file system|Permission denied|Operation not permitted/;
 
@@ -62,7 +62,7 @@ export function serverFailure(what: string, output: string, log: string, free?: 
   return new CarillonError("EMBEDDED_FAILED", `${what}: ${said}`, { hint: `Log: ${log}. ${hints.failed}` });
 }
 
-/** The error for a server that has neither accepted connections nor ended within `withinMs`; a full disk can cause that. */
+/** The error if no server has accepted connections within `withinMs`; a full disk can cause that. */
 export function overdueFailure(withinMs: number, log: string, free: number | undefined): CarillonError {
   const what = `the server did not accept connections within ${withinMs / 1000} s`;
   if (isFull(free)) return fullDisk(what, free);

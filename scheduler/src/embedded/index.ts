@@ -14,9 +14,15 @@ export interface EmbeddedOptions {
   binaries?: string;
   /** True: creates an empty store if there was none; a lost store is never replaced. Default: true, unless NODE_ENV is "production". */
   create?: boolean | undefined;
-  /** Called with one line of text for each notable event: first start, recovery, loss and return of the server. Default: no logging. */
+  /**
+   * Called with one line of text for each notable event, such as first start, recovery, loss and return of the server. Default:
+   * no logging.
+   */
   log?: (line: string) => void;
-  /** Aborts opening, which then rejects with CANCELLED; has no effect on an opened store. */
+  /**
+   * Aborts opening, which then rejects with CANCELLED, or with the signal's reason if that is a CarillonError; has no effect on
+   * an opened store.
+   */
   signal?: AbortSignal;
 }
 
@@ -43,15 +49,16 @@ export interface EmbeddedStore {
    */
   readonly started: Started;
   /**
-   * Resolves once the server accepts connections and counts this process as a user. A lost server is restarted automatically; call this to
-   * wait for that, or to get the error if it fails (the attempts continue).
-   * @throws STORE_FULL, STORE_READ_ONLY, EMBEDDED_FAILED, EMBEDDED_UNAVAILABLE; STOPPED after `release`
+   * Resolves once the server accepts connections and counts this process as a user. A lost server is restarted automatically;
+   * call this to wait for that, or to get the error if it fails (the attempts continue).
+   * @throws STORE_MISSING, STORE_FULL, STORE_READ_ONLY, STORE_REFUSED, EMBEDDED_FAILED, EMBEDDED_UNAVAILABLE; STOPPED after
+   * `release`; CANCELLED if `release` is called meanwhile
    */
   revive(): Promise<void>;
   /**
-   * Stops counting this process as a user. If it was the last user, stops the server, which ends all connections, and waits until the
-   * server has ended. Close connection pools first. Idempotent.
-   * @throws EMBEDDED_FAILED if the server does not stop
+   * Stops counting this process as a user. If it was the last user, stops the server, unless the server belongs to another
+   * container; this ends all connections. Waits until the server has ended. Close connection pools first. Idempotent.
+   * @throws EMBEDDED_FAILED if the server does not stop; CANCELLED if the start lock stays held for too long
    */
   release(): Promise<void>;
 }

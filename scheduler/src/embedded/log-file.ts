@@ -7,8 +7,9 @@ export const logBytes = 8 * 1024 * 1024;
 export const logCheckMs = 30_000;
 
 /**
- * Copies the log to `.1` and truncates it in place, because the server keeps the file open for appending. Every process that uses the store
- * checks the size at intervals; if two processes truncate at once, at most old lines are lost.
+ * If the log is larger than `logBytes`, copies it to `.1` and truncates it in place, because the server keeps the file open for
+ * appending. Every process that uses the store checks the size at intervals. Lines written between copy and truncation are lost;
+ * if two processes truncate at once, the older lines in `.1` may be lost too.
  */
 export async function boundLog(path: string): Promise<void> {
   try {

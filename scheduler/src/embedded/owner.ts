@@ -4,9 +4,11 @@ import { CarillonError } from "../base/errors.ts";
 import { type Owner, run } from "./program.ts";
 
 /**
- * Chooses the unprivileged user that runs the server, because PostgreSQL refuses to run as root. This is the user who owns the store
- * already; otherwise the owner of its folder or project (such as a container's volume), who can then also use the store without root;
- * otherwise `postgres`; otherwise `nobody`. For a new store the user must be in /etc/passwd, because initdb requires that.
+ * Chooses the unprivileged user that runs the server, because PostgreSQL refuses to run as root. This is the user who owns the
+ * store already; otherwise the owner of its folder or project (such as a container's volume), who can then also use the store
+ * without root; otherwise `postgres`; otherwise `nobody`. For a new store the user must be in /etc/passwd, because initdb
+ * requires that.
+ * @throws EMBEDDED_FAILED if there is no such user
  */
 export async function chooseOwner(directory: string): Promise<Owner> {
   for (const path of [join(directory, "data"), join(directory, "run")]) {

@@ -46,7 +46,11 @@ export const rootHome = "/var/lib/carillon";
  */
 const longestRunBytes = 103 - 14;
 
-/** Determines the store's paths and creates the folder. @throws STORE_READ_ONLY, STORE_FULL, STORE_REFUSED, EMBEDDED_FAILED */
+/**
+ * Determines the store's paths and creates the folder.
+ * @throws STORE_MISSING if the file `location` names a missing folder; STORE_READ_ONLY, STORE_FULL, STORE_REFUSED,
+ * EMBEDDED_FAILED
+ */
 export async function locate(asked: string, log: (line: string) => void): Promise<Place> {
   const directory = resolve(asked);
   try {
@@ -75,7 +79,8 @@ export async function locate(asked: string, log: (line: string) => void): Promis
 }
 
 /**
- * Creates the run folder and its short path. Called before each start, because the short path may be in a folder that is cleaned regularly.
+ * Creates the run folder and its short path. Called before each attempt to attach to or start the server, because the short path
+ * may be in a folder that is cleaned regularly.
  */
 export async function ensurePlace(place: Place): Promise<void> {
   try {
@@ -88,9 +93,10 @@ export async function ensurePlace(place: Place): Promise<void> {
 }
 
 /**
- * Returns the folder for the store: `directory` itself if possible. If this process is root, the server's user may be unable to access it,
- * for example in a home directory of mode 0700, whose mode must not be changed. The store is then in another folder, whose path is written
- * to the file `location`.
+ * Returns the folder for the store: `directory` itself if possible. If this process is root, the server's user may be unable to
+ * access it, for example in a home directory of mode 0700, whose mode must not be changed. The store is then in another folder,
+ * whose path is written to the file `location`.
+ * @throws STORE_MISSING if the folder that `location` names is missing
  */
 async function findHome(directory: string, owner: Owner | undefined, log: (line: string) => void): Promise<string> {
   const pointer = join(directory, "location");
@@ -128,7 +134,8 @@ async function findHome(directory: string, owner: Owner | undefined, log: (line:
 }
 
 /**
- * Ensures that the folder exists, with mode 0700 and the right owner: mode and owner are the only access control for the server's socket.
+ * Ensures that the folder exists, with mode 0700 and the right owner, because the server trusts every process that can reach its
+ * socket.
  * @throws STORE_REFUSED if the folder belongs to another user and this process is not root
  */
 async function privateFolder(path: string, owner: Owner | undefined): Promise<void> {
@@ -163,7 +170,7 @@ async function shortPath(run: string): Promise<string> {
     return path;
   } catch (error) {
     if (!(error instanceof Occupied)) throw error;
-    // Another user owns that name in the temporary folder, so the link gets an unpredictable name.
+    // The folder of that name in the temporary folder is not private to this user, so the link gets an unpredictable name.
     const own = join(await mkdtemp("/tmp/carillon-"), name);
     await alias(own, run);
     return own;

@@ -41,7 +41,11 @@ const leaveWaitMs = 100;
 /** The time limit for getting the start lock, in ms; longer than any process holds that lock to bring a server up. */
 const startLockMs = 150_000;
 
-/** Registers this process as a user. "absent": no server listens. "busy": a server exists, but is starting, stopping or recovering. */
+/**
+ * Registers this process as a user. "absent": no server listens. "busy": a server exists, but is starting, stopping or
+ * recovering, or has no free connection.
+ * @throws STORE_FULL, STORE_REFUSED, EMBEDDED_FAILED; CANCELLED or the signal's reason
+ */
 export async function attend(place: Place, signal: AbortSignal): Promise<Presence | "absent" | "busy"> {
   throwIfAborted(signal);
   const { client, drop } = prepare(place, `carillon embedded ${process.pid}`);
@@ -129,7 +133,10 @@ function prepare(place: Place, application: string, withinMs?: number): { client
   return { client, drop: () => stream.destroy() };
 }
 
-/** A server that does not accept a connection within this many ms counts as absent; less than the time limit for bringing a server up. */
+/**
+ * A server that does not accept a connection within this many ms counts as one that does not run; less than the time limit for
+ * bringing a server up.
+ */
 const acceptMs = 10_000;
 
 /** Tries a new connection. Only the main server process accepts connections, so success proves that it runs, and not only its children. */

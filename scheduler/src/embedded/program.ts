@@ -16,15 +16,16 @@ export interface Outcome {
 const outputBytes = 64 * 1024;
 
 /**
- * The environment of the server. It leaves out the user's environment: variables such as PGDATA would change the server's behaviour,
- * secrets would stay in a process that outlives this one, and LC_ALL would change the language of the log, which Carillon parses.
+ * The environment of the server. Only the search paths come from the user's environment: variables such as PGDATA would change
+ * the server's behaviour, secrets would stay in a process that outlives this one, and LC_ALL would change the language of the
+ * log, which Carillon parses.
  */
 export function serverEnvironment(): NodeJS.ProcessEnv {
   const { PATH, LD_LIBRARY_PATH, DYLD_LIBRARY_PATH } = process.env;
   return { PATH, LD_LIBRARY_PATH, DYLD_LIBRARY_PATH, LC_ALL: "C", TZ: "UTC" };
 }
 
-/** Runs a short program until it ends, and returns its exit code and the last 64 KiB of its output. */
+/** Runs a short program until it ends, and returns its exit code and the last 65,536 characters of its output. */
 export function run(
   file: string,
   args: readonly string[],

@@ -83,9 +83,10 @@ const orphanGraceMs = 500;
 const orphanEndMs = 10_000;
 
 /**
- * Waits until the child processes of a dead server have ended, and kills those that are still running after `orphanGraceMs`, because they
- * may write to the data. Then removes the dead server's pid file and its socket's lock file: PostgreSQL would trust the pid in them, even
- * if another process has that pid now. The caller holds the start lock, and no server is running.
+ * Waits until the child processes of a dead server have ended, and kills those that are still running after `orphanGraceMs`,
+ * because they may write to the data. Then removes the dead server's pid file and its socket's lock file: PostgreSQL would trust
+ * the pid in them, even if another process has that pid now. The caller holds the start lock, and no server is running.
+ * @throws EMBEDDED_FAILED if child processes still run after `orphanEndMs`; STORE_READ_ONLY
  */
 export async function clearRemains(place: Place, log: (line: string) => void): Promise<void> {
   const began = systemClock.monotonic();
@@ -115,7 +116,10 @@ export async function clearRemains(place: Place, log: (line: string) => void): P
 
 const stopMs = 60_000;
 
-/** Stops the server in the mode "fast" (ends sessions and writes a checkpoint), and waits until it has ended. */
+/**
+ * Stops the server in the mode "fast" (ends sessions and writes a checkpoint), and waits until it has ended.
+ * @throws EMBEDDED_FAILED if it has not ended after `stopMs`
+ */
 export async function stop(place: Place, postmaster: number, log: (line: string) => void): Promise<void> {
   const began = systemClock.monotonic();
   signalProcess(postmaster, "SIGINT");

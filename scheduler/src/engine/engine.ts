@@ -154,7 +154,7 @@ export class Engine {
     if (!this.#stopped) this.#schedules.onChanged(taskIds);
   }
 
-  /** The number of tasks whose definition this process cannot read. */
+  /** The number of tasks that this process could not plan when it last tried. */
   get unreadable(): number {
     return this.#planner.unreadable;
   }

@@ -37,11 +37,12 @@ const toldAtMost = 20;
 const enqueuingMs = 600_000;
 
 /**
- * Guarantees that a partition to write to always exists; that history older than the retention is deleted; that there are few unfolded
- * counter rows and ended sessions; that each quota of history has an estimate; that no run keeps a state of its task from before a change,
- * or waits for a pause that is over; that a task with `atEnd: "remove"` is removed when its schedule is over; and that no task keeps a
- * definition that no live process contains, while a live process contains another. The leader does all this. Partitions are created days
- * ahead, so no write waits for the leader.
+ * Guarantees that a partition to write to always exists; that history older than the retention is deleted; that there are few
+ * unfolded counter rows and ended sessions; that each quota of history has an estimate; that no run keeps a state of its task
+ * from before a change, or waits for a pause that is over; that a task with `atEnd: "remove"` is removed when its schedule is
+ * over; that runs and worker keys that have expired are ended or revoked; and that no task keeps a definition that no live
+ * process contains, while a live process contains another. The leader does all this. Partitions are created days ahead, so no
+ * write waits for the leader.
  */
 export class Janitor {
   readonly #options: JanitorOptions;
@@ -99,9 +100,9 @@ export class Janitor {
   }
 
   /**
-   * Rotation is due every hour, and also after the store's clock has stepped or this machine has slept (its monotonic clock does not count
-   * that time), because no run could be planned or ended beyond the existing partitions. A change of date alone does not make it due: the
-   * next day's partition exists already, and midnight is a busy time.
+   * Rotation is due every hour, and also after the store's clock has stepped, or this machine has slept (its monotonic clock does
+   * not count that time), by more than a day, because no run could be planned or ended beyond the existing partitions. A change
+   * of date alone does not make it due: the next day's partition exists already, and midnight is a busy time.
    */
   #isRotationDue(): boolean {
     const { clock, storeClock } = this.#options;

@@ -35,11 +35,12 @@ const restsPerLook = 9;
 const stepMs = 1_000;
 
 /**
- * Guarantees that a change of a task is cached in this process within one heartbeat interval of its commit, even if signals are lost. A
- * signal only triggers a read. The answer to a heartbeat contains a digest of the latest changes, so a lost signal is noticed with the next
- * heartbeat, and an idle node sends no further query. Each read starts five minutes before the last successful one, however long ago that
- * was. If cluster time stepped since then, the read starts from the earlier of the times before and after the step, because the process
- * that makes a change stamps it with either. A version only replaces an older version, so signals may arrive twice, late, or in any order.
+ * Guarantees that a change of a task is cached in this process within `lookEveryMs` of its commit, and usually within one
+ * heartbeat interval, even if signals are lost. A signal only triggers a read. The answer to a heartbeat contains a digest of the
+ * latest changes, so a lost signal is usually noticed with the next heartbeat, and an idle node sends no further query. Each read
+ * starts five minutes before the last successful one, however long ago that was. If cluster time stepped since then, the read
+ * starts from the earlier of the times before and after the step, because the process that makes a change stamps it with either.
+ * A version only replaces an older version, so signals may arrive twice, late, or in any order.
  */
 export class Reconciler {
   readonly #options: ReconcilerOptions;
@@ -47,7 +48,7 @@ export class Reconciler {
   readonly #stopping = new AbortController();
   /** This machine's monotonic clock when the last successful read began; undefined: the next read covers all changes. */
   #lookBegan: number | undefined;
-  /** When the last read ended, by the monotonic clock. */
+  /** When the last successful read ended, by the monotonic clock. */
   #lookedAt: number;
   /** Cluster time less the monotonic clock, in ms, after each step. An offset is dropped once all changes stamped by it have been read. */
   #offsets: { offset: number; sinceMono: number }[] = [];

@@ -79,7 +79,8 @@ export class Router {
 
   /**
    * Addresses the runs of a view to workers; splits and gives up runs where the route requires it.
-   * @returns the tasks with such a run, and those whose runs another router has addressed meanwhile
+   * @returns the tasks of which a run was addressed, split or given up (except parts of a broadcast), and those whose runs
+   * another router has addressed meanwhile
    */
   async #address(view: RouteView): Promise<Set<number>> {
     const { store } = this.#options;

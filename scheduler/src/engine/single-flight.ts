@@ -4,8 +4,9 @@ import type { Log } from "../base/log.ts";
 const passing: ReadonlySet<ErrorCode> = new Set(["STORE_CONFLICT", "FENCE_STALE"]);
 
 /**
- * Runs the operation of a service, never twice at the same time: a call while the operation runs makes it run once more afterwards. An
- * unreachable store is not logged as an error, because the store client logs it; the first heartbeat after the outage calls again.
+ * Runs the operation of a service, never twice at the same time: a call while the operation runs makes it run once more
+ * afterwards. Errors of an unreachable store, which the store client logs, and the errors in `passing` are not logged as errors;
+ * the next heartbeat calls again.
  */
 export class SingleFlight {
   readonly #name: string;

@@ -70,7 +70,7 @@ export class StatisticsKeeper {
         slower(); // the statement may have run into a timeout of the server
         throw error;
       });
-      if (addedMs === before) break; // the store's clock was set back
+      if (addedMs === before) break; // no progress, for example because the store's clock was set back
       const tookMs = clock.monotonic() - beganMono;
       if (tookMs > 2 * statementMs) slower();
       else if (tookMs < statementMs / 2) this.#sliceMs = Math.min(mostSliceMs, this.#sliceMs * 2);

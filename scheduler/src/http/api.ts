@@ -154,7 +154,7 @@ export class Api {
         // This hook decompresses requests only. `sendText` compresses large answers, because a hook for that would run for every answer.
         ...(writes(shape) ? { preParsing: unpack } : {}),
         bodyLimit: shape.large ? limits.largeRequestBytes : limits.requestBytes,
-        // The caller is checked before the body is read, so that the server reads no body from an unknown caller.
+        // Checked before the body is read, so that on protected routes the server reads no body from an unknown caller.
         onRequest: async (request, reply) => {
           if (shape.deprecated) tellDeprecated(reply.raw, shape.deprecated);
           request.shown = await this.admit(request, shape);
@@ -462,7 +462,7 @@ interface Gone {
   end: () => void;
 }
 
-/** Returns a signal that aborts when the client's connection closes or the server stops. */
+/** Returns a signal that aborts when the client's connection closes, the server stops, or `abort` is called. */
 function goneWith(request: FastifyRequest, stopping: AbortSignal): Gone {
   const gone = new AbortController();
   const { socket } = request.raw;

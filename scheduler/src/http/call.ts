@@ -18,7 +18,10 @@ export interface Call {
   factorNeeded: boolean;
   /** Run ids that were reserved together with the request's idempotency key; empty without a key. */
   runIds: readonly number[];
-  /** A text derived from the idempotency key, so that it is equal for repetitions of the request; random without a key. */
+  /**
+   * A text derived from the idempotency key, so that it is equal for repetitions of the request; random without a key; "" for a
+   * GET request.
+   */
   token: string;
   /** The client's address, as far as the server can determine it. */
   address: string;

@@ -140,7 +140,10 @@ export class ConsolePages {
     return readFile(`${this.#folder}assets/${name}`);
   }
 
-  /** Calls `make` once per key and caches the result without limit: there are a few dozen files with a megabyte altogether. */
+  /**
+   * Calls `make` once per key, again only after a failure, and caches the result without limit: there are only a few dozen small
+   * files.
+   */
   #kept(key: string, make: () => Promise<Buffer>): Promise<Buffer> {
     const known = this.#files.get(key);
     if (known) return known;

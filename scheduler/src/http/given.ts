@@ -21,8 +21,8 @@ export function readGiven(
 }
 
 /**
- * Returns the version in the If-Match header, without the hash in the ETag; null if the header names no version. A route without support
- * for If-Match refuses a change that has the header, because it would change any version.
+ * Returns the version in the If-Match header, without the hash in the ETag; null if the header names no version. A route without
+ * support for If-Match refuses a change whose header names a version, because it would change any version.
  * @throws PRECONDITION_NEEDED, REQUEST_INVALID
  */
 export function ifVersionOf(shape: RouteShape, header: string | undefined): number | null {
@@ -41,7 +41,7 @@ export function ifVersionOf(shape: RouteShape, header: string | undefined): numb
 export const tagOf = (version: number, text: string): string =>
   `"${version}.${createHash("sha256").update(text).digest("base64url").slice(0, tagLength)}"`;
 
-/** True if the If-None-Match header contains the tag, which means that the client already has this answer. */
+/** True if the If-None-Match header contains the tag or `*`, which means that the client already has this answer. */
 export const hasAlready = (header: string | undefined, tag: string): boolean =>
   (header ?? "")
     .split(",")

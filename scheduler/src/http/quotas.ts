@@ -7,7 +7,7 @@ import { namespaceOf } from "../base/namespace.ts";
 /** How long quotas and the counts of waiting runs are cached, in ms. */
 const readMs = 1_000;
 const minuteMs = 60_000;
-/** Above this number of counters, the oldest one is removed if its minute is over. */
+/** Above this number of counters or cached namespaces, the oldest one is removed; a counter only if its minute is over. */
 const rememberedMost = 10_000;
 
 /** A run that is to be enqueued. */
@@ -51,7 +51,11 @@ export class Quotas {
     this.#clock = clock;
   }
 
-  /** Counts all of the runs, or none of them if a quota would be exceeded. @param ask not called without quotas @throws QUOTA_EXCEEDED */
+  /**
+   * Counts all of the runs, or none of them if a quota would be exceeded.
+   * @param ask not called if no user and no namespace has a quota
+   * @throws QUOTA_EXCEEDED
+   */
   take(user: string, ask: () => Promise<readonly Asked[]>): Promise<void> {
     return this.takeCounted(user, async () => {
       const of = new Map<string, Counted>();
@@ -112,7 +116,9 @@ export class Quotas {
     return quotaOf(await this.#rows(), "user", user)?.streams ?? limits.streamsPerUser;
   }
 
-  /** The number of runs that this server has enqueued for the user, namespace or key in the current minute. */
+  /**
+   * The number of runs that this server has counted for the user, namespace or key in the current minute; 0 without such a quota.
+   */
   used({ kind, name }: Pick<Quota, "kind" | "name">): number {
     const minute = this.#minutes.get(`${kind} ${name}`);
     return minute && !this.#isOver(minute) ? minute.runs : 0;

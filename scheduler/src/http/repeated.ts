@@ -31,11 +31,11 @@ export interface Asked {
 }
 
 /**
- * Executes a request once per idempotency key; a repetition gets the first answer. States of a key: *none* → *begun* when a request begins
- * → *answered* when it has succeeded → *none* after a day. A repetition of an *answered* request gets its answer. A repetition of a *begun*
- * request is refused as busy, until `busyMs` have passed; then it is executed again, with the same run ids. If the request fails without
- * having changed anything, the state is *none* again; if it fails because the store or the server is unavailable, a repetition is executed
- * at once. In every state, another request with the same key is refused.
+ * Executes a request once per idempotency key; a repetition gets the first answer. States of a key: *none* → *begun* when a
+ * request begins → *answered* when it has succeeded → *none* after a day. A repetition of an *answered* request gets its answer,
+ * unless that contained a secret. A repetition of a *begun* request is refused as busy, until `busyMs` have passed; then it is
+ * executed again, with the same run ids. If the request is refused (a status below 500), the state is *none* again; after any
+ * other failure, a repetition is executed at once. While a key is *begun* or *answered*, another request with it is refused.
  */
 export class Repeated {
   readonly #store: AnswerStore;

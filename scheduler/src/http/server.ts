@@ -90,7 +90,7 @@ declare module "fastify" {
   }
 }
 
-/** Answers with fewer bytes are not compressed, because that would cost more than it saves. */
+/** Answers to workers and metrics with fewer bytes are not compressed, because that would cost more than it saves. */
 const packFromBytes = 1_024;
 const packing = { encodings: ["gzip" as const], threshold: packFromBytes, zlibOptions: { level: 1 } };
 /**
@@ -179,7 +179,11 @@ export class HttpServer {
     });
   }
 
-  /** Starts to listen; creates the first user if there is none. @returns the address as text @throws LISTEN_FAILED, FILE_INVALID */
+  /**
+   * Starts to listen; creates the first user if there is none.
+   * @returns the address as text
+   * @throws LISTEN_FAILED, FILE_INVALID, OPTION_INVALID; errors of `makeFirstUser`
+   */
   async start(): Promise<string> {
     await this.#breached?.check();
     const app = this.#app;

@@ -20,7 +20,8 @@ interface Detail {
   data: Record<string, string>;
   recovers: boolean;
   /**
-   * Known only from the JDBC tables: "queue" if the Java class forbids concurrent execution, else "allow". "" for XML, which does not say.
+   * How runs that overlap are treated: "queue" if the Java class forbids concurrent execution, else "allow"; "" for XML, which
+   * does not say it.
    */
   overlap: string;
   triggers: Element[];
@@ -192,7 +193,7 @@ function addDetail(detail: Detail, place: Place): void {
   }
 }
 
-/** The trigger states in the JDBC tables in which Quartz does not fire the trigger any more. */
+/** The trigger states in the JDBC tables in which Quartz does not fire the trigger. */
 const stillStates = new Set(["PAUSED", "PAUSED_BLOCKED", "COMPLETE", "ERROR", "DELETED"]);
 
 /** Returns the trigger's fire times in Quartz's own notation; undefined if the comparison does not support the trigger. */

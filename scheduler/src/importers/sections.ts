@@ -2,7 +2,10 @@
 import { yamlDocuments } from "../apply/yaml-documents.ts";
 import { type Findings, isRow, type Row, type SourceFile } from "./findings.ts";
 
-/** Returns the first document of a file, with merge keys resolved. Reports a problem for a file that is not a YAML map. */
+/**
+ * Returns the first document of a file, with merge keys resolved, and {} for an empty document. Returns undefined after reporting
+ * a problem for a file that is not a YAML map.
+ */
 export function readRailsYaml({ path, text }: SourceFile, findings: Findings): Row | undefined {
   const [read] = yamlDocuments(text);
   if (read && "content" in read && isRow(read.content)) return merged(read.content) as Row;

@@ -21,7 +21,8 @@ export const isSql = (text: string): boolean =>
   /^\s*(?:--|#|\/\*|(?:insert|replace|create|drop|set|use|lock|begin|start)\b)/i.test(text);
 
 /**
- * @throws Error with the line number if a string or a list is not closed, or if a row's number of values differs from the number of columns
+ * @throws Error with the line number if a string or a list is not closed, or if a row's number of values differs from the number
+ * of columns, its columns are not known, or an INSERT has no VALUES
  */
 export function rowsOfSql(
   text: string,
@@ -148,7 +149,11 @@ function* tokensOf(text: string): Generator<Token> {
   }
 }
 
-/** Reads a quoted text, in which a doubled quote means one quote. @returns the text, and the index after it */
+/**
+ * Reads a quoted text, in which a doubled quote means one quote and, except between backquotes, a backslash begins an escape.
+ * @returns the text, and the index after it
+ * @throws Error with the line number if the text is not closed
+ */
 function quotedAt(text: string, begin: number, quote: string): [string, number] {
   let value = "";
   for (let at = begin + 1; at < text.length; at++) {

@@ -9,8 +9,8 @@ export interface Element {
 }
 
 /**
- * Parses a small XML document into a tree whose names have no namespace prefix. Nothing is downloaded, and only the entities of XML itself
- * are expanded, so a document can neither read files nor use entities to fill memory.
+ * Parses a small XML document into a tree whose element names have no namespace prefix. Nothing is downloaded, and only the
+ * entities of XML itself are expanded, so a document can neither read files nor use entities to fill memory.
  * @throws Error with the line number if the document is not well-formed
  */
 export function readXml(text: string): Element {

@@ -226,9 +226,9 @@ function timesOfRow(type: string, conf: string, zone: string): SourceTimes {
 }
 
 /**
- * Python and Node read all of their standard input before they begin, so they get the script there. A shell reads standard input line by
- * line, so a command such as ssh or read would consume the rest of the script, and the run would still succeed; a shell gets the script as
- * an argument.
+ * Returns the command that runs a script. Python and Node read all of their standard input before they begin, so the script is
+ * their standard input. A shell reads standard input line by line, so a command such as ssh or read would consume the rest of the
+ * script, and the run would still succeed; a shell gets the script as an argument.
  */
 function commandOf(interpreter: string, isShell: boolean, script: string, parameter: string) {
   const given = parameter === "" ? [] : [parameter];

@@ -51,7 +51,7 @@ const lingerMs = 1_000;
 export class AwaitedEnds {
   readonly #options: AwaitedEndsOptions;
   readonly #waiting = new Map<number, Waiter[]>();
-  /** Runs whose wait is not registered in the store yet. */
+  /** Runs whose wait is to be registered in the store, for the first time or again. */
   readonly #fresh = new Set<number>();
   /** Runs that the next statement queries. */
   readonly #due = new Set<number>();

@@ -99,7 +99,7 @@ export class Carillon {
   readonly #measuring: Measuring;
   readonly #listeners: ((notice: RunNotice) => void)[] = [];
   readonly #stopping = new AbortController();
-  /** Aborted at the end of the shutdown: no call waits for the store any more, and no query is sent to it. */
+  /** Aborted once the store is closed: calls that still wait for the store reject, and no query is sent to it any more. */
   readonly #abandon = new AbortController();
   readonly #handlers: Handlers;
   #opening: Promise<Opened> | undefined;
@@ -227,7 +227,7 @@ export class Carillon {
 
   /**
    * Enqueues a run. Resolves once the run is durable in the store.
-   * @throws TASK_UNKNOWN, PAYLOAD_INVALID, PAYLOAD_TOO_LARGE, OPTION_INVALID, STORE_…
+   * @throws TASK_UNKNOWN, PAYLOAD_…, CODEC_FAILED, OPTION_INVALID, DURATION_INVALID, ENQUEUE_TIMEOUT, STORE_…, STOPPED
    */
   enqueue<Name extends TaskName>(task: Name, ...given: EnqueueOne<Name>): Promise<RunHandle<ResultOfTask<Name>>> {
     const [payload, options = {}]: [payload?: unknown, options?: EnqueueOptions] = given as never;

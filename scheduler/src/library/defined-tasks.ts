@@ -104,7 +104,7 @@ export class DefinedTasks {
 
   /**
    * Registers a task for which this process enqueues runs and which other processes define.
-   * @throws TASK_DUPLICATE if this process defines the task, or has another type with the same name
+   * @throws TASK_DUPLICATE if this process defines the task, or, without `hotReload`, has another type with the same name
    */
   produce(type: TaskType): void {
     const { name } = type;
@@ -205,7 +205,10 @@ export class DefinedTasks {
     });
   }
 
-  /** Stores all definitions. A thousand definitions take one statement if the store already has them, and two if they are new. */
+  /**
+   * Stores the definitions whose ids are not cached. A thousand of them take one statement if the store already has them, else
+   * two.
+   */
   async registerAll(registry: Registry): Promise<void> {
     const unknown = [...this.#defined.values()].filter(({ definition }) => !this.#taskIds.has(definition.name));
     const ordered = inOrder(unknown.map(({ definition }) => definition));

@@ -90,8 +90,8 @@ export class EnqueueCall {
   }
 
   /**
-   * Rejects after the timeout, which includes the time to open the store and to look up the task. If the timeout passes before the run
-   * reaches the enqueuer, no run is created.
+   * Rejects after the timeout, which includes the time to open the store and to look up the task. A run may still be created
+   * afterwards, which the error's message states.
    */
   async #inTime<T>(options: EnqueueOptions, enqueue: () => Promise<T>): Promise<T> {
     checkEnqueueOptions(options);

@@ -41,7 +41,7 @@ export interface Opening {
   surroundings: Surroundings;
   measuring: Measuring;
   signal: AbortSignal;
-  /** Aborted when no call waits for the store any more. */
+  /** Aborting it rejects all calls that still wait for the store. */
   abandon: AbortSignal;
   untilAnswered: UntilAnswered;
   /** Called after the store was restored from a backup and this process has dropped its cached definitions. */

@@ -45,8 +45,8 @@ export type ResultOf<Returned> = unknown extends Returned
 export interface RunHandle<Result = unknown> {
   readonly runId: number;
   /**
-   * False if no run was created, because an unfinished run has the same key, or because an earlier run with this key was enqueued with
-   * `uniqueFor` and that time has not passed. The handle then belongs to that run.
+   * False if no run was created, because an unfinished run has the same key, or because this enqueue and the enqueue of an
+   * earlier run with this key have `uniqueFor`, and the earlier time has not passed. The handle then belongs to that run.
    */
   readonly created: boolean;
   /** With `ifKeyTaken: "replace"`: the id of the waiting run that this run replaced; otherwise undefined. */
@@ -59,8 +59,9 @@ export interface RunHandle<Result = unknown> {
   readonly again: boolean | undefined;
   /**
    * Resolves with the handler's result, as JSON, once the run has succeeded.
-   * @throws RUN_FAILED with the run's error as `cause`, RUN_CANCELLED, RUN_SKIPPED, RESULT_TIMEOUT, RESULT_UNKEPT if the task stores no
-   * results, RUN_UNKNOWN if the run's history has been deleted, STOPPED
+   * @throws RUN_FAILED with the run's error as `cause`, RUN_CANCELLED, RUN_SKIPPED, RESULT_TIMEOUT, RESULT_UNKEPT if the task
+   * stores no results, CODEC_FAILED or PAYLOAD_STORE_FAILED if this process cannot decode the result, RUN_UNKNOWN if the run's
+   * history has been deleted, STOPPED
    */
   result(options?: ResultOptions): Promise<Result>;
   /** Returns the run's current record. @throws RUN_UNKNOWN */

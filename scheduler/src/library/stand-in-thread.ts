@@ -41,12 +41,12 @@ let store: StandInPlace | undefined;
 let usedMs = 0;
 
 parentPort?.on("message", (told: Partial<Standing>) => void Object.assign(standing, told));
-// Unreferenced, so that this thread does not keep the process alive.
+// The port is unreferenced, so that this thread does not keep the process alive.
 parentPort?.unref();
 
 /**
- * Acts until the event loop runs again: sends a heartbeat at once and then at each interval, and releases claims whose runs have not
- * started.
+ * Acts until the event loop runs again: sends a heartbeat at once and then at each interval, gives up the leadership, and
+ * releases claims whose runs have not started. After `boundMs`, it ends the session.
  */
 async function standIn(sinceMs: number): Promise<void> {
   store ??= (await open())();

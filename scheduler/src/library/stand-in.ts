@@ -15,7 +15,10 @@ import type { RemoteWorkerSettings } from "../settings/remote-worker.ts";
 import { beatMsOf } from "../settings/settings.ts";
 import type { ThreadData } from "./stand-in-data.ts";
 
-/** Much shorter than the 200 ms after which the thread takes over, so that a late timer is not mistaken for a blocked event loop. */
+/**
+ * The interval of ticks in ms. It is much shorter than the 200 ms after which the thread takes over, so that a late timer is not
+ * mistaken for a blocked event loop.
+ */
 const tickMs = 50;
 const quietLookMs = 10;
 /**

@@ -17,7 +17,10 @@ export class Lifecycle implements OnModuleInit, OnApplicationBootstrap, BeforeAp
     this.#scanner = scanner;
   }
 
-  /** @throws TASK_DUPLICATE; TASK_INVALID, also for a method of a provider that Nest instantiates for each request */
+  /**
+   * @throws TASK_DUPLICATE; TASK_INVALID, also for a method of a provider that Nest instantiates for each request or for each
+   * place where it is injected
+   */
   onModuleInit(): void {
     /** The instances handled so far, because one instance may be provided under several tokens. */
     const seen = new Set<unknown>();

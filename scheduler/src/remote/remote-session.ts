@@ -252,7 +252,7 @@ export class RemoteSession implements Membership {
         const passing =
           error.code === "SERVER_UNREACHABLE" || error.code === "KEY_THROTTLED"
             ? !failFast || former !== undefined
-            : // NODE_NAME_TAKEN is retried for two session timeouts, so that a former session with this name can expire.
+            : // The first join retries NODE_NAME_TAKEN for two session timeouts, so that a former session with this name can expire.
               error.code === "NODE_NAME_TAKEN" &&
               (former !== undefined || clock.monotonic() - (takenMono ?? 0) < 2 * timeoutMs);
         if (error.code === "NODE_NAME_TAKEN" && name === null && former === undefined) this.#node = madeName();

@@ -4,7 +4,7 @@ export interface TurnRequest extends ClaimRequest {
   leastPriority: number;
   /** The tasks of the waiting runs with priority `leastPriority`. Of these tasks, only runs with a higher priority are claimed. */
   waitingTaskIds: number[];
-  /** The maximum number of runs claimed per task. */
+  /** The maximum number of runs claimed per task and priority. */
   each: number;
   /** The task at which the previous turn ended; 0 begins at the first task. */
   afterTaskId: number;
@@ -65,7 +65,7 @@ export interface ClaimedRun {
   state?: Json;
   /**
    * True if the end of the run needs additional statements: the task counts its concurrent runs, or plans its next slot from a
-   * run's end, or other runs depend on this run.
+   * run's end, or its group has a limit, or other runs depend on this run.
    */
   linked: boolean;
 }

@@ -112,7 +112,7 @@ export interface FlowStore extends RunFlow {
   join(parentIds: number[], nowMs: number): Promise<void>;
   /** Decides that an undecided run is retried or fails. @throws RUN_UNKNOWN, RUN_STATE */
   decide(runId: number, how: "retry" | "fail", why: string, nowMs: number, by: string): Promise<void>;
-  /** Returns the runs that led to a run and the runs that it created, with at most `limit` of its children. */
+  /** Returns the runs that led to a run and the runs that it created, at most `limit` together, lowest ids first. */
   relatives(runId: number, limit: number): Promise<Relative[]>;
   /** Returns the tasks that run after this one, by name. */
   followers(taskId: number): Promise<Follower[]>;

@@ -27,7 +27,10 @@ export interface Run {
    * overlap.
    */
   readonly fence: number;
-  /** Aborts when the run times out, is cancelled, or may no longer own its claim. Its reason is a CarillonError. */
+  /**
+   * Aborts when the run times out, is cancelled, may no longer own its claim, or has not ended before its stopping worker's
+   * `drain` is over. Its reason is a CarillonError.
+   */
   readonly signal: AbortSignal;
   readonly log: RunLog;
   /**

@@ -1,6 +1,6 @@
 /**
- * Reads the fields of an error response if it comes from a Carillon server (RFC 9457). Empty texts are left out. Any other
- * response, such as that of a proxy, gives no fields.
+ * Returns the texts `code`, `detail`, `hint` and `path` of an error response, which a Carillon server sends (RFC 9457). Empty
+ * texts are left out. A response without these fields, such as that of a proxy, gives none.
  */
 export function problemWords(text: string): { code?: string; detail?: string; hint?: string; path?: string } {
   let said: unknown;

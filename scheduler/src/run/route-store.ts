@@ -36,7 +36,10 @@ export interface RouteView {
     taskId: number;
     definition: TaskDefinition;
     turns: Record<string, number>;
-    /** By session id, the number of the task's runs that the session has. */
+    /**
+     * By session id, the number of the task's runs that the session has claimed or that are addressed to it; empty unless the
+     * task has a limit per worker or the route `shards`.
+     */
     held: Record<string, number>;
   }[];
 }
@@ -87,7 +90,10 @@ export interface RouteStore {
   withdraw(lateMs: number | null): Promise<number>;
   /** Returns the ids of the sessions to which runs can be addressed. */
   sessions(): Promise<number[]>;
-  /** Distributes unclaimed parts of split runs again after workers were added. @returns the number of parts */
+  /**
+   * Withdraws unclaimed parts of split runs, so that they are distributed again after workers were added.
+   * @returns the number of parts
+   */
   spread(): Promise<number>;
   /** Marks a session as taking no more runs. Unclaimed runs that are addressed to it are given to other workers. */
   drain(sessionId: number): Promise<void>;

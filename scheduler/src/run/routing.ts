@@ -121,8 +121,8 @@ const strategies: Record<Exclude<Route["by"], "hash" | "broadcast">, Strategy> =
     free.find(({ node }) => node === latest(turns).node) ?? strategies["least-loaded"](free, run, turns, random),
   pin: (free) => free[0],
   /**
-   * Gives all nodes equally many parts. Among nodes with equal numbers, it chooses the node with the highest weight for the part, so that a
-   * part tends to return to the same node.
+   * Chooses the node with the fewest runs of the task, so that all nodes get equally many parts. Among nodes with equally many
+   * runs, it chooses the node with the highest weight for the part, so that a part tends to return to the same node.
    */
   shards: (free, { shard }) => {
     const part = String(shard?.[0] ?? 0);

@@ -23,8 +23,8 @@ export interface EnqueueWrite {
   /** True: the run replaces an unfinished run with the same key that has not had an attempt. */
   replaces?: boolean;
   /**
-   * With `replaces`: if the run with the key has already started, this run is created to follow it, and replaces an earlier run that was to
-   * follow it.
+   * With `replaces`: if the run with the key has already started, this run is created at the end of that run, in place of an
+   * earlier enqueue that was to follow it.
    */
   again?: boolean;
   /** For this time, an enqueue of the same key with this option finds this run, even if the run has ended: see `uniqueFor`. */
@@ -53,7 +53,7 @@ export interface Enqueued {
   created: boolean;
   /** The id of the waiting run with the same key, which ended as skipped because this run replaced it. */
   replaced?: number | undefined;
-  /** True if the run with the key has already started and this run is to follow it. */
+  /** True if the run with the key has already started, and one more run with the values of this enqueue follows its end. */
   again?: boolean | undefined;
 }
 

@@ -21,7 +21,8 @@ export interface RunStore extends EndStore {
   /**
    * Enqueues a run that replaces the waiting run with its key, or that keeps its key for a period (`uniqueFor`): see
    * `EnqueueWrite`. If the run with the key has had an attempt, is claimed by a worker, or still has the key by `uniqueFor`, that
-   * run is returned and no run is created. The call is repeated until the store responds, like `enqueue`.
+   * run is returned and no run is created; with `again`, one is created when that run ends. The call is repeated until the store
+   * responds, like `enqueue`.
    */
   enqueueReplacing(write: EnqueueWrite, nowMs: number, signal?: AbortSignal): Promise<Enqueued>;
   /** Resolves once other processes have been sent signals for all runs that this process has enqueued and committed so far. */
@@ -56,7 +57,9 @@ export interface RunStore extends EndStore {
   endExpired(nowMs: number): Promise<number>;
   /** Deletes the records of keys whose `uniqueFor` has passed. */
   forgetKeys(nowMs: number): Promise<void>;
-  /** Returns those of the given runs whose worker has not responded to a recall yet. */
+  /**
+   * Returns those of the given runs whose claim is recalled and whose worker has neither released the claim nor reported a start.
+   */
   recallsOpen(runIds: number[]): Promise<number[]>;
   find(runId: number): Promise<RunRecord>;
   /** Returns runs of a task, even of a removed task. @throws TASK_UNKNOWN if no task with that name ever existed */

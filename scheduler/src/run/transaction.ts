@@ -61,9 +61,11 @@ type Parts = Record<string, unknown>;
 const clients = new WeakMap<object, SqlClient>();
 
 /**
- * Returns an object with pg's method `query` for a transaction of any of these libraries; always the same object for the same transaction.
+ * Returns an object with pg's method `query` for a transaction of any of these libraries; always the same object for the same
+ * transaction.
  * @param what the option's name in error messages
- * @throws OPTION_INVALID for a pool, and for a connection without a transaction, whose statements would be committed one by one
+ * @throws OPTION_INVALID for a pool, and for another library's connection without a transaction, whose statements would be
+ * committed one by one. For a client of pg, `requireTransaction` checks this
  */
 export function clientOf(what: string, given: unknown): SqlClient {
   const isObject = (typeof given === "object" || typeof given === "function") && given !== null;

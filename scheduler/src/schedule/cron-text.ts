@@ -39,7 +39,7 @@ const weekdayNames = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
 export function cronText(sets: CronSets): string | null {
   const text = textOf(sets);
   if (text === null || text.length <= limits.cronTextLength) return text;
-  // Overlapping steps give long lists of values: the years "*/2,*/3" are 150 numbers. Long lists are therefore written as steps.
+  // Overlapping steps give long lists of values: the years "*/2,*/3" are 154 numbers. Long lists are therefore written as steps.
   const [seconds, minutes, hours, day, months, weekday, years] = text.split(" ");
   const packed = (values: number[], usual = "*") =>
     values.length > 9 && /^[\d,-]+$/.test(usual) ? inSteps(values) : usual;

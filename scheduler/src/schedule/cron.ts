@@ -32,7 +32,10 @@ export interface CronFields {
   nth: readonly number[] | null;
   /** Years in ascending order; null means every year. */
   years: readonly number[] | null;
-  /** True if both day fields are restricted: a day must then match at least one of them. False: a day must match both. */
+  /**
+   * True if neither day field begins with a star or `?`: a day must then match at least one of them. False: a day must match
+   * both.
+   */
   either: boolean;
   /** True if the expression has a field for seconds (6 or 7 fields). */
   withSeconds: boolean;
@@ -146,7 +149,7 @@ export class Cron {
     }
   }
 
-  /** Returns the last match at or before a local time in whole seconds; −Infinity if there is none since 1970. */
+  /** Returns the last match at or before a local time in whole seconds; −Infinity if there is none since 1969. */
   previousLocal(local: number): number {
     const f = this.fields;
     const dayNumber = Math.floor(local / dayMs);

@@ -105,7 +105,7 @@ function pulse(values: readonly number[], unit: string): string {
   return step.even && start === 0 ? `every ${step.by} ${unit}s` : `every ${step.by} ${unit}s from ${unit} ${start}`;
 }
 
-/** Describes values of a unit, such as "minute 5", "minutes 5 and 17", "hours 9 to 17" or "every second hour from 1". */
+/** Describes values of a unit, such as "minute 5", "minutes 5 and 17", "hours 9 to 17" or "every 2nd hour from 1". */
 function named(values: readonly number[], unit: string): string {
   const cycle = unit === "hour" ? 24 : 60;
   if (values.length === cycle) return `every ${unit}`;

@@ -12,8 +12,8 @@ export interface LocalTimes {
 export const dayMs = 86_400_000;
 
 /**
- * The day number, counted from 1970-01-01, at which every search ends. It is one day beyond the last UTC day, because some zones are ahead
- * of UTC.
+ * The day number, counted from 1970-01-01, at which every search ends. It is beyond the last UTC day, because some zones are
+ * ahead of UTC.
  */
 export const lastDay = Date.UTC(limits.lastYear + 1, 0, 1) / dayMs + 1;
 /** The first day number of searches. It is long before any slot, because a recurrence may begin before its first slot. */

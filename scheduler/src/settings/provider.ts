@@ -10,8 +10,8 @@ export interface ProviderRule {
   /** The claim's name, such as "groups". */
   claim: string;
   /**
-   * The value that the claim must equal, or contain if it is a list. If absent, the claim must be true, a non-empty text or a non-empty
-   * list.
+   * The value that the claim must equal, or contain if it is a list. If absent, the claim must be true, a non-empty text, or a
+   * list with such a value.
    */
   has?: string;
   role: Role;

@@ -74,8 +74,8 @@ export interface CarillonOptions {
    */
   coordination?: string;
   /**
-   * True: refuses to start if the store, the coordination service, a webhook or a mail server on another machine would be reached without
-   * TLS. Default false: only logs a warning at the start.
+   * True: refuses to start if the store, the coordination service, a webhook or a mail server on another machine would be reached
+   * without TLS. Default false: logs a warning at the start, only for the store.
    */
   requireTls?: boolean;
   /** The directory of the embedded store; default ".carillon". */

@@ -6,9 +6,9 @@ const usualNames = ["DATABASE_URL", "CARILLON_STORE", "POSTGRES_URL", "PG_URL"];
 const askEmbedded = 'store: "embedded" asks for a private PostgreSQL in this folder.';
 
 /**
- * Refuses an omitted `store` in production: otherwise, an unset variable would give each machine a private database of its own. Outside
- * production, an omitted `store` means this private database.
- * @throws OPTION_INVALID
+ * Refuses an omitted `store` in production, unless `directory` is set: otherwise, an unset variable would give each machine a private
+ * database of its own. Elsewhere, an omitted `store` means this private database.
+ * @throws OPTION_INVALID also for `store: undefined`
  */
 export function checkStoreGiven(options: { store?: string; directory?: string }): void {
   if (options.store !== undefined) return;
@@ -34,8 +34,8 @@ export function checkStoreDefined(options: { store?: string }): void {
 }
 
 /**
- * Returns the names of the variables that contain a postgres:// URL, usual names first. CARILLON_LISTEN_URL is left out, because its
- * connection receives notifications and is not the store's URL.
+ * Returns the names of the variables that contain a postgres:// or postgresql:// URL, usual names first. CARILLON_LISTEN_URL is left out,
+ * because its connection receives notifications and is not the store's URL.
  */
 function variablesWithStore(environment: NodeJS.ProcessEnv): string[] {
   const names = Object.keys(environment)

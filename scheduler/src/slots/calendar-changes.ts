@@ -110,8 +110,9 @@ export async function compareCalendar(
 }
 
 /**
- * Returns the slots of the next limits.comparedDays days that are moved, or that become skipped or no longer skipped.
- * @param accounted nominal times that the ledger has recorded already
+ * Finds the slots up to limits.comparedDays days ahead that the version `is` moves, skips or no longer skips. The search ends after
+ * limits.comparedSlots slots; `changes` has at most the first limits.comparedSlotsShown.
+ * @param accounted nominal times that the ledger has recorded already; they are left out
  */
 export function slotChanges(
   record: Pick<TaskRecord, "definition" | "taskId">,

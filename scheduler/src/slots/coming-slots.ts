@@ -24,7 +24,10 @@ export function judgedSlot({ definition, schedule, seed }: ComingTask, slotMs: n
   return schedule.judge?.(slotMs, dueMs) ?? { dueMs };
 }
 
-/** Returns the next slots that will run. A fixed delay has only one, because later slots depend on its runs. */
+/**
+ * Returns at most `count` of the next slots that will run; fewer if the search passes over `lookedPast` skipped slots. A fixed delay has at
+ * most one, because later slots depend on its runs.
+ */
 export function comingSlots(task: ComingTask, afterMs: number, count: number): number[] {
   const { definition, schedule } = task;
   const most =

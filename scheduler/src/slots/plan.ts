@@ -41,7 +41,7 @@ export interface PlanSpan {
   untilMs: number;
 }
 
-/** The maximum number of slots that a step plans for one task; the next step continues. */
+/** A step plans no further slots for a task once it has this many, and the next step continues. A catch-up may exceed it. */
 export const slotsPerStep = 1_000;
 const countLimit = 10_000;
 /** The reason recorded for a missed slot that would have run under the misfire policy but is older than the policy's `within`. */
@@ -49,8 +49,8 @@ export const tooLateReason = "misfire: later than within";
 
 /**
  * Decides what happens to a task's slots from `nextSlotMs` to `untilMs`. It is a pure function, so that the leader, a catch-up planner and
- * a simulation get the same result. If the next slot is later than the task's misfire time, the misfire policy decides about the overdue
- * slots; all other slots are planned.
+ * a simulation get the same result. If the next slot is overdue by more than the misfire policy's `afterMs`, the policy decides about the
+ * overdue slots; all other slots are planned. A fixed delay has no missed slots.
  */
 export function planTask(
   definition: TaskDefinition,
@@ -87,7 +87,7 @@ export function planTask(
   function catchUp(firstMs: number): number | null {
     const { policy, cap, perSecond, withinMs } = definition.misfire;
     const oldestMs = withinMs === undefined ? firstMs : Math.max(firstMs, nowMs - withinMs);
-    // `skip` drops only slots that are later than the misfire time; the other policies handle all slots up to now in one catch-up.
+    // `skip` drops only slots overdue by more than `afterMs`; the other policies handle all slots up to now in one catch-up.
     const lastMs = Math.max(firstMs, schedule.previous(policy === "skip" ? lateBefore : nowMs + 1) ?? firstMs);
     const keep = policy === "skip" ? 0 : policy === "fire_once" ? 1 : cap;
     const reason = policy === "all" ? "misfire: all, over its cap" : `misfire: ${policy}`;
@@ -95,8 +95,8 @@ export function planTask(
       const judge = (slotMs: number) => planned(slotMs, Math.max(slotMs, nowMs));
       const late = catchUpJudged(definition, schedule, { firstMs, oldestMs, lastMs, keep, reason }, judge);
       late.kept.forEach((slot, place) => {
-        // The slot is judged again for the time at which its run will start: at a limited rate, the last of many slots may be due in
-        // a blackout.
+        // At a limited rate, the slot is judged again for the time at which its run will start, because the last of many slots may be due
+        // in a blackout.
         if (perSecond === null) step.slots.push(slot);
         else step.slots.push(planned(slot.slotMs, Math.round(nowMs + (place * 1_000) / perSecond)));
       });
@@ -129,8 +129,8 @@ const judgedMost = 10_000;
 const skippedSingly = 500;
 
 /**
- * Catches up a task whose calendar or blackouts exclude slots. Excluded slots are recorded as skipped. Of the other slots from `oldestMs`
- * on, the newest `keep` slots run; all others are missed.
+ * Catches up a task whose calendar or blackouts exclude slots. Among the newest `judgedMost` slots, the excluded ones are recorded as
+ * skipped, and the newest `keep` others from `oldestMs` on run; all remaining slots are missed.
  */
 function catchUpJudged(
   definition: TaskDefinition,

@@ -1,6 +1,6 @@
 /**
- * Lists the slots of all tasks in a time range in order, computed only from the tasks' definitions, and the minutes in which slots of
- * several tasks coincide.
+ * Lists the slots of all tasks in a time range in order, and the minutes in which slots of several tasks coincide. Everything is computed
+ * from definitions, calendars and zone rules, without a store.
  */
 
 import { CarillonError } from "../base/errors.ts";
@@ -15,7 +15,7 @@ import { pauseEnd } from "./coming-slots.ts";
 
 export interface SimulatedTask {
   definition: TaskDefinition;
-  /** The task's pause. Slots before its end do not fire. */
+  /** The task's pause. Slots before its end do not fire; a pause without an end is ignored. */
   paused?: { untilMs: number | null } | null | undefined;
   calendar?: Calendar | undefined;
   /** Future nominal times that the ledger has recorded already: see TaskRecord. */
@@ -29,7 +29,7 @@ export interface SimulatedFire {
   task: string;
   /** The previous slot of the same task; null if there is none in the range. */
   previousMs: number | null;
-  /** The reason why a calendar or a blackout skips or delays the slot. */
+  /** The reason why a calendar or a blackout skips, moves or delays the slot; empty if none does. */
   rule: string;
   skipped: boolean;
 }

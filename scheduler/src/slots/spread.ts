@@ -1,7 +1,7 @@
 /**
  * Suggests how to spread the slots of many tasks: which crons to move later, and by how many minutes, so that the fullest minutes get fewer
- * runs; and, as an alternative, the effect of jitter on all crons. The algorithm is greedy: it takes the fullest minute in turn, and a move
- * must not make another minute as full as the one it relieves.
+ * runs; and, as an alternative, the effect of jitter on all movable crons. The algorithm is greedy: it takes the fullest minute in turn,
+ * and a move must not make another minute as full as the one it relieves.
  */
 import { parseCron } from "../schedule/cron-parse.ts";
 import { firstNames } from "./alike-tasks.ts";
@@ -87,7 +87,7 @@ export function suggestSpread(line: Timeline, { within, most }: { within: number
   return { peak, fuller: line.fires.filter((fires) => fires > peak.after).length, moves, jitter };
 }
 
-/** Returns the best move away from the minute `peak`. @returns undefined if every move would make another minute as full as `peak` */
+/** Returns the best move away from the minute `peak`. @returns undefined if no cron can move without making another minute as full */
 function bestOf(candidates: Movable[], load: number[], peak: number, within: number) {
   let least = load[peak] as number;
   let best: (Omit<Move, "task"> & { from: Movable }) | undefined;
@@ -127,8 +127,8 @@ function jittered(fires: readonly number[], still: readonly number[], minutes: n
 }
 
 /**
- * Returns the cron moved `minutes` later; null if a minute would leave its hour. "0,30 8 * * *" moved by 5 is "5,35 8 * * *", and 0/15
- * becomes 5/15, because every value in the minute field is moved.
+ * Returns the cron moved `minutes` later; null if a minute would leave its hour or the minute field cannot be moved. "0,30 8 * * *" moved
+ * by 5 is "5,35 8 * * *", and 0/15 becomes 5-59/15, because every value in the minute field is moved.
  */
 export function shifted(expression: string, minutes: number): string | null {
   const fields = expression.trim().split(/\s+/);

@@ -1,9 +1,9 @@
 /**
  * Predicts when a large number of tasks fire, minute by minute over the next days, from their definitions as the planner will apply them.
- * The work is limited: tasks that fire at the same times are computed once, and the slots of a period of at most a minute are counted
- * without being listed. A task is left out, and counted as left out, if it fires more often than twice a minute on average, or once
- * limits.timelineSlots slots have been examined. Tasks without predictable slots (a fixed delay, a task that runs after others, a manual
- * task) are only counted.
+ * The work is limited: tasks that fire at the same times are computed once, and the slots of an interval of at most a minute, without a
+ * calendar, blackouts or bounds, are counted without being listed. Other tasks are left out, and counted as left out, if they fire more
+ * often than twice a minute on average, or once limits.timelineSlots slots have been examined. Tasks without predictable slots (a fixed
+ * delay, a task that runs after others, a manual task, a paused task) are only counted.
  */
 
 import { limits } from "../base/limits.ts";

@@ -27,8 +27,8 @@ export function plannedSlots(record: TaskRecord, afterMs: number, count: number)
 }
 
 /**
- * Returns the next slot that the task's calendar and blackouts permit. A slot that has been planned already counts until its time has
- * passed.
+ * Returns the next slot that the task's calendar and blackouts permit; null if there is none or a pause has no end. A slot that has been
+ * planned already counts until its time has passed.
  */
 export function nextOf(record: TaskRecord, nowMs: number): number | null {
   const {
@@ -42,7 +42,9 @@ export function nextOf(record: TaskRecord, nowMs: number): number | null {
   return comingSlots(coming(record), Math.max(nowMs, pauseEnd(record) - 1), 1)[0] ?? null;
 }
 
-/** Returns when the next slot runs, which may be later than its nominal time because of jitter or a blackout. */
+/**
+ * Returns when the next slot runs, which may be later than its nominal time because of jitter or a blackout; null if there is no next slot.
+ */
 export function nextDue(record: TaskRecord, nowMs: number): number | null {
   const slotMs = nextOf(record, nowMs);
   return slotMs === null ? null : judgedSlot(coming(record), slotMs).dueMs;

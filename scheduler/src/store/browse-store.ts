@@ -17,7 +17,7 @@ export const placeOfRun = ({ endedMs, dueMs, runId }: Pick<RunRecord, "endedMs" 
 export interface RunBrowse {
   taskId: number | null;
   states: (LiveState | Outcome)[];
-  /** Only ready runs that are due before this time; null: no restriction. */
+  /** Leaves out ready runs that are due at this time or later; null: none. Runs in other states are not affected. */
   readyBeforeMs: number | null;
   sinceMs: number | null;
   untilMs: number | null;
@@ -105,7 +105,7 @@ export interface BrowseStore {
   tasks(browse: TaskBrowse): Promise<TaskRecord[]>;
   /** Returns all tasks that match, including named schedules, grouped by when they fire. Removed tasks are left out. */
   alikeTasks(filter: Pick<TaskBrowse, "group" | "matching" | "namespaces">): Promise<AlikeTasks[]>;
-  /** Returns tasks that have a next slot, ordered by the next slot that is not planned yet. */
+  /** Returns the tasks with the earliest next slots that are not planned yet, in any order; paused tasks are left out. */
   comingTasks(namespaces: readonly string[] | null, limit: number): Promise<TaskRecord[]>;
   /** Returns the versions of a task, newest first. @param beforeVersion an exclusive upper bound */
   versions(taskId: number, beforeVersion: number, limit: number): Promise<VersionRecord[]>;
@@ -114,8 +114,8 @@ export interface BrowseStore {
   slots(taskId: number, fromMs: number, beforeMs: number, limit: number): Promise<SlotRecord[]>;
   /**
    * Returns a page of runs without payload, progress and result; errors have only their code and message. Filters by labels use an index.
-   * No index covers a filter by source or key, or by a group or namespace with many tasks: a call then reads a limited number of runs and
-   * returns those that match.
+   * No index covers a filter by source, by the key of ended runs, or by a group or namespace with many tasks: a call then reads a limited
+   * number of runs and returns those that match.
    * @throws OPTION_INVALID for a key without a task
    */
   runs(browse: RunBrowse): Promise<RunPage>;

@@ -91,7 +91,7 @@ export class Definitions {
     return known;
   }
 
-  /** Returns the newest cached version; undefined if `ensure` has not read it, or if it was dropped because it was not used for long. */
+  /** Returns the newest cached version; undefined if the cache has none. */
   get(taskId: number): KnownTask | undefined {
     const young = this.#young.get(taskId);
     if (young) return young;

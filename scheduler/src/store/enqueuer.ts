@@ -43,8 +43,8 @@ const flightsMost = 2;
 const apartAtLeast = 250;
 
 /**
- * Collects enqueues: those that arrive while statements are in progress are sent together in the next statement. Each caller waits until
- * its own timeout. While the store is unreachable, a statement is repeated as long as at least one caller waits for it.
+ * Collects enqueues: those that arrive while statements are in progress are sent together in the next statement. Each caller waits at most
+ * until its own timeout. While the store is unreachable, a statement is repeated as long as at least one caller waits for it.
  */
 export class Enqueuer<Answer extends Enqueued = Enqueued> {
   readonly #send: SendEnqueues;
@@ -72,7 +72,7 @@ export class Enqueuer<Answer extends Enqueued = Enqueued> {
     this.#answered = answered;
   }
 
-  /** Enqueues a run with the next statement. @throws ENQUEUE_TIMEOUT, STOPPED, the signal's reason */
+  /** Enqueues a run with the next statement. @throws ENQUEUE_TIMEOUT, STOPPED, the signal's reason, or the store's error */
   add(write: EnqueueWrite, patience?: Patience): Promise<Answer> {
     return new Promise((resolve, reject) => {
       // The time is a whole number and the object has few fields: with fractional times and two more fields, a process that enqueued fast
@@ -90,7 +90,7 @@ export class Enqueuer<Answer extends Enqueued = Enqueued> {
     });
   }
 
-  /** Sends the waiting enqueues at the end of the current turn of the event loop, so that enqueues of one turn share a statement. */
+  /** Sends the waiting enqueues in a microtask, so that enqueues made by the same synchronous code share a statement. */
   #launchSoon(): void {
     this.#launching = true;
     queueMicrotask(() => {

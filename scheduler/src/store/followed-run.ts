@@ -8,7 +8,7 @@ const lookMs = 500;
 const linesPerLook = 1_000;
 /** A run's last log lines may arrive this time (ms) after its end, because workers send lines in batches. */
 const lastLinesMs = 1_000;
-/** If a run ended longer ago than this (ms), all of its lines have arrived, even if clocks differ. */
+/** If a run ended longer ago than this (ms), all of its lines are taken to have arrived, even if clocks differ. */
 const endedLongAgoMs = 60_000;
 
 export const isEnd = (state: string): state is Outcome => (outcomes as readonly string[]).includes(state);

@@ -34,7 +34,7 @@ export const editedParts = ({ asDefined = {} }: TaskDefinition): TaskPart[] =>
 
 /**
  * Returns the definition with these options edited. For a retry or misfire policy, fields that are not given stay as they are.
- * @throws the errors of `defineTask`
+ * @throws TASK_INVALID for an option that cannot be edited, and the errors of `defineTask`
  */
 export function edited(present: TaskDefinition, options: TaskOptions): TaskDefinition {
   const names = Object.keys(options).filter((option) => optionRow(option) !== undefined) as OptionName[];

@@ -177,5 +177,8 @@ export const httpKind = object<HttpSpec>(
   },
 );
 
-/** Reads the options of an HTTP task. @throws TASK_INVALID, DURATION_INVALID, PAYLOAD_TOO_LARGE, PAYLOAD_NOT_JSON */
+/**
+ * Reads the options of an HTTP task.
+ * @throws TASK_INVALID, DURATION_INVALID, SECRET_INVALID, PAYLOAD_TOO_LARGE, PAYLOAD_NOT_JSON
+ */
 export const httpSpec = (task: string, given: HttpOptions): HttpSpec => httpKind.read(given, { task, path: "http" });

@@ -22,6 +22,6 @@ export const payloadSchemaKind: Kind<PayloadSchema> = {
   write: (kept) => kept,
 };
 
-/** Reads a payload schema. @throws TASK_INVALID */
+/** Reads a payload schema. @throws TASK_INVALID, PAYLOAD_TOO_LARGE, PAYLOAD_NOT_JSON */
 export const payloadSchemaOf = (task: string, given: unknown): PayloadSchema =>
   payloadSchemaKind.read(given, { task, path: "payloadSchema" });

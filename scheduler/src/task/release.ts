@@ -49,10 +49,9 @@ export function releaseOf(label: string, definitions: Iterable<TaskDefinition>):
 /**
  * Returns true if a process of this release may replace the task's definition with its own.
  *
- * If neither release has a number, a definition that is new to the store replaces the present one. A definition that a process
- * had before, for example one of an old process that restarts during a roll-out, does not replace it while another release backs
- * the present definition. If one of the two releases has a number, only the greater number decides; a release without a number is
- * below any number.
+ * It may if no other release backs the present definition. Otherwise the greater number decides; a release without a number is below any
+ * number. If the numbers are equal, or neither release has one, a definition that is new to the store replaces the present one, and a
+ * definition that a process had before, for example one of an old process that restarts during a roll-out, does not.
  */
 export function mayReplace({ number }: Pick<Release, "number">, { code, isKnown, backers }: Standing): boolean {
   const present = backers.filter((backer) => backer.code === code);

@@ -15,7 +15,7 @@ import type {
 
 /** The result of a pause. */
 export interface Paused {
-  /** The numbers of runs that are claimed and not known to have started. Their workers are asked to return them. */
+  /** The number of unclaimed runs that wait until the task is resumed: enqueued runs, runs of a backfill, and retries. */
   recalled: number[];
   /** The number of waiting runs that wait until the task is resumed: enqueued runs, and runs of a backfill. */
   held: number;
@@ -39,7 +39,7 @@ export interface Removed {
 export interface ReplannedAhead {
   /** The highest cluster time that was reached, in ms. */
   reachedMs: number;
-  /** The number of tasks that were planned again. */
+  /** The number of unclaimed runs that were created while the clock was ahead and are due after now. Their due times do not change. */
   tasks: number;
   /** The number of runs that were enqueued, or given a time for a retry, while the clock was ahead. Their due times do not change. */
   waiting: number;
@@ -75,8 +75,9 @@ export interface TaskStore {
   ): Promise<{ record: TaskRecord; changed: boolean }>;
   /**
    * Stores the definitions in the code of a release. Parts that were edited stay (see edits.ts), and so does a definition of another
-   * release that takes precedence (see release.ts). All tasks whose names are new to the store are created in one statement; each changed
-   * definition has its own transaction. It can be repeated. It is meant for up to about a thousand definitions.
+   * release that takes precedence (see release.ts). Tasks whose names are new to the store are created in one statement, except tasks
+   * with a calendar or `after` and schedules of tasks; these and each changed definition have their own transactions. It can be repeated.
+   * It is meant for up to about a thousand definitions.
    * @returns the tasks' records, in any order
    */
   saveAll(definitions: readonly TaskDefinition[], change: Change, by: BroughtBy): Promise<BroughtTask[]>;
@@ -94,8 +95,8 @@ export interface TaskStore {
    */
   followTasks(taskIds: number[] | null, change: Change): Promise<SchedulesFollowed>;
   /**
-   * Stores schedules of one task, each as `save` does: new ones in one statement, each other schedule in its own transaction. It can be
-   * repeated. It is meant for up to some hundreds of schedules.
+   * Stores schedules of one task, each as `save` does: new ones without a calendar in one statement, each other schedule in its own
+   * transaction. It can be repeated. It is meant for up to some hundreds of schedules.
    * @param client the caller's own transaction, in which all of them are stored
    */
   saveSchedules(
@@ -125,7 +126,7 @@ export interface TaskStore {
   byName(name: string): Promise<TaskRecord>;
   /** Returns the number of the task with this name, which a removal does not change. @throws TASK_UNKNOWN if no task ever had the name */
   idOf(name: string): Promise<number>;
-  /** Returns those of these tasks that exist and are not removed. */
+  /** Returns those of these tasks that exist and are not removed, in any order. */
   byNames(names: string[]): Promise<TaskRecord[]>;
   byIds(taskIds: number[]): Promise<TaskRecord[]>;
   /** Returns tasks whose last change (an edit, a pause, a resume, a removal) was made at or after `sinceMs`. */
@@ -146,7 +147,7 @@ export interface TaskStore {
   endPauses(change: Change): Promise<{ resumed: string[]; nextMs: number | null }>;
   /**
    * Pauses those of these tasks that have had as many failed runs in a row as their `pauseAfter` says.
-   * @param taskIds null for all tasks with a failure in the last hour
+   * @param taskIds null for all tasks with an open dead letter from the last hour
    * @returns the names of the paused tasks
    */
   pauseFailing(taskIds: number[] | null, change: Change): Promise<string[]>;
@@ -158,7 +159,7 @@ export interface TaskStore {
   /**
    * Checks tasks changed since `changedSinceMs` for runs that a concurrent change left in a wrong state, and corrects these runs; see
    * set-aside.ts.
-   * @returns the number of corrected runs
+   * @returns the number of corrected runs; the runs of a removed task count as one
    */
   takeUpLeft(changedSinceMs: number, nowMs: number): Promise<number>;
   /**
@@ -171,7 +172,7 @@ export interface TaskStore {
   removeSchedule(name: string, of: string, change: Change, client?: SqlClient): Promise<Removed>;
   /** Removes the task and its schedules. @param expectedVersion as in `save` */
   remove(name: string, change: Change, expectedVersion?: number | null): Promise<Removed>;
-  /** Returns exact counts of ended runs for each task, by number. Runs that left no row are included. */
+  /** Returns, by task number, exact counts of ended runs, missed slots and retried attempts. Runs that left no row are included. */
   counters(taskIds: number[]): Promise<Map<number, Counters>>;
   /**
    * Adds counter rows to their tasks' totals. @param limit the most rows

@@ -23,7 +23,10 @@ export type { CommandSpec } from "./command.ts";
 export type { TaskDefinition, TaskOptions } from "./options.ts";
 export type { MisfirePolicy, OverlapPolicy } from "./policies.ts";
 
-/** Reads a task's options. @throws TASK_INVALID for an invalid name or option, and the errors of `schedule.ts` and `duration.ts` */
+/**
+ * Reads a task's options.
+ * @throws TASK_INVALID for an invalid name or option, and the errors of an option's own check, such as SCHEDULE_INVALID, DURATION_INVALID
+ */
 export const defineTask = (name: string, options: TaskOptions = {}): TaskDefinition => readOptions(name, options, true);
 
 /**

@@ -1,6 +1,6 @@
 /**
- * Tasks in the form of a file: the options of the library with durations as strings and the schedule in the fields `cron`, `every` and
- * `at`. Defaults are left out, so a file shows only what differs from them.
+ * Tasks in the form of a file: the options of the library with durations as strings and the schedule in the fields `cron`, `every`,
+ * `rrule` or `at`. Defaults are left out, so a file shows only what differs from them.
  */
 import { CarillonError, within } from "../base/errors.ts";
 import { type Json, sortedJson } from "../base/json.ts";
@@ -14,7 +14,7 @@ export type WrittenTask = { [option: string]: Json };
 
 /**
  * Reads a task from a file. Errors do not contain the task's name, because the reader of the file adds it.
- * @throws the errors of `defineTask`
+ * @throws the errors of `defineTask` and of `readSchedule`
  */
 export function readWritten(name: string, written: unknown): TaskDefinition {
   if (!isObject(written))
@@ -64,7 +64,7 @@ export const givenOptions = (definition: TaskDefinition): TaskOptions => ({
   schedule: definition.schedule,
 });
 
-/** Returns all options of the definition in the form of a file, including defaults. */
+/** Returns the options of the definition in the form of a file, including those defaults that the definition contains. */
 function whole(definition: TaskDefinition): WrittenTask {
   const written: WrittenTask = {};
   for (const [option, { part, kind, nullable }] of optionRows) {

@@ -35,7 +35,7 @@ export class Measuring {
 
   /**
    * Exports the metrics to OpenTelemetry, if the program has registered a provider of meters.
-   * @returns a function that ends the export
+   * @returns a function that ends the export; undefined if metrics are off
    */
   export(state: () => Scraped): Promise<() => void> | undefined {
     return this.#metrics?.export(state);

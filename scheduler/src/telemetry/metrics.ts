@@ -142,7 +142,7 @@ export class Metrics {
     for (const outcome of ["run", "skipped", "missed"]) this.#slots.inc({ outcome }, 0);
   }
 
-  /** Wraps the store so that each call is timed. Results are returned unchanged. */
+  /** Wraps the store so that calls that return a promise are timed, except in the parts `notParts`. Results are returned unchanged. */
   around(store: Store): Store {
     const parts = Object.entries(store).map(([name, part]) => [
       name,

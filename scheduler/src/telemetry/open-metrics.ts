@@ -2,7 +2,7 @@ import { type Metric, type MetricObject, type OpenMetricsContentType, Registry }
 
 const openMetrics = "application/openmetrics-text";
 
-/** Returns true if a scraper prefers OpenMetrics to Prometheus's text format. @param accept the Accept header of its request */
+/** Returns true if a scraper accepts OpenMetrics and does not prefer Prometheus's text format. @param accept its Accept header */
 export function prefersOpenMetrics(accept = ""): boolean {
   const weights = new Map<string, number>();
   for (const range of accept.toLowerCase().split(",")) {

@@ -191,7 +191,7 @@ export class Tracing implements EnqueueTracing {
     return traceText(given);
   }
 
-  /** Queries the origin of a run that starts. All runs that start in the same turn of the event loop share one query. */
+  /** Queries the origin of a run that starts. Runs that start before the query is sent, in a microtask, share it. */
   #soon({ id: runId, due }: Run): Promise<void> {
     const run = { runId, dueMs: due.getTime() };
     if (this.#asking) {

@@ -15,8 +15,8 @@ type Firing = ScheduleSpec | (SlotRuleOptions & { schedule?: ScheduleSpec }) | T
  * Slots that the calendar or a blackout excludes are left out; slots that they move or delay appear at the time at which they run. Jitter,
  * misfires and overlap are ignored.
  * @param calendar the days of the task's calendar, because the stored calendar is not read
- * @throws SCHEDULE_INVALID for a fixed delay, whose slots depend on its runs; OPTION_INVALID for more than 100,000 fires and for a calendar
- * whose days are not given
+ * @throws SCHEDULE_INVALID for a fixed delay, whose slots depend on its runs; OPTION_INVALID for an invalid time, for more than 100,000
+ * fires and for a calendar whose days are not given
  */
 export function firesBetween(
   of: Firing,

@@ -182,7 +182,7 @@ export class TestTower {
     return this.advanceTo(this.#clock.wall() + parseDuration(by, "advance"));
   }
 
-  /** Does the same as `advance` up to a given time. @throws OPTION_INVALID if the time is in the past */
+  /** Does the same as `advance` up to a given time. @throws OPTION_INVALID if the time is past or is being moved; STOPPED after `close` */
   async advanceTo(time: Date | string | number): Promise<RunNotice[]> {
     const endMs = timeOf(time);
     if (endMs < this.#clock.wall())
@@ -195,8 +195,8 @@ export class TestTower {
   }
 
   /**
-   * Moves the tower's time forward until there is no live run: executes all enqueued runs, however late they are due, with their retries
-   * and the runs that follow them. Slots that come due meanwhile fire; later slots do not.
+   * Moves the tower's time forward until no run is ready, held or claimed, except runs of future slots: executes all enqueued runs, however
+   * far ahead they are due, with their retries and the runs that follow them. Slots that come due meanwhile fire; later slots do not.
    * @param within a limit in the tower's time; default "1d"
    * @returns the runs that ended, in the order of their ends
    * @throws TIMEOUT if a run has not ended within the limit
@@ -285,7 +285,7 @@ export class TestTower {
     await this.#travel?.sleep(parseDuration(time, "sleep"), signal);
   }
 
-  /** Stops the tower and removes everything that it has created. Handlers that are still running are aborted. */
+  /** Stops the tower and drops its schema. Handlers that are still running are aborted. */
   close(): Promise<void> {
     this.#closed ??= this.#close();
     return this.#closed;

@@ -119,8 +119,8 @@ export class WatchedStore {
   }
 
   /**
-   * Reads the present pulse of the session. If the session leads, this resolves only after every earlier signal has been received: a
-   * leader's heartbeat sends a signal, and signals arrive in the order of their commits.
+   * Reads the present pulse of the session. If the session leads, this resolves only after every earlier signal has been received, or after
+   * `deafAfterMs`: a leader's heartbeat sends a signal, and signals arrive in the order of their commits.
    */
   async look(sessionId: number) {
     // Waits until runs whose transactions are committed have been signalled, so that their signals arrive before that of this heartbeat.
@@ -151,7 +151,7 @@ export class WatchedStore {
     return turn;
   }
 
-  /** Wakes every process on this store by a signal that reports no change. */
+  /** Wakes this store's listeners by a signal that reports no change. */
   nudge(): void {
     for (const listener of this.#listeners) listener({ kind: "leadership" });
   }

@@ -69,7 +69,10 @@ export class Book {
     return true;
   }
 
-  /** Reads the claims. @param lost the number of the lost session; the same as `session` if only a reply was lost */
+  /**
+   * Moves the claims of a lost session to the present one, or reads the present session's claims.
+   * @param lost the number of the lost session; the same as `session` if only a reply was lost
+   */
   async read(lost: number, session: number): Promise<void> {
     if (lost !== session) this.#moving.add(lost);
     await this.#read(lost, session);

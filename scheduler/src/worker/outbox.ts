@@ -69,7 +69,7 @@ export class Outbox {
   }
 
   async #send(): Promise<void> {
-    // Waits for a microtask, so that verdicts added in the same turn of the event loop share a statement.
+    // Waits for a microtask, so that verdicts added by the same synchronous code share a statement.
     await Promise.resolve();
     while (this.#waiting.length > 0) {
       await this.#settle(this.#waiting.splice(0, settlementsPerStatement));

@@ -18,7 +18,10 @@ export interface RecallsHost {
   report(runs: HeldRun[]): Promise<void>;
 }
 
-/** Answers the store's recalls (requests to cancel or withdraw a claim), and retries while a recalled claim has not arrived here yet. */
+/**
+ * Answers the store's recalls (requests to cancel or withdraw a claim), and retries while a recalled claim has not arrived here yet
+ * or the recalls cannot be read.
+ */
 export class Recalls {
   readonly #host: RecallsHost;
   #open = false;
@@ -27,7 +30,7 @@ export class Recalls {
     this.#host = host;
   }
 
-  /** Answers again if a recall is still unanswered. */
+  /** Answers again if a recalled claim had not arrived here, or if the recalls could not be read. */
   async retry(): Promise<void> {
     if (this.#open) await this.answer();
   }
@@ -43,7 +46,7 @@ export class Recalls {
     }
   }
 
-  /** Returns the run in a list if the run had started, so that its start is reported; else an empty list. */
+  /** Returns the run in a list if its start is to be reported, because it had started or goes on; else an empty list. */
   #answerOne({ fence, kind, why }: Recall): HeldRun[] {
     const { held, cancel, release } = this.#host;
     const run = held.get(fence);

@@ -15,9 +15,9 @@ export interface StoppingWorker {
   giveBack(sparedMs: number): void;
   /** Aborts the handler's signal. */
   abort(run: HeldRun): void;
-  /** Resolves when no verdict and no log line is being sent or waits to be sent, whether or not the store has accepted them. */
+  /** Ends the claim of a run whose handler has not stopped after its signal was aborted. */
   giveUp(run: HeldRun): void;
-  /** Resolves when every verdict and log line is in the store. */
+  /** Resolves when no verdict and no log line is being sent or waits to be sent, whether or not the store has accepted them. */
   flushed(): Promise<unknown>;
   /** Runs that the store shows as claimed by this worker, as far as this worker knows. */
   held: ReadonlyMap<number, HeldRun>;

@@ -176,7 +176,7 @@ export class Worker implements RunHost {
     return this.#offers.during(send);
   }
 
-  /** Handles a heartbeat's reply, which makes up for lost signals and lost due times. Costs nothing while no run waits. */
+  /** Handles a heartbeat's reply, which makes up for lost signals and lost due times. */
   #onPulse({ nextReadyMs, nextMineMs, draining = false }: Pulse): void {
     this.#drain.pulse(draining, this.#stopping);
     if (this.#book.pulse()) this.#fetch();
@@ -271,7 +271,7 @@ export class Worker implements RunHost {
     this.#fetching = undefined;
   }
 
-  /** Makes one claim. @returns how long to wait before the next claim, in ms */
+  /** Makes one claim, if there is room and the session is trusted. @returns how long to wait before the next claim, in ms */
   async #fetchOnce(): Promise<number> {
     const { claims, membership } = this.#options;
     const room = this.#room();
@@ -297,7 +297,7 @@ export class Worker implements RunHost {
     return { sessionId, groupIds, exceptTaskIds: [...this.#except], untilMs, limit, free, nowMs };
   }
 
-  /** Calls `ask` for claimed runs and takes them into this worker, except claims that ended here while the reply was under way. */
+  /** Calls `ask` for claims and takes them, except those that ended here, or all if the session was lost, while the reply was under way. */
   #takeFrom<Answer extends { runs: ClaimedRun[] }>(ask: () => Promise<Answer>): Promise<Answer> {
     return this.#ended.during(async (hasEnded) => {
       const { membership, definitions } = this.#options;
@@ -325,7 +325,7 @@ export class Worker implements RunHost {
     );
   }
 
-  /** Returns how many more runs this worker may claim: the number it expects to start within the claim-ahead time, less those it holds. */
+  /** Returns how many more runs it may claim: as many as can start in the claim-ahead time, at most `heldMax`, less those it holds. */
   #room(): number {
     const startable = this.#pace.startable(Math.max(this.#options.claimAheadMs, 100));
     return Math.min(heldMax, startable) - this.#held.size + this.#outbox.refused;

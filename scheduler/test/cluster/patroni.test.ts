@@ -94,7 +94,7 @@ describe("PostgreSQL under Patroni, asynchronous", () => {
     await enqueueMany();
     await patroni().ask(leader, "PATCH", "config", { synchronous_mode: null });
     leader.line.stall();
-    await watched().enqueue("once"); // Acknowledged only once Patroni has turned off synchronous mode.
+    await watched().enqueue("once"); // The enqueue is acknowledged only once Patroni has turned off synchronous mode.
     await enqueueMany();
     leader.signal("SIGKILL");
     await patroni().successor(leader);

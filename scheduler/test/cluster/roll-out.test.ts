@@ -12,7 +12,7 @@ import { postgres } from "../support/servers.ts";
 import { numbers, until } from "../support/store-stage.ts";
 
 const processes = rounds(2, 3);
-/** Longer than a process takes to start on a busy machine, so that a crashed process has restarted before the grace ends. */
+/** The grace time: longer than a process takes to start on a busy machine, so that it has restarted before the grace ends. */
 const releaseGrace = "15s";
 const options = { sessionTimeout: "6s", releaseGrace, drain: "1s" };
 const task = "settle";

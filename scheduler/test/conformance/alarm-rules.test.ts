@@ -72,7 +72,7 @@ class Rules {
     await this.stage.rows("update $s.run set started_ms = $2 where id = $1", [run?.runId, startedMs]);
   }
 
-  /** Removes all rules, runs and tasks. */
+  /** Removes all rules, all runs that have not ended, and all tasks. */
   async clean(): Promise<void> {
     for (const { name } of await this.alarms.rules()) await this.alarms.removeRule(name, change(this.t), null);
     await this.stage.rows("delete from $s.run");

@@ -1,6 +1,6 @@
 /**
- * Sends the example request of every route that changes something twice: with an `If-Match` that does not match, and with an idempotency
- * key.
+ * Sends the example request of every route that changes something: first with an `If-Match` that does not match, then twice with one
+ * idempotency key if the route takes one, else once.
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { isKept, writes } from "../../src/api/contract/route.ts";

@@ -37,7 +37,7 @@ async function pass(minutes: number): Promise<void> {
   for (let i = 0; i < 2 * minutes; i++) await tower.advance("30s");
 }
 
-/** Starts a broadcast to two members. @returns the run that each member has claimed */
+/** Starts a broadcast to two members. @returns the session of each member, and the run that it has claimed */
 async function broadcast(options: TaskOptions = {}) {
   tower = await testTower({
     store: postgres().direct,

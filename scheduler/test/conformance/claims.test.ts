@@ -258,7 +258,7 @@ describe.each(everyPostgres())("claims on $title", (server) => {
       expect((top["Shared Hit Blocks"] ?? 0) + (top["Shared Read Blocks"] ?? 0), text).toBeLessThan(300);
     }
 
-    /** Returns the execution plans of the claim statements that `work` sends. */
+    /** Returns the execution plans of the statements on the table `run` that `work` sends. */
     async function explained(work: () => Promise<unknown>): Promise<{ text: string; plan: PlanNode }[]> {
       const seen: { text: string; values: unknown[] }[] = [];
       const spy = vi.spyOn(pg.Client.prototype, "query");

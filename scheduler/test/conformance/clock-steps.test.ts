@@ -53,7 +53,7 @@ describe("a step of the store's clock", () => {
     );
   const alarmed = (kind: string) => receiver.kinds("clock").filter((one) => one === kind).length;
   const last = (task: string) => Math.max(...(fired.get(task) ?? []));
-  /** Checks for `ms` that slots fire by this machine's clock, even if the store's clock steps. */
+  /** Waits until all slots up to `ms` from now have fired by this machine's clock, even if the store's clock steps; fails 5 s later. */
   const firesFor = async (ms: number) => {
     const endMs = clusterMs() + ms;
     await until("slots to fire", () => last("quick") >= endMs && last("steady") >= endMs, ms + 5_000);

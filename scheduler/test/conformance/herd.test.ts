@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { until } from "../support/store-stage.ts";
 import { shownAs, type WitnessMember, type WitnessStage, witnessDrivers } from "../support/witness-stage.ts";
 
-/** Long enough that no session expires by mistake on a busy machine, and that few heartbeats are counted. */
+/** The session timeout in ms: long enough that no session expires by mistake on a busy machine, and that few heartbeats are counted. */
 const sessionTimeoutMs = 20_000;
 const nodes = 30;
 const times = 5;

@@ -35,7 +35,7 @@ async function fanOut(child: TaskOptions, before: () => Promise<unknown> = async
   return made?.runId as number;
 }
 
-/** Advances time in one leap, and checks that the join has run within a second after the child ended with `outcome`. */
+/** Advances time in one leap. Checks that the join was created within a second after the child ended with `outcome`, and has run. */
 async function expectJoined(childId: number, outcome: string, leap: Duration = "20m"): Promise<void> {
   await tower.advance(leap);
   const child = await find(childId);

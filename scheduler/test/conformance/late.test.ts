@@ -29,7 +29,7 @@ describe.each(everyPostgres())("late starts on $title", (server) => {
   }
   const slotsOf = (runs: readonly ClaimedRun[]) => runs.map(({ slotMs }) => slotMs as number).sort((a, b) => a - b);
 
-  /** Checks that ledger, history and counters agree on every slot. @returns the slots that became runs, and those that were missed */
+  /** Checks that ledger, history and counters agree on the missed slots. @returns the slots that became runs, and those missed */
   async function account(task: TaskRecord): Promise<{ run: number[]; missed: number[] }> {
     const { slots, ranges } = await stage.store.history.slots(task.taskId, 0, stage.nowMs + 86_400_000, 100);
     const of = (outcome: string) => slots.filter((slot) => slot.outcome === outcome).map(({ slotMs }) => slotMs);

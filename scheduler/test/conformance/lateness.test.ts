@@ -45,7 +45,10 @@ describe.each(everyPostgres())("how late a run starts, on $title", (server) => {
     return one((await stage.store.claims.claim({ ...asked, untilMs: nowMs, nowMs })).runs);
   };
 
-  /** Makes two runs due; the second one waits until the first one ends at `roomMs`, and a worker claims it `late` ms after that. */
+  /**
+   * Makes two runs due. The second one waits until `roomMs`, when the first one ends or the rate allows another start, and a worker
+   * claims it `late` ms after that.
+   */
   const afterAnother = async (
     task: TaskRecord,
     roomMs: number,

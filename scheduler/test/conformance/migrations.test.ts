@@ -151,7 +151,7 @@ describe.each(everyPostgres())("migrations on $title", (server) => {
   });
 
   it("a wrong password, an unknown database and rights that lack are refused at once", async () => {
-    const url = new URL(server.direct); // Without a pooler, which may accept any password.
+    const url = new URL(server.direct); // Connects without a pooler, which may accept any password.
     url.password = "wrong";
     await expect(open({ url: url.href, failFast: false })).rejects.toMatchObject({ code: "STORE_REFUSED" });
     const unknown = new URL(server.url);

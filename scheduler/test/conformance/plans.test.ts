@@ -239,7 +239,7 @@ describe.each(everyPostgres())("plans on $title", (server) => {
   });
 
   it("records what was missed as a range, and counts it", async () => {
-    // Half a minute after a slot, so no slot is due but not yet missed.
+    // The time is half a minute after a slot, so that no slot is due but not yet missed.
     const nowMs = Math.floor(stage.nowMs / 60_000) * 60_000 + 30_000;
     const task = await stage.task("missed", { schedule: every("1m"), misfire: "skip" }, nowMs - 3_600_000);
     await stage.plan([task], session, nowMs, nowMs);

@@ -4,7 +4,7 @@ import { Pgbouncer } from "../support/pgbouncer.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { openStage, type Stage, until } from "../support/store-stage.ts";
 
-/** Longer than several polls for signals, in ms. */
+/** A wait in ms that is longer than several polls for signals. */
 const polledMs = 1_000;
 
 describe.each(everyPostgres())("signals that are polled through PgBouncer, $title", (server) => {

@@ -266,13 +266,13 @@ describe("witness on Redis", () => {
     // From now on, writes that the master acknowledges do not reach the replica.
     await replica.ask("REPLICAOF", "NO", "ONE");
     const late = await contender(master.url, 2);
-    // Taken before the first request to the promoted replica, because its period of doubt begins with that request.
+    // The time is taken before the first request to the promoted replica, because its period of doubt begins with that request.
     const promoted = performance.now();
     const onReplica = await open(replica.url);
     onReplica.contend();
     while (performance.now() < promoted + sessionTimeoutMs * 3) {
       const claims = [a.shownUntil(), late.shownUntil()];
-      const gone = await onReplica.gone([1, 2]).catch(() => []); // Rejected while it cannot know which sessions ended.
+      const gone = await onReplica.gone([1, 2]).catch(() => []); // `gone` rejects while it cannot know which sessions ended.
       const now = performance.now();
       if (performance.now() < promoted + sessionTimeoutMs * 0.9) {
         expect([gone, onReplica.first()]).toEqual([[], false]);
@@ -339,7 +339,7 @@ describe("witness on Redis", () => {
     await soon("one is first again", () => both.some(first));
     // Answers of the old connection still count until the client notices the loss of the master; in between it can query no server.
     await soon("the new one tells who is gone", async () => {
-      const gone = await both[0]?.gone([1, 2, 3]).catch(() => undefined); // Rejected while it cannot know which sessions ended.
+      const gone = await both[0]?.gone([1, 2, 3]).catch(() => undefined); // `gone` rejects while it cannot know which sessions ended.
       return gone?.join() === "3";
     });
     await expect(open(`redis+sentinel://127.0.0.1:${sentinel.port}/unknown`)).rejects.toMatchObject({

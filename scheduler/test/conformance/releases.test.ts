@@ -65,7 +65,7 @@ describe.each(everyPostgres())(`releases on $title (seed ${seed})`, (server) => 
     }
   }
 
-  /** Gives tasks without a backing release another definition, as the leader does every 15 s. */
+  /** Gives tasks without a backing release another definition, as the leader does four times per grace time. */
   const look = async () => stage.store.tasks.adoptLeft(graceMs, { author: "leader", reason: "", nowMs });
   const pass = async (ms: number) => {
     for (const endMs = nowMs + ms; nowMs < endMs; ) {

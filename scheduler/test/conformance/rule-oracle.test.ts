@@ -32,7 +32,7 @@ function specOf({ rule, startMs, rdate, exdate }: RandomRule, options: object): 
   }
 }
 
-/** Compares the slots of the schedule in the window with `wanted`, forwards and backwards; only the first `mostTimes` if there are more. */
+/** Compares the slots of the schedule in the window with `wanted`, forwards and backwards. */
 function compare(
   spec: ScheduleSpec | null,
   wanted: readonly number[],

@@ -14,7 +14,7 @@ describe.each(everyPostgres())("many definitions saved together, on $title", (se
   });
   afterAll(() => stage.close());
 
-  /** Returns everything that the store has about a new task, except its id and its name. */
+  /** Returns what the store keeps about a new task, without its ids and its name. */
   const kept = (name: string) =>
     stage.one(
       `select t.version, g.name as "group", t.definition - 'name' as definition, t.gate, t.gate_limit, t.paused_ms,

@@ -11,7 +11,7 @@ import { ApiStage } from "../support/api-stage.ts";
 import { postgres } from "../support/servers.ts";
 import { type Line, recordingLog, until } from "../support/store-stage.ts";
 
-// Long enough that the value cannot occur by chance.
+// The value is long enough that it cannot occur by chance.
 const value = 'canary-7f3a "quoted" tail-9d1c5e07b2';
 const pin = "4815162342108";
 const forms = [

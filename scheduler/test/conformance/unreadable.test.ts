@@ -94,8 +94,8 @@ describe.each(everyPostgres())("tasks that a node cannot read, on $title", (serv
     await tower.start();
     await until("it fires", () => fired.length >= 25);
 
-    // The planner and the rescuer have retried these tasks many times, but may look up each zone only once. The start reads each zone once
-    // more.
+    // The planner and the rescuer have retried these tasks many times, but may look up the zone only once for each task. The start may
+    // look it up once more.
     expect([many, many + 1]).toContain(lookups);
     const looked = lookups;
     const slots = [...fired].sort((a, b) => a - b);

@@ -66,7 +66,10 @@ describe("a store that is restored under living nodes", () => {
   const week = { zone: "UTC", weekend: [0, 6] };
   const content = (day: string) => ({ ...week, holidays: [day] });
   let edits = 0;
-  /** Adds a version to each object with versions, and creates a new object of each kind. @returns the new period of the task, in ms */
+  /**
+   * Adds a version to the tasks, calendars and secrets `edited` and `made`, or creates them.
+   * @returns the new period of the task `edited`, in ms
+   */
   const edit = async () => {
     const by = change(Date.now());
     const n = ++edits;

@@ -1,7 +1,7 @@
 /**
- * Takes some 100 s: with each service, sessions of 1.5 s end because a connection was cut, hung or paused, other sessions must last for 6
- * s, and one test cuts connections at random for six sessions. Members of one service would disturb each other, so the tests run one by
- * one.
+ * The tests take some 100 s: with each service, sessions of 1.5 s end because a connection was cut, hung or paused, other sessions must
+ * last for 6 s, and one test cuts connections at random for six sessions. Members of one service would disturb each other, so the tests
+ * run one by one.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { seeded } from "../../src/base/random.ts";
@@ -70,7 +70,7 @@ describe.each(witnessDrivers)("witness on $title", (driver) => {
       () => false, // rejects while the service does not know yet which sessions have ended
     );
 
-  /** Checks all members continuously and records violations, which `end` returns. */
+  /** Checks the members until the returned function is called; that resolves with the violations and how often the observer replied. */
   const guard = (members: readonly Member[], observer?: WitnessMember) => {
     const wrong: string[] = [];
     let over = false;

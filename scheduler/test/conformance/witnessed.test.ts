@@ -1,6 +1,6 @@
 /**
- * Takes over a minute: with each service, sessions end because a connection was cut or the service failed, and other nodes are elected
- * then.
+ * The tests take over a minute: with each service, sessions end because a connection was cut or the service failed, and other nodes are
+ * elected then.
  */
 import { connect, readAcl } from "@carillon/zookeeper";
 import { Ensemble } from "@carillon/zookeeper/testing";
@@ -171,7 +171,7 @@ describe.each(witnessDrivers)("membership with $title", (driver) => {
     expect(first.leads).toBe(false);
     expect(first.membership.trusted()).toBe(true);
     await expect.poll(async () => (await witnessed()).length, soon).toBe(1);
-    // Longer than a session lasts without heartbeats, so the session has stayed alive through its heartbeats to the store.
+    // The wait is longer than a session lasts without heartbeats, so the session has stayed alive through its heartbeats to the store.
     await new Promise((resolve) => setTimeout(resolve, 1.5 * timeoutMs));
     expect([first.membership.sessionId, first.membership.trusted(), first.rejoins]).toEqual([session, true, []]);
     first.member.heal();

@@ -4,10 +4,7 @@ import type { TaskOptions } from "../../src/task/task.ts";
 import { postgres } from "../support/servers.ts";
 import { openStage, type Stage, settlement } from "../support/store-stage.ts";
 
-/**
- * The store gives up a run whose attempts end the sessions of all workers that claim it. Runs that were claimed beside it
- * continue.
- */
+/** Tests that the store gives up a run after `workerLosses` of its attempts have ended with the loss of their worker's session. */
 describe("attempts that outlive their worker's session", () => {
   let stage: Stage;
   beforeAll(async () => {

@@ -1,6 +1,6 @@
 /**
- * A program that uses an embedded store. It reads commands as lines on its standard input, and reports events as JSON lines on its standard
- * output. Started with `node --import jiti/register user.ts '{"directory": …}'`.
+ * A program that uses an embedded store. It reads commands as lines on its standard input, and reports events as JSON lines on
+ * its standard output. It is started with `node --import jiti/register user.ts '{"directory": …}'`.
  */
 import { createInterface } from "node:readline";
 import pg from "pg";

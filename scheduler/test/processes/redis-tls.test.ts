@@ -31,9 +31,9 @@ describe("a Redis that is reached by TLS alone, with an authority of its own", (
   });
 
   /**
-   * Starts a process that tries to take a lock.
+   * Starts a process that tries to take a lock, and kills it once it has the lock.
    * @param authority the certificate authority whose certificates the process accepts
-   * @returns the first output of the process, or its error
+   * @returns everything that the process printed, on both of its output streams
    */
   async function locking(host: string, scheme: string, authority?: string): Promise<string> {
     const { server: store, schema } = stage;

@@ -14,7 +14,7 @@ interface Described {
   components: { schemas: Record<string, object>; responses: Record<string, Answered> };
 }
 
-/** The response to a request; its body has been validated against the OpenAPI document. */
+/** The response to a request; its body has been validated if the OpenAPI document has the request's path. */
 export interface Asked {
   status: number;
   // biome-ignore lint/suspicious/noExplicitAny: a test looks at whatever the answer has.
@@ -98,7 +98,7 @@ export class ApiStage extends RemoteStage {
     return { status: response.status, headers: response.headers, body: text === "" ? undefined : JSON.parse(text) };
   }
 
-  /** A `fetch` that throws if a response does not match the OpenAPI document. */
+  /** A `fetch` that throws if a response, other than a stream of events, does not match the OpenAPI document. */
   readonly #checking: typeof fetch = async (input, init) => {
     const response = await fetch(input, init);
     if (/event-stream/.test(response.headers.get("content-type") ?? "")) return response;

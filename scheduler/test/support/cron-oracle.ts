@@ -252,7 +252,8 @@ export function transitionsOf(zone: string, from: number, to: number, stepMs: nu
   for (let at = from; at < to; at += stepMs) {
     let after = offsetAt(at + stepMs);
     if (after === before) continue;
-    // A linear walk by hours, then minutes, then seconds. It is slower than bisecting, but cannot miss a transition.
+    // Walks by hours, then minutes, then seconds to the first transition of the step. A bisection would be quicker, but might find
+    // a later transition of the same step.
     let step = at;
     for (const size of [3_600_000, 60_000, 1000]) while (offsetAt(step + size) === before) step += size;
     after = offsetAt(step + 1000);

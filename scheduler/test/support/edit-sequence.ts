@@ -69,7 +69,7 @@ export class EditSequence {
   #blackout: BlackoutOptions[] = [];
   #holidays = new Set<string>();
   #running: { run: ClaimedRun; untilMs: number }[] = [];
-  /** The hours of the day of the first schedule; the schedule has them only if the sequence changes the zone's rules. */
+  /** The hours of the day of the first schedule, if the sequence changes the zone's rules; otherwise nothing uses them. */
   hours: readonly number[] = [];
   /** Each action with its time, for the message of a failed test. */
   readonly story: string[] = [];
@@ -226,8 +226,8 @@ export class EditSequence {
 }
 
 /**
- * Returns the violations: a slot of the schedule in force at that time without an account; a slot of any version with several
- * accounts or runs; and a range that gives a wrong number of slots. Reads slots as the API does.
+ * Returns the violations: slots of the schedule in force that the ledger does not account for, slots with several accounts or
+ * runs, and ranges that give a wrong number of slots. Reads the ledger through the API's call.
  */
 export async function notToldOnce(stage: Stage, { name, beginMs }: Named, endMs: number): Promise<string[]> {
   const { tasks, runs } = stage.store;
@@ -267,8 +267,9 @@ export async function notToldOnce(stage: Stage, { name, beginMs }: Named, endMs:
 const nearMs = 3 * hourMs;
 
 /**
- * For a sequence that changed its zone's rules: returns the local times that are not accounted for exactly once. A local time is identified
- * by its instant under the zone's own rules; its rows and ranges in the ledger are within `nearMs` of that instant.
+ * For a sequence that changed its zone's rules: returns the local times that are not accounted for exactly once. A local time is
+ * identified by its instant under the zone's own rules. Ledger rows within `nearMs` of that instant account for it; if there are
+ * none, ranges do that contain the instant or begin or end within `nearMs` of it.
  */
 export async function localTimesNotToldOnce(
   stage: Stage,

@@ -27,7 +27,10 @@ export class Child {
     if (child.stdout) createInterface({ input: child.stdout }).on("line", (line) => this.said.push(line));
   }
 
-  /** Resolves with the first line of the process's output that begins with `begin`. @throws if the process ends without such a line */
+  /**
+   * Resolves with the first line of the process's output that begins with `begin`.
+   * @throws if the process ends without such a line, or if none comes in time
+   */
   async says(begin: string): Promise<string> {
     const line = () => this.said.find((one) => one.startsWith(begin));
     await until(`process ${this.pid} says ${begin}`, () => line() !== undefined || !this.alive, patienceMs);

@@ -40,7 +40,7 @@ export interface Contender {
   /** The number of replies lost so far. */
   readonly swallowed: number;
   heal(): void;
-  /** Ends the contender's session while it is connected. */
+  /** Ends the contender's possession of the lock on the server while the contender is connected. */
   expire(): Promise<void>;
   close(): Promise<void>;
 }

@@ -35,7 +35,7 @@ export async function inProcess(args: string[], environment: Record<string, stri
   }
 }
 
-/** Runs a command line with this text on its standard input. */
+/** Runs a command line with this text, followed by a newline, on its standard input. */
 export async function typed(text: string, args: string[], environment: Record<string, string>) {
   const pipe = new PassThrough();
   pipe.end(`${text}\n`);

@@ -1,4 +1,4 @@
-/** Starts a PostgreSQL for one test file whose tests step its clock or restore it from a backup. */
+/** Starts a PostgreSQL for tests that need their own, for example to step its clock or to restore it from a backup. */
 import type { ChildProcess } from "node:child_process";
 import { chmodSync, chownSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
@@ -36,7 +36,7 @@ export interface OwnPostgres {
   url: string;
   child: ChildProcess;
   place: Place;
-  /** The server's folder. It is removed at the end of the test, and the user that runs the server can reach it. */
+  /** The server's folder. It is removed when the test process ends, and the user that runs the server can reach it. */
   folder: string;
   conditions: Conditions;
 }

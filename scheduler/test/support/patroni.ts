@@ -65,8 +65,7 @@ export class PatroniMember {
     const [server] = readFileSync(this.#pidFile, "utf8").split("\n");
     const { stdout } = spawnSync("ps", ["-o", "pid=", "--ppid", String(server)], { encoding: "utf8" });
     const all = [Number(server), ...stdout.split("\n").filter(Boolean).map(Number)];
-    // Signals the server before its children, because it would report their end.
-    // Resumes the children before the server that supervises them.
+    // The server is killed or suspended before its children, because it would report their end, and is resumed after them.
     this.#child.kill(signal);
     for (const pid of signal === "SIGCONT" ? all.reverse() : all) {
       try {

@@ -11,7 +11,7 @@ export interface ProgramOptions {
   tasks: number;
   log: string;
   handlerMs: number;
-  /** True if each handler takes exactly `handlerMs`; otherwise it takes a random part of it. */
+  /** True if each handler takes `handlerMs`; otherwise each handler takes a random part of that time. */
   even?: boolean;
   options?: Record<string, unknown>;
   /** Names of tasks without a schedule. */
@@ -63,7 +63,7 @@ export class Programs {
       throw new Error(`${options.name} ended before it was ready: ${this.complaints.join("")}`);
     });
     await Promise.race([ready, gone]);
-    // From now on, the test itself ends the process, or the test notices missing output.
+    // From now on, an end of the process is no error here: the test ends the process itself, or notices its missing output.
     gone.catch(() => undefined /* a test that needs its output fails without it */);
   }
 

@@ -117,9 +117,9 @@ export class StoreProxy {
   }
 
   /**
-   * Loses the next reply to a statement that returns or writes rows: the proxy cuts the connection instead. If a pooler has put the
-   * statement into a transaction, the proxy loses the reply to the COMMIT instead, so the statement has been carried out in either
-   * case.
+   * Loses the next reply that `matching` accepts, by default a reply to a statement that returns or writes rows: the proxy cuts the
+   * connection instead. If a pooler has put the statement into a transaction, the proxy loses the reply to the COMMIT instead, so
+   * the statement has been carried out in either case.
    * @param matching true for a reply that is to be lost
    * @param thenRefuse if true, all connections are cut at that moment, and new ones are refused until `heal`
    */

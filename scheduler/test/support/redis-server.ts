@@ -35,7 +35,7 @@ export class RedisServer {
     return `redis://127.0.0.1:${this.port}`;
   }
 
-  /** Starts the server again at the same address, without data. */
+  /** Starts the server, also again at the same address; then its data is lost, unless its arguments make it durable. */
   async up(): Promise<void> {
     const program = process.env.CARILLON_TEST_REDIS_SERVER;
     if (!program) throw new Error("CARILLON_TEST_REDIS_SERVER is not set: run the tests with `npm test`");

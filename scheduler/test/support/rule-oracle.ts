@@ -38,7 +38,7 @@ const signed = (chance: Chance, to: number) => between(chance, 1, to) * (chance(
 /** Formats a time for iCalendar, such as "20260106T090000". */
 export const basicText = (ms: number): string => new Date(ms).toISOString().replace(/[:-]|\.\d+Z/g, "");
 
-/** @param aroundMs a local time in ms; the rule starts up to half a window before it */
+/** @param aroundMs a local time in ms; the rule starts up to half a window, or with BYSETPOS up to a week more, before it */
 export function randomRule(
   chance: Chance,
   aroundMs: number,

@@ -4,7 +4,10 @@
  * at the same time. fsync is off, so a test of durability starts its own server.
  */
 export interface TestServer {
-  /** For titles of tests, such as "PostgreSQL 15"; the version is read from the server. */
+  /**
+   * For titles of tests, such as "PostgreSQL 15", with the version that the server's programs report; without it, the name of the
+   * variable that has the URL.
+   */
   readonly title: string;
   readonly url: string;
   /** The URL of the server itself; `url` leads to a pooler before it if CARILLON_TEST_POOLER is set. */

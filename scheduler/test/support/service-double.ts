@@ -1,6 +1,6 @@
 /**
- * One server in place of all services that alarms can be sent to. It checks each request against the service's published format, and
- * refuses unknown fields, texts that are too long, wrong signatures and wrong keys in the same way as the service.
+ * One server in place of all chat and on-call services that alarms can be sent to. It checks each request against the service's published
+ * format, and refuses unknown fields, texts that are too long, wrong signatures and wrong keys in the same way as the service.
  */
 import { createHmac } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
@@ -329,7 +329,7 @@ const contracts: Record<Service, Contract> = {
 
 export class ServiceDouble {
   readonly taken: Taken[] = [];
-  /** For each request that did not match the published format: what was wrong. */
+  /** For each refused request: its service, and what was wrong. */
   readonly wrong: string[] = [];
   /** Responses that a test has set, in place of the next usual responses of a service. */
   readonly #instead: { service: Service; said: Said }[] = [];
@@ -365,7 +365,7 @@ export class ServiceDouble {
     };
   }
 
-  /** Sets the response to the next request to the service, whatever the request contains. */
+  /** Sets the response to the next request to the service that is not refused. */
   once(service: Service, said: Said): void {
     this.#instead.push({ service, said });
   }

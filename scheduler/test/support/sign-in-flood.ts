@@ -19,7 +19,7 @@ export interface Flooded {
   statuses: Map<number, number>;
 }
 
-/** Lets the owner sign in and change the password while 200 wrong guesses a second come from 10,000 addresses. */
+/** Lets the owner sign in and change the password during a flood of up to 200 wrong guesses a second from many addresses. */
 export async function floodSignIn(): Promise<Flooded> {
   const stage = await openStage(postgres());
   const { schema } = stage;

@@ -98,9 +98,7 @@ interface Cookie {
   path: string;
 }
 
-/**
- * A minimal browser for the sign-in flow: it keeps cookies by origin and path, and makes one request per call, without redirects.
- */
+/** A minimal browser for the sign-in flow: it keeps cookies by origin and path. `go` makes one request and follows no redirect. */
 export class SmallBrowser {
   readonly #cookies = new Map<string, Cookie[]>();
 

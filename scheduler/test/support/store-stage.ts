@@ -55,8 +55,9 @@ export interface StageOptions {
 }
 
 /**
- * A store in a new schema on a real server, with methods for frequent steps of tests. `nowMs` is a fixed time near the server's
- * time. The store takes the time as an argument, so a test lets time pass by adding to `nowMs`.
+ * A store in a new schema on a real server, with methods for frequent steps of tests. `nowMs` is a fixed time: the server's time
+ * at the beginning, or the hour that the test chose. The store takes the time as an argument, so a test lets time pass by adding
+ * to `nowMs`.
  */
 export class Stage {
   readonly server: TestServer;

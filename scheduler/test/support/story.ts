@@ -1,6 +1,6 @@
 /**
- * Plays the examples of the OpenAPI document in order. Requests use the values that this server has generated, and responses are compared
- * by their shape.
+ * Plays the examples of the OpenAPI document in order. Requests use the values that this server has generated. Responses are
+ * compared by their shape and by the texts that every server returns alike.
  */
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -40,7 +40,7 @@ export class Story {
     return (this.#drawn.get(typeof value === "number" ? `${name} ${value}` : value) ?? value) as Value;
   }
 
-  /** Returns the places in which the response's shape differs from the example's, and records the values that the server has generated. */
+  /** Returns the places in which the response differs from the example, and records the values that the server has generated. */
   differences(shown: unknown, real: unknown, path: string, name = ""): string[] {
     if (Array.isArray(shown) && Array.isArray(real)) {
       const isAlike = shown.length === 0 ? real.length === 0 : shown.length <= real.length;

@@ -20,8 +20,8 @@ export function hold(what: string, { ms, controlMs, mostMs }: Figure): void {
 }
 
 /**
- * Compares the lateness of runs during a fault with that of runs before. The median may be three times the control's, but at least 100 ms.
- * The greatest may be three times the control's plus `addedMs`, but at least 1 s.
+ * Compares the lateness of runs during a fault with that of runs before. The bound of the median is three times the control's, or 100 ms
+ * if that is more. The bound of the greatest is three times the control's plus `addedMs`, or 1 s if that is more.
  * @param afterMs the lateness of each run during the fault, in ms
  * @param beforeMs the lateness of each run before the fault, in ms
  */

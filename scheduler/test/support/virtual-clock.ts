@@ -26,7 +26,7 @@ export class VirtualClock implements Clock {
     };
   }
 
-  /** Fires all timers that come due until then, in order. It does not wait for asynchronous work that the timers start. */
+  /** Advances by `ms`, and fires the timers that come due, in order. Does not wait for asynchronous work that the timers start. */
   advance(ms: number): void {
     const endMs = this.#monoMs + ms;
     for (;;) {

@@ -16,8 +16,8 @@ import { VirtualClock } from "./virtual-clock.ts";
 const startMs = Date.UTC(2030, 0, 1);
 
 /**
- * A worker in virtual time with a fake store that first offers one run. The store answers `settle` only when the test says so,
- * and claim requests and reads if the test asks for it.
+ * A worker in virtual time with a fake store that first offers one run. The store answers `settle` only when the test says so; it
+ * answers claim requests and reads of its claims at once unless the test asks to control them too.
  */
 export class Bench {
   readonly clock = new VirtualClock(startMs);

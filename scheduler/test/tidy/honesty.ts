@@ -106,7 +106,8 @@ const sharing = /^(?:scheduler\/test\/(?:conformance|support)|zookeeper\/test)\/
 const looseHook = /^(?:before|after)(?:All|Each)\b/gm;
 
 /**
- * Rule: a module that several tests import has no hook at its top level. The module is loaded once, so only the first test would get it.
+ * Rule: a module that several test files import has no hook at its top level. The module is loaded once, so only the first test
+ * file that imports it would get the hook.
  */
 export const hooksHold: Rule = (files) =>
   files

@@ -147,7 +147,7 @@ export const smallFolders: Rule = (files) => {
 /**
  * Rule: code imports nothing from simulation, faults, bench, examples or tests of another part, except as `testSupport` and
  * `isShared` say. Examples and the console's sources import Carillon only as a package; the scheduler's sources import no file
- * outside of them.
+ * outside of them; scripts import no packages, because they run before anything is installed.
  */
 export const importDirection: Rule = (files) => {
   const wrong: string[] = [];

@@ -65,7 +65,7 @@ export const oneWordPerIdea: Rule = (files) =>
       return wrong;
     });
 
-/** Matches names of other projects, and quoted words, which are allowed. */
+/** Matches what the rule below allows: names of other projects, quoted words, and two phrases. */
 const named = /XXL-JOB|CronJobs?|JobRunr|jobs?_id|"job"|`job`|\*job\*|`\w*jobs?\w*`|cron jobs?|main job/gi;
 
 /**

@@ -54,8 +54,8 @@ const described = (name: string) => (name.startsWith("@types/") ? name.slice("@t
 const bundled = ["scheduler/package.json", "console/package.json"];
 
 /**
- * Rule: every dependency is used in the package that declares it, and published code imports only packages that its own package.json
- * declares or that are bundled.
+ * Rule: every dependency, except a peer dependency, is used in the package that declares it, and published code imports only
+ * packages that its own package.json declares or that are bundled.
  */
 export const dependenciesUsed: Rule = (files) => {
   const wrong: string[] = [];

@@ -37,7 +37,7 @@ function expectOf(node: SyntaxNode | undefined): SyntaxNode | undefined {
 class Stopwatches {
   readonly #file: HouseFile;
   readonly #nodes: readonly SyntaxNode[];
-  /** Names of variables whose initial value is a difference with a reading of a clock in it. */
+  /** Names of variables whose initial value contains a reading of a clock and a subtraction. */
   readonly #durations = new Set<string>();
   readonly #numbers = new Map<string, number>();
 

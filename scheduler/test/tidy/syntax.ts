@@ -16,7 +16,7 @@ export function treeOf(file: HouseFile): SyntaxNode {
   return parseAst(file.text, { lang: file.path.endsWith("x") ? "tsx" : "ts" }) as unknown as SyntaxNode;
 }
 
-/** Yields the node and then all nodes below it, in the order of the text. */
+/** Yields the node and then all nodes below it, each before its own parts. */
 export function* nodesIn(node: SyntaxNode): Generator<SyntaxNode> {
   yield node;
   for (const part of Object.values(node))

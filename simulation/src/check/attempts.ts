@@ -2,8 +2,8 @@ import type { Checker } from "../history.ts";
 import { definitionsOf } from "./lost-workers.ts";
 
 /**
- * Checks that no attempt of a run started under two fences, and that no run is tried more often after failures than its task's
- * policy allows.
+ * Checks that no attempt of a run started under two fences, and that no run is tried more often after failures than at least one
+ * definition of its task allows.
  */
 export const attempts: Checker = {
   invariant: "1: attempts are numbered, and as many as the policy has",

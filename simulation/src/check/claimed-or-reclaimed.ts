@@ -4,7 +4,8 @@ import type { Checker } from "../history.ts";
 const toldWithinMs = 100_000;
 
 /**
- * Checks that each claim ends either by a verdict or by being reclaimed, never by both, and is reclaimed only after its session has ended.
+ * Checks that no claim ends both by a verdict and by being reclaimed, that a claim is reclaimed only after its session has ended, and
+ * that the late verdict of a reclaimed claim is recorded.
  */
 export const claimedOrReclaimed: Checker = {
   invariant: "12: claimed or reclaimed, never both",

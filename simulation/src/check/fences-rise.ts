@@ -1,6 +1,9 @@
 import { type Checker, wentBack } from "../history.ts";
 
-/** Checks that a later claim of the same run has a higher fence, and a later term a higher number, in the server's order. */
+/**
+ * Checks, in the server's order, that a later claim of the same run has a higher fence, and a later term a higher number; that the last
+ * fences of two runs differ; and, without a coordination service, that no term begins while the former leader's session lives.
+ */
 export const fencesRise: Checker = {
   invariant: "7: fences and terms rise",
   check({ applied, dump, coordination }) {

@@ -10,7 +10,10 @@ const claimedAheadMs = 5_000;
 const openMs = 3_000;
 const succeeded = 0;
 
-/** Checks that each success of the upstream task creates exactly one run of the following task, and that nothing else creates one. */
+/**
+ * Checks that each success of the upstream task creates exactly one run of the following task, and that nothing else, except a rerun by
+ * hand, creates one.
+ */
 export const followedOnce: Checker = {
   invariant: "14: each success begins what comes after it, once",
   check({ operations, dump, clockErrorMs, endStoreMs }) {

@@ -2,7 +2,8 @@ import type { TaskDefinition } from "../../../scheduler/src/task/task.ts";
 import type { Checker, Execution, History } from "../history.ts";
 
 /**
- * Checks, for tasks whose every version has a limit, that the number of concurrent executions with a valid claim never exceeds the limit.
+ * Checks, for tasks whose every version has a limit, that the number of concurrent executions with a valid claim never exceeds the highest
+ * of these limits.
  */
 export const limitsHeld: Checker = {
   invariant: "13: never more at once than the limit",

@@ -14,7 +14,10 @@ function askedAgain(dump: Dump): Set<number> {
   return again;
 }
 
-/** Checks that a slot has one run, that a run ends once, and that a fence belongs to one execution. */
+/**
+ * Checks that a slot has one run, apart from reruns and from backfills of skipped runs; that a run ends once; and that a fence belongs to
+ * one execution.
+ */
 export const oneRunASlot: Checker = {
   invariant: "1: one run a slot, one accepted completion",
   check({ dump, executions }) {

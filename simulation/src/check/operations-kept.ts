@@ -20,7 +20,10 @@ const [cancelled, dismissed] = [2, 2];
 
 type Found = ReturnType<Checker["check"]>;
 
-/** Checks that the store has every acknowledged operation on many runs or tasks, and that the operation's counts match its effects. */
+/**
+ * Checks that the store has exactly the requested operations on many runs or tasks, that each of them comes to its end and leaves out no
+ * target, and that its counts match its effects.
+ */
 export const operationsKept: Checker = {
   invariant: "19: an operation is begun once, comes to its end, and counts what it did",
   check(history) {

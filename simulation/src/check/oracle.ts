@@ -1,8 +1,9 @@
 import type { ScheduleSpec } from "../../../scheduler/src/schedule/schedule.ts";
 
 /**
- * Returns the slots of a schedule, computed second by second with Intl and without any code of the scheduler. Meant for ranges of minutes,
- * and for cron expressions of lists, ranges and steps without restrictions on days.
+ * Returns the slots of a schedule, computed second by second with Intl and without any code of the scheduler. Meant for ranges
+ * of minutes, and for cron expressions of lists, ranges and steps without restrictions on days. Empty for fixed delays and for
+ * other types of schedule.
  */
 export function slotsBetween(spec: ScheduleSpec, fromMs: number, toMs: number): number[] {
   if (spec.type === "at") return spec.atMs >= fromMs && spec.atMs <= toMs ? [spec.atMs] : [];

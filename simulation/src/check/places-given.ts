@@ -4,8 +4,8 @@ import type { Checker, History } from "../history.ts";
 const boundMs = 1_500;
 
 /**
- * Checks that without faults, and with free workers, a waiting run of a task that allows one run at a time starts as soon as the
- * earlier run has ended.
+ * Checks that without faults, and with many slots per worker, a waiting run of a task that allows one run at a time starts within `boundMs`
+ * after the earlier run has returned.
  */
 export const placesGiven: Checker = {
   invariant: "17: a free place is given at once",

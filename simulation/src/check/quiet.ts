@@ -7,7 +7,7 @@ const spanMs = 10_000;
  */
 const mostBeats = 150;
 
-/** Checks that a process sends heartbeats at its interval and not in a tight loop. */
+/** Checks that no process sends more than `mostBeats` heartbeats within `spanMs`, as it would in a tight loop. */
 export const quiet: Checker = {
   invariant: "16: nothing spins",
   check({ applied }) {

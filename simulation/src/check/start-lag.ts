@@ -3,7 +3,10 @@ import type { Checker, Execution } from "../history.ts";
 
 const boundMs = 1_000;
 
-/** Checks that without faults, and with free workers, the run of a slot starts when it is due, if its task has no limits. */
+/**
+ * Checks that without faults, and with free workers, the run of a slot starts within `boundMs` after its due time, if its task has no
+ * limits and was not changed shortly before.
+ */
 export const startLag: Checker = {
   invariant: "3: what is due starts",
   check({ executions, operations, recoveredMs, epochMs, clockErrorMs, concurrency, slackMs }) {

@@ -3,7 +3,10 @@ import { definitionsOf } from "./lost-workers.ts";
 
 const boundMs = 50;
 
-/** Checks that no attempt whose handler respects its signal runs longer than its task's timeout. */
+/**
+ * Checks that no attempt whose handler respects its signal runs longer than the longest timeout that its task has had, unless its process
+ * was suspended.
+ */
 export const timeouts: Checker = {
   invariant: "3, 17: a timeout ends an attempt",
   check(history) {

@@ -4,12 +4,12 @@ import { claimsOf, sessionAt } from "./claims.ts";
 /** The part in ms of a scheduler's safety margin that is left for errors of its own clock. */
 const roundingMs = 20;
 
-/** The value in membership.ts: a process stops trusting its session this many ms before the session times out. */
+/** The value in coordination/trust.ts: a process stops trusting its session this many ms before the session times out. */
 const marginMs = 500;
 
 /**
- * Checks that a process whose session was ended starts no run under its old claims and, if there is no coordination service, that
- * no session is ended before its timeout.
+ * Checks that a process starts runs only under claims of its own session, and not after this session was ended. Without a coordination
+ * service, it checks also that no session is ended before its timeout, and that no run starts once the session is no longer trusted.
  */
 export const trustKept: Checker = {
   invariant: "12: nothing starts on a session that is over, and none is over before its time",

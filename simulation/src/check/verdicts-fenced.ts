@@ -1,7 +1,7 @@
 import type { Checker } from "../history.ts";
 import { claimsOf } from "./claims.ts";
 
-/** Checks that the verdict of a run belongs to its last claim, and is one that its handler produced. */
+/** Checks that the success or failure of a run belongs to its last claim, and that the handler of a succeeded run returned. */
 export const verdictsFenced: Checker = {
   invariant: "8: no verdict under an older fence, and none that no handler came to",
   check(history) {

@@ -36,7 +36,7 @@ export function operations(dice: Dice, sort: Sort, nodes: string[], untilMs: num
       const what = dice.whole(0, stops ? 8 : 9);
       if (what < (stops ? 3 : 5)) {
         add(atMs, { kind: "save", node, task, definition: definition() });
-        // Another node makes a second change while the first one takes effect.
+        // A node, perhaps the same one, makes a second change while the first one takes effect.
         if (stops || dice.chance(0.1))
           add(atMs + dice.between(0, dice.one([20, 2_000])), {
             kind: "save",
@@ -72,9 +72,9 @@ export function operations(dice: Dice, sort: Sort, nodes: string[], untilMs: num
     const run = enqueue(atMs, dice.one(tasks.slice(0, 3)), 0);
     add(atMs + dice.between(20, 3_000), { kind: "cancel", node: dice.one(nodes), run });
   }
-  // Bursts: all nodes enqueue many runs at about the same time.
+  // Bursts: random nodes enqueue many runs at about the same time.
   for (let left = sort === "crowd" ? (small ? 2 : 4) : dice.chance(0.2) ? 1 : 0; left > 0; left--) {
-    // In `crowd`, the last burst comes so late that it is still being processed when the faults have ended.
+    // In `crowd`, the last burst comes after the faults have ended.
     const fromMs = left === 1 && sort === "crowd" ? untilMs - 15_000 : 60_000;
     const [atMs, task] = [dice.between(fromMs, untilMs), dice.one(tasks.slice(0, 3))];
     for (let more = dice.whole(4, 10); more > 0; more--)

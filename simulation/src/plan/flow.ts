@@ -8,8 +8,8 @@ const upstreamName = "t1";
 const share = 0.15;
 
 /**
- * Returns the acts that save the follower once its upstream task exists, twice in case the first save fails. Later acts do not change the
- * follower.
+ * Returns the acts that save the follower once its upstream task exists, twice in case the first save fails; in most seeds none. Later
+ * acts do not change the follower.
  * @param acts the other acts of the seed
  */
 export function following(dice: Dice, nodes: readonly string[], acts: readonly TimedAct[]): TimedAct[] {

@@ -34,8 +34,8 @@ const slow = (dice: Dice): Weather => ({
 });
 
 /**
- * Returns steps of clocks, and strikes on processes that hold a lock. A strike lasts for about the session timeout, or for that
- * time plus the grace period.
+ * Returns slow network conditions, faults of processes and of the store, steps of clocks, and strikes on processes that hold a lock. Most
+ * faults and strikes last for about the session timeout; some last longer by up to 1.5 grace periods.
  */
 export function lockFaults(dice: Dice, graceMs: number, setting: Setting): TimedAct[] {
   const { nodes, untilMs, timeoutMs, small } = setting;

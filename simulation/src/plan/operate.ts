@@ -6,7 +6,10 @@ import type { Dice } from "./dice.ts";
 /** Share of the seeds that have operations. */
 const share = 1 / 8;
 const firstMs = 40_000;
-/** No operation begins within this time in ms before the end of the faults, because its runs need time to end. */
+/**
+ * No operation, except one that resumes tasks, begins within this time in ms before the end of the faults, because its runs need time
+ * to end.
+ */
 const lastMs = 10_000;
 const kinds: readonly OperationKind[] = [
   ...(["backfill", "backfill", "backfill", "backfill", "rerun", "rerun", "redrive", "redrive"] as const),
@@ -70,7 +73,7 @@ function askedOf(dice: Dice, kind: OperationKind, task: string): Asked {
 
 /**
  * Returns a strike on the next process that carries out a step of an operation, in the middle of the step; or a loss of replies
- * around the request.
+ * around the request; or nothing.
  */
 function trouble(dice: Dice, atMs: number, timeoutMs: number): TimedAct[] {
   if (dice.chance(0.5)) {

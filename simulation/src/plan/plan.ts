@@ -75,7 +75,7 @@ export function sortOf(seed: number): Sort {
 
 /**
  * Returns the plan of a seed; the same arguments always give the same plan.
- * @param lengthMs the whole virtual time
+ * @param lengthMs the whole virtual time in ms
  * @param full if true, no seed is small
  */
 export function planOf(seed: number, lengthMs = 600_000, full = false): Plan {

@@ -170,7 +170,7 @@ export class Cluster {
     for (const { name } of plan.nodes) this.#resume(name);
   }
 
-  /** The handler of every task: it runs as the seed determines, and records the execution. */
+  /** Ends the simulation: kills all processes, breaks all connections, and rolls back the open transactions of the server. */
   async end(): Promise<void> {
     for (const { machine } of this.#nodes.values()) machine.kill();
     for (const client of [...this.doors.clients]) client.breaks(new Error("the simulation is over"));
@@ -258,7 +258,7 @@ export class Cluster {
     );
   }
 
-  /** What each handler does: it runs as the seed determines, and records itself. */
+  /** The handler of every task: it runs as the seed determines, and records its execution. */
   async #work(node: Node, run: Run, believedMs: number): Promise<string> {
     const { universe, server, recorder, plan } = this.#options;
     const { machine, life } = node;

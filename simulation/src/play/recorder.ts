@@ -91,8 +91,8 @@ export class Recorder {
 }
 
 /**
- * Returns the rows of a statement in the form in which the checks need them. A claim returns all its runs in one row, as columns, with
- * times relative to the time of the claim; here each run becomes a row.
+ * Returns the rows of a statement in the form in which the checks need them; a heartbeat needs none. A claim returns all its runs in one
+ * row, as columns, with times relative to the time of the claim; here each run becomes a row.
  */
 function told(name: string, rows: Record<string, unknown>[], values: unknown[]): Record<string, unknown>[] {
   if (name === "session-beat") return [];

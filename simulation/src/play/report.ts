@@ -26,8 +26,8 @@ const subject = ({ run, task }: { run?: number; task?: string }) =>
   run !== undefined ? `run ${run}: ` : task !== undefined ? `task ${task}: ` : "";
 
 /**
- * Selects the lines of the trace that mention the run, and the lines near the time: at most `linesAround` lines, three quarters of them
- * before the time.
+ * Selects the lines of the trace that mention the run, and the lines near the time except heartbeats and looks for the next claim: at most
+ * `linesAround` lines, three quarters of them before the time.
  */
 function around(trace: readonly string[], atMs: number | undefined, run: number | undefined): string[] {
   const own = run === undefined ? undefined : new RegExp(`\\brun ${run}\\b`);

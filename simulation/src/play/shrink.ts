@@ -14,7 +14,8 @@ export const only = <Plan extends Acting>(plan: Plan, places: readonly number[])
 });
 
 /**
- * Removes acts while the remaining ones still violate the same invariant: first half of them at a time, then a quarter, and so on.
+ * Removes acts while the remaining ones still violate the same invariant: first half of them at a time, then a quarter, and so on, with
+ * at most `mostTries` plays.
  * @returns the indices of the remaining acts
  */
 export async function shrink<Plan extends Acting>(

@@ -1,7 +1,7 @@
 import { type History, type Row, wentBack } from "../history.ts";
 import type { Grant } from "../lock-history.ts";
 
-/** Paths that at least one seed of a campaign must take. If none does, the seeds do not cover the cases that they are meant for. */
+/** Paths, each of which at least one seed of a campaign must take. Otherwise the seeds do not cover the cases that they are meant for. */
 const paths: Record<string, (history: History) => boolean> = {
   "a leader was followed by another": ({ dump }) => dump.term.length > 1,
   "a session was ended by another": ({ applied }) =>

@@ -56,7 +56,7 @@ export class Campaign {
     return this.#at(scenario, scenario.seed % placesOfTower);
   }
 
-  /** Returns a scenario with as few acts as possible that breaks the same rule. */
+  /** Returns the scenario without the acts that `shrink` can remove, so that it still breaks the same rule. */
   async smaller({ scenario, violation }: Omit<Broken, "told">): Promise<Scenario> {
     const play = async (fewer: Scenario) => {
       const next = this.#stages.get(scenario.concurrency)?.nextPlace ?? 0;

@@ -18,8 +18,8 @@ interface Told {
 }
 
 /**
- * Plants one bug at a time in a copy of the compiled scheduler. The copy plays scenarios until one of them breaks the rule that the bug
- * is meant to break.
+ * Plants one bug at a time in a copy of the compiled scheduler. The copy plays scenarios, `seeds` at most, until one of them breaks the
+ * rule that the bug is meant to break.
  */
 export async function plantAll(
   only: string | undefined,

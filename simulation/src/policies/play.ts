@@ -142,8 +142,8 @@ class TowerWorld implements World {
   }
 
   /**
-   * Moves all claims of the worker to a session that has ended, and reclaims them there as after a real loss. The session counts as
-   * silent for a day, which is longer than any grace. The worker itself continues.
+   * Moves all claims of the worker to a new session, ends this session, and reclaims the claims as after a real loss. The session counts
+   * as silent for a day, which is longer than any grace. The worker itself continues.
    */
   async lose(): Promise<{ runIds: number[]; atMs: number }> {
     const { store } = await this.carillon.open();

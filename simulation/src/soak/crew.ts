@@ -32,7 +32,7 @@ export class Member {
     return this.#child !== undefined && this.#child.exitCode === null && this.#child.signalCode === null;
   }
 
-  /** Starts the process and resolves when it has joined the cluster. */
+  /** Starts the process and resolves when it has joined the cluster. @throws if it ends before that or takes longer than `startMs` */
   async start(): Promise<void> {
     const child = fork(this.#program, [JSON.stringify(this.order)], {
       stdio: ["ignore", "ignore", "inherit", "ipc"],

@@ -1,4 +1,4 @@
-/** The soak test's steady load: tasks of every kind, each with few runs at a time. */
+/** The soak test's steady load: tasks with several kinds of schedules and without one, each with few runs at a time. */
 import { cron, every, manual } from "../../../scheduler/src/schedule/schedule.ts";
 import { defineTask, type TaskDefinition } from "../../../scheduler/src/task/task.ts";
 

@@ -14,7 +14,7 @@ export class MachineLoad {
     this.#timer.unref();
   }
 
-  /** Returns the sum of all waits since the last call, in ms. */
+  /** Returns the sum, in ms, of the waits since the last call; waits shorter than `noticedMs` do not count. */
   take(): number {
     const taken = Math.round(this.#stoodMs);
     this.#stoodMs = 0;

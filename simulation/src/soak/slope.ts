@@ -12,7 +12,7 @@ export interface Trend {
   readonly last: number;
 }
 
-/** The number of pairs grows with the square of the number of points, so longer series are thinned out evenly to this length. */
+/** The number of pairs grows with the square of the number of points, so longer series are thinned out evenly to at most this length. */
 const mostPoints = 600;
 
 export function trendOf(points: readonly Point[]): Trend {

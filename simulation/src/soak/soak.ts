@@ -181,7 +181,10 @@ interface Trouble {
   readonly over: AbortSignal;
 }
 
-/** Applies one fault after the other; waits after each until no run is overdue. @returns the faults */
+/**
+ * Applies one fault after the other; waits after each until no run is overdue, for at most about twice `recoveryMs`.
+ * @returns the faults
+ */
 async function troubled({ plan, stage, sampler, machine, beganMs, over }: Trouble): Promise<Soaked["faults"]> {
   const faults: Soaked["faults"] = [];
   const betweenMs = 60_000 / plan.faultsPerMinute;
@@ -275,7 +278,7 @@ async function sampling(sampler: Sampler, members: Member[], log: StartLog, over
   }
 }
 
-/** @returns ms until no run was overdue; about twice `recoveryMs` at most */
+/** @returns ms until no run was overdue or the test was aborted; about twice `recoveryMs` at most */
 async function recovery(sampler: Sampler, over: AbortSignal): Promise<number> {
   const fromMs = Date.now();
   while (!over.aborted && Date.now() - fromMs < 2 * recoveryMs) {

@@ -287,7 +287,10 @@ export class RandomWorker {
     };
   }
 
-  /** Picks one of the worker's own claims; seldom another worker's claim, or a claim that never existed. */
+  /**
+   * Picks one of the worker's own claims; seldom another worker's claim, or a claim that never existed. Returns undefined if the worker has
+   * no claim.
+   */
   #named(strangers: readonly Claim[]): Named | undefined {
     const { dice, claims } = this.#crew;
     if (dice.chance(0.04)) {

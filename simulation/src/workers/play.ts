@@ -235,7 +235,10 @@ class Stage {
       await this.#revoke(worker);
   }
 
-  /** Checks that no two live runs of one answer to `listRuns` have the same task and key. */
+  /**
+   * Checks that no two of the runs that one answer to `listRuns` has (200 at most: held, ready or claimed) have the same task and
+   * key.
+   */
   async #checkKeys(): Promise<void> {
     const state = ["held", "ready", "claimed"] as const;
     const { items } = await this.api().listRuns({ state: [...state], limit: 200 });

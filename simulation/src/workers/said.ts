@@ -2,7 +2,7 @@ import type { GivenVerdict } from "../../../scheduler/src/api/worker-protocol.ts
 
 export type Verdict = Omit<GivenVerdict, "runId" | "fence">;
 
-/** The JSON text of a verdict; equal verdicts have equal texts. */
+/** Returns the JSON text of a verdict, by which verdicts are compared. */
 export const textOf = (verdict: Verdict): string => JSON.stringify(verdict);
 
 /** The rules that the harness checks; violations name them. */

@@ -173,7 +173,10 @@ class LineClient extends EventEmitter {
     };
   }
 
-  /** Breaks the connection. The server notices the loss when the network delivers it, or on a cut line by itself after some seconds. */
+  /**
+   * Breaks the connection. The server notices the loss after the network's latency, on a cut line only after some seconds, and at
+   * once if it accepts no connections.
+   */
   breaks(error: Error): void {
     if (this.#state === "ended") return;
     this.#state = "ended";

@@ -63,7 +63,10 @@ export class Universe {
     return this.#trace.copy().digest("hex").slice(0, 16);
   }
 
-  /** Processes all events up to `untilMs`, and resolves when simulated time has reached that moment. */
+  /**
+   * Processes all events up to `untilMs`, and resolves when simulated time has reached that moment, or earlier if too many events
+   * happen within one ms (`spun`). Rejects if the promise of an event rejects.
+   */
   run(untilMs: number): Promise<void> {
     return new Promise((resolve, reject) => {
       let state: "going" | "waiting" | "over" = "going";

@@ -332,7 +332,7 @@ function asError(all: Buffer, from: number, to: number): Error {
   });
 }
 
-/** Converts a parameter's value to text, as pg does. */
+/** Converts a parameter's value to the text that is sent to the server; null stands for SQL's null. */
 function asText(value: unknown): string | null {
   if (value === null || value === undefined) return null;
   if (typeof value !== "object") return String(value);

@@ -31,7 +31,7 @@ export const limits = {
   waitingLookMs: 50,
   /** After a reconnect, watches are set again in frames of about this size. */
   setWatchesBytes: 128 * 1024,
-  /** Largest number of events that wait for a slow reader of a watch. */
+  /** Default of `maxWaiting`: the largest number of events that wait for a slow reader of a watch. */
   maxWaitingEvents: 10_000,
   defaultSessionTimeoutMs: 30_000,
   minSessionTimeoutMs: 100,

@@ -26,7 +26,8 @@ import { type ConnectOptions, checkOptions } from "./options.ts";
 /**
  * @param servers `zk1:2181,zk2:2181,zk3:2181/chroot`
  * @returns a client with a session
- * @throws UNREACHABLE when no server answers in time, AUTH_FAILED, CONNECT_STRING_INVALID, OPTION_INVALID, ABORTED
+ * @throws UNREACHABLE when no server accepts a session in time or no server's certificate is trusted, AUTH_FAILED,
+ * CONNECT_STRING_INVALID, PATH_INVALID (the chroot), OPTION_INVALID, ABORTED; with `createChroot` also the errors of `create`
  */
 export async function connect(servers: string, options: ConnectOptions = {}): Promise<ZooKeeper> {
   const client = new Client(servers, options);
@@ -250,7 +251,7 @@ class Client extends OperationsOf implements ZooKeeper {
 
   /**
    * Connects the session and serves it until the connection is lost. @returns how long to wait (ms) before the next connection
-   * @throws if no connection could be opened
+   * @throws if no connection could be opened, or if it was lost or a login failed before it served the session
    */
   async #serve(session: SessionCore): Promise<number> {
     const again = session.id !== 0n;
@@ -431,7 +432,10 @@ class Client extends OperationsOf implements ZooKeeper {
     }
   }
 
-  /** @param from index of the first credentials to send @returns the index after the last credentials sent @throws AUTH_FAILED */
+  /**
+   * @param from index of the first credentials to send @returns the index after the last credentials sent
+   * @throws AUTH_FAILED, or the reason why the connection was lost
+   */
   async #sendAuth(connection: Connection, from: number): Promise<number> {
     const sent = this.#auth.slice(from);
     const told = sent.map(
@@ -467,7 +471,7 @@ class Client extends OperationsOf implements ZooKeeper {
 }
 
 /**
- * Upper bound on the number of transactions that other clients had seen after this client's last one when the data was lost. It is the
+ * How many transactions other clients are assumed to have seen at most after this client's last one when the data was lost. It is the
  * size of one leader's epoch, because the epoch is the upper half of the 64-bit transaction number.
  */
 const unseenTransactions = 1n << 32n;

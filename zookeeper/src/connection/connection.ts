@@ -49,7 +49,7 @@ export interface Welcome extends Credentials {
   readonly readOnly: boolean;
 }
 
-/** The server closed the connection in the handshake: its data is older than what this client has seen, it has no quorum, or it is full. */
+/** The server closed an open connection without a reason, as servers do in the handshake if they have no quorum, old data or no room. */
 export class Refused extends Error {}
 
 /** One read buffer for all connections: received bytes are processed before the next read overwrites them. */
@@ -82,7 +82,7 @@ export class Connection {
   #shared = 0;
   /** Consecutive reads of this turn of the event loop, which may still be combined into one request. */
   #reads: Call[] = [];
-  /** True until the server answers that it does not support multiRead, or that a combined answer is too large. */
+  /** True until the server answers that it does not support multiRead, or until a combined answer is larger than `maxReplyBytes`. */
   #readsTogether = true;
   #xid = 0;
   #flushing = false;
@@ -98,7 +98,7 @@ export class Connection {
 
   /**
    * @returns a connection whose `welcome` shows whether the server accepted the session
-   * @throws Refused; ZooKeeperError UNREACHABLE with the cause
+   * @throws Refused; the network error; an Error if no answer comes in time or `signal` aborts; a ZooKeeperError for a wrong answer
    */
   static async open(options: ConnectionOptions): Promise<Connection> {
     const connection = new Connection(options);
@@ -293,7 +293,7 @@ export class Connection {
     this.#resolveLost(reason);
   }
 
-  /** Writes one request to the output buffer. @throws DATA_TOO_LARGE */
+  /** Writes one request to the output buffer. @throws DATA_TOO_LARGE for a call that is too large; the error that `body` throws */
   #write(id: number, code: number, body: (writer: Writer) => void, about?: Question<unknown>): number {
     this.#sendReads();
     const writer = this.#writer;

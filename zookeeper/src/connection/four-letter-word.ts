@@ -22,7 +22,7 @@ const optionNames: ReadonlySet<string> = new Set<keyof FourLetterOptions>(["tls"
  * @param server `zk1:2181`
  * @returns the answer's text; "" for a word that the server does not know
  * @throws UNREACHABLE without an answer, UNIMPLEMENTED if the server does not allow the word, ABORTED, OPTION_INVALID,
- * CONNECT_STRING_INVALID
+ * CONNECT_STRING_INVALID, PATH_INVALID
  */
 export async function fourLetterWord(server: string, word: string, options: FourLetterOptions = {}): Promise<string> {
   checkNames(`the word ${word}`, "", options, optionNames);
@@ -51,7 +51,7 @@ export async function fourLetterWord(server: string, word: string, options: Four
   throw new ZooKeeperError("UNIMPLEMENTED", `${word} to ${server}: the server does not allow it`, { hint });
 }
 
-/** Sends a four-letter word and returns the answer's text. @throws the network error, or an error if the limit passes */
+/** Sends a four-letter word and returns the answer's text. @throws the network error, or an error if the limit passes or `signal` aborts */
 export function askWord(
   { name, host, port }: Server,
   word: string,

@@ -65,12 +65,15 @@ export class Hosts {
     return this.#hosts.reduce((sum, host) => sum + (this.#found.get(host) ?? 1), 0);
   }
 
-  /** The number of consecutive rounds in which no server accepted the client. */
+  /** The number of consecutive rounds in which no server accepted the client, counted up to 16. */
   get failedRounds(): number {
     return this.#rounds;
   }
 
-  /** Returns the next server to try. @throws the resolver's error, or an error if it does not answer within `limitMs` or `signal` aborts */
+  /**
+   * Returns the next server to try. @throws the resolver's error, or an error if the resolver finds no address, does not answer within
+   * `limitMs`, or `signal` aborts
+   */
   async take(limitMs: number, signal: AbortSignal): Promise<Server> {
     const first = this.#first;
     this.#first = undefined;

@@ -18,7 +18,7 @@ const all = Object.keys(bits) as Permission[];
 export const openAcl: readonly Acl[] = [{ scheme: "world", id: "anyone", permissions: all }];
 /** Every client may read, and no client may write. */
 export const readAcl: readonly Acl[] = [{ scheme: "world", id: "anyone", permissions: ["read"] }];
-/** Only the user who creates the node has permissions. Requires `addAuth` first. */
+/** Only the user who creates the node has permissions. The client must be authenticated first, for example by `addAuth`. */
 export const creatorAcl: readonly Acl[] = [{ scheme: "auth", id: "", permissions: all }];
 
 /** Returns the id for the digest scheme in ACLs: `user:`, followed by the base64 text of the SHA-1 of `user:password`. */

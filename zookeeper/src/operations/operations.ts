@@ -46,21 +46,21 @@ export interface VersionOptions extends CallOptions {
 export interface NodeEvent {
   /**
    * created, deleted, changed: the node at `path` was created or deleted, or its data changed. children: its list of children changed (not
-   * sent to recursive watches, which get an event for each child). gap: the connection was lost for some time, so events may be missing,
-   * and the caller must read cached data again.
+   * sent to recursive watches, which get an event for each child). gap: events may be missing, because the connection was lost for some
+   * time or more than `maxWaiting` events waited; the caller must read cached data again.
    */
   readonly type: "created" | "deleted" | "changed" | "children" | "gap";
   readonly path: string;
 }
 
-/** An event of a watch that fires once. `ended`: the watch ended with its session, without a change. */
+/** An event of a watch that fires once. `ended`: the watch ended with its session or was removed, without a change. */
 export interface OnceEvent {
   readonly type: "created" | "deleted" | "changed" | "children" | "ended";
   readonly path: string;
 }
 
 export interface ReadOptions extends CallOptions {
-  /** Called once, at the next change of the data that was read. No watch is set if the read rejects. Must not throw. */
+  /** Called once, at the next change of the data that was read, or when the watch ends. Not set if the read rejects. Must not throw. */
   readonly watch?: (event: OnceEvent) => void;
 }
 
@@ -72,8 +72,8 @@ export interface WatchOptions extends CallOptions {
 }
 
 /**
- * A persistent watch, to be iterated over. The iteration ends when the signal aborts or `close` is called, and throws when the session
- * ends.
+ * A persistent watch, to be iterated over. The iteration ends when the signal aborts, `close` is called or the watch is removed. It throws
+ * when the session ends or a server refuses to set the watch again.
  */
 export interface Watch extends AsyncIterable<NodeEvent> {
   readonly path: string;

@@ -25,7 +25,7 @@ export interface Session extends Operations {
    * Aborts when the session ends. The reason is a ZooKeeperError: SESSION_EXPIRED, CLOSED, AUTH_FAILED, or UNREACHABLE (no trusted server).
    */
   readonly signal: AbortSignal;
-  /** Ms until the client ends the session by its own clock; each answer extends this time. 0 once ended, Infinity while connecting. */
+  /** True while the session has an id and has ended neither at the servers nor by this process's clock. */
   readonly live: boolean;
   /** Ms until the client ends the session by its own clock; each answer extends them. 0 once ended, Infinity while connecting. */
   readonly remainingMs: number;
@@ -49,7 +49,7 @@ export interface ZooKeeper extends Operations {
   readonly session: Session;
   /**
    * Resolves with the current session as soon as a server has assigned an id. The session may be suspended again by then.
-   * @throws CLOSED; ABORTED by the signal
+   * @throws ABORTED by the signal; the reason why the client has ended: CLOSED, AUTH_FAILED or UNREACHABLE (no trusted server)
    */
   established(signal?: AbortSignal): Promise<Session>;
   /**
@@ -60,18 +60,18 @@ export interface ZooKeeper extends Operations {
   /** Calls `listener` with each new session once it has an id; it must not throw. @returns a function that removes the listener */
   onSession(listener: (session: Session) => void): () => void;
   /**
-   * Sends credentials on the current connection and on all later ones.
+   * Sends credentials on the current connection and on all later ones. Without a connection the call resolves at once.
    * @param scheme such as `digest` @param credentials such as `user:password`
-   * @throws AUTH_FAILED
+   * @throws AUTH_FAILED; the reason why the client has ended, such as CLOSED
    */
   addAuth(scheme: string, credentials: string | Uint8Array): Promise<void>;
   /**
    * Replaces the list of servers. If the present server is not in the new list, the client disconnects from it at once and resumes its
    * session at another one. Names are compared as they are written.
-   * @param servers as for `connect`; a chroot must be the client's own @throws CONNECT_STRING_INVALID, CLOSED
+   * @param servers as for `connect`; a chroot must be the client's own @throws CONNECT_STRING_INVALID, PATH_INVALID, CLOSED
    */
   setServers(servers: string): void;
-  /** Aborts when the client is closed. */
+  /** Aborts when the client is closed, or ends itself because credentials were refused or no server's certificate is trusted. */
   readonly signal: AbortSignal;
   /**
    * Ends the session at the server, so that its ephemeral nodes are deleted at once; if no server answers within a second, they stay until

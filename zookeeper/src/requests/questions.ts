@@ -13,7 +13,10 @@ import type { Question } from "./call.ts";
 
 type NewNode = Omit<CreateOptions, "signal">;
 
-/** Returns the opcode and the flags of a create with these options. */
+/**
+ * Returns the opcode and the flags of a create with these options.
+ * @throws OPTION_INVALID for options that exclude each other, or a wrong `ttlMs`
+ */
 function createMode(path: string, options: NewNode): { op: number; flags: number } {
   const { ephemeral, sequential, container, ttlMs } = options;
   const wrong = (problem: string) =>
@@ -147,7 +150,10 @@ export class Questions {
     };
   }
 
-  /** Checks the data's size before the data is stored or copied. The size of the whole frame is checked when the request is written. */
+  /**
+   * Checks the data's type and size before the data is stored or copied. The size of the whole frame is checked when the request is
+   * written. @throws OPTION_INVALID, DATA_TOO_LARGE
+   */
   #checkData(what: string, path: string, data: Data): void {
     const limit = this.#maxRequestBytes;
     if (typeof data === "string" && data.length * 3 <= limit) return;
@@ -371,7 +377,7 @@ export class Questions {
 
   /**
    * Decodes the answer to a multi. The answer to a failed multi has an error code for each operation: 0 for operations before the failed
-   * one, and RUNTIME_INCONSISTENCY for operations after it.
+   * one, and RUNTIME_INCONSISTENCY for operations after it. @throws the error of the failed operation, or a RangeError
    */
   #readMulti(reader: Reader, operations: readonly Operation[]): OperationResult[] {
     const results: OperationResult[] = [];

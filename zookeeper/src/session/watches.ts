@@ -138,7 +138,8 @@ export class Watches {
 
   /**
    * Called after the connection was lost for some time. When the watches are set again, the server fires the one-time watches that missed a
-   * change. One-time watches that a persistent watch serves are fired here, because they may have missed a change.
+   * change. One-time watches that a persistent watch serves are fired here, because they may have missed a change; persistent watches get
+   * the event `gap`.
    */
   gap(): void {
     for (const [path, { watches }] of [...this.#persistent]) {
@@ -171,7 +172,10 @@ export class Watches {
     for (const { watches } of all) for (const watch of watches) watch.finish(reason);
   }
 
-  /** Returns the bodies of the requests that set all watches again. Each body is small enough for a server's limit. */
+  /**
+   * Returns the bodies of the requests that set the watches again, except one-time watches that a persistent watch serves. Each body is
+   * small enough for a server's limit.
+   */
   setAgain(zxid: bigint): ((writer: Writer) => void)[] {
     const { data, exists, children } = this.#once;
     const persistent = [...this.#persistent];

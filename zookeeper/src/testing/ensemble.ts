@@ -167,7 +167,7 @@ export class Ensemble {
     return this.servers.map(({ securePort }) => `localhost:${securePort}`).join(",") + chroot;
   }
 
-  /** Returns the system properties with which a Java client logs in by SASL as this user. */
+  /** Returns the system properties with which a Java client logs in by SASL as this user. @throws if the ensemble has no such user */
   javaLogin(user: string): Readonly<Record<string, string>> {
     const password = this.#users[user];
     if (password === undefined) throw new Error(`the ensemble has no SASL user ${user}`);
@@ -203,7 +203,7 @@ export class Ensemble {
     await Promise.all(this.servers.filter(({ alive, frozen }) => alive && !frozen).map((server) => server.ready()));
   }
 
-  /** Starts the servers that do not run, and waits until all of them serve clients. */
+  /** Starts the servers that do not run, and waits until all servers that are not frozen serve clients. */
   async startAll(): Promise<void> {
     for (const server of this.servers) if (!server.alive) server.spawn();
     await this.ready();

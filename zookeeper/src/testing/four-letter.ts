@@ -1,6 +1,9 @@
 import { fourLetterWord } from "../connection/four-letter-word.ts";
 
-/** Sends a four-letter word to a server on this machine and returns the answer. @throws if there is no answer within `limitMs` */
+/**
+ * Sends a four-letter word to a server on this machine and returns the answer.
+ * @throws UNREACHABLE if there is no answer within `limitMs`, UNIMPLEMENTED if the server does not allow the word
+ */
 export function fourLetter(port: number, word: string, limitMs = 2_000): Promise<string> {
   return fourLetterWord(`127.0.0.1:${port}`, word, { limitMs });
 }

@@ -31,9 +31,9 @@ export class Lane {
   #timer: NodeJS.Timeout | undefined;
 
   /**
-   * @param passing returns how many bytes of a frame, including its length prefix, are forwarded. Infinity forwards all and 0 none; after
-   * any smaller number of bytes than the frame has, the connection ends. It gets the frame without its length prefix, but undefined for a
-   * connection's first frame, which has no header.
+   * @param passing returns how many bytes of a frame, including its length prefix, are forwarded: Infinity forwards the whole frame, and 0
+   * drops it; after a positive number that is smaller than the frame's length, the connection ends. It gets the frame without its length
+   * prefix, but undefined for a connection's first frame, which has no header.
    * @param framed if false, `passing` gets each chunk as it arrives
    */
   constructor(from: Socket, to: Socket, passing: (frame: Buffer | undefined) => number, framed = true) {

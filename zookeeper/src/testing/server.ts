@@ -17,7 +17,7 @@ import type { Direction, TcpProxy } from "./tcp-proxy.ts";
 
 /**
  * Waits until all threads of a process are stopped: SIGSTOP stops one thread after another, and a server with one running thread would
- * still answer. This is checked only on Linux, which shows the threads' states.
+ * still answer. This is checked only on Linux, which shows the threads' states. @throws if a thread still runs after some seconds
  */
 function awaitStopped(pid: number): void {
   const tasks = `/proc/${pid}/task`;
@@ -101,7 +101,7 @@ export class ZooKeeperServer {
     return this.#child.pid;
   }
 
-  /** Starts the process; `ready` waits until the server serves clients. */
+  /** Starts the process; `ready` waits until the server serves clients. @throws if the process runs already */
   spawn(): void {
     if (this.alive) throw new Error(`server ${this.id} runs already`);
     mkdirSync(this.#data, { recursive: true });
@@ -191,7 +191,9 @@ export class ZooKeeperServer {
     throw new Error("the ensemble was started without the option `partitions`");
   }
 
-  /** Stops the process by SIGSTOP, so that its connections stay open. When this returns, none of its threads is running. */
+  /**
+   * Stops the process by SIGSTOP, so that its connections stay open. When this returns on Linux, none of its threads is running.
+   */
   freeze(): void {
     process.kill(this.pid, "SIGSTOP");
     this.#frozen = true;

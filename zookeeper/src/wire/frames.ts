@@ -1,9 +1,9 @@
 /**
- * Splits a connection's bytes into frames. Each connection has its own instance, so that part of a frame of a lost connection cannot mix
- * with the next connection's bytes.
+ * Receives the frames into which a `FrameReader` splits a connection's bytes. Each connection has its own reader, so that part of a frame
+ * of a lost connection cannot mix with the next connection's bytes.
  */
 export interface FrameSink {
-  /** Called with a frame: the bytes of `buffer` from `start` to `end`. The buffer is used again after the call. */
+  /** Called with a frame: the bytes of `buffer` from `start` to `end`. The buffer may be used again after the call. */
   frame(buffer: Buffer, start: number, end: number): void;
   /** Called with only the first bytes of a frame that exceeds the limit, enough for a reply's header. The rest is skipped. */
   oversized(head: Buffer, bytes: number): void;

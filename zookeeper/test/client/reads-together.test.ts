@@ -109,7 +109,10 @@ test("a server before 3.6 does not know it: asked one by one, and never together
   await zk.close();
 });
 
-/** A fake 3.5 server that supports only some reads. It answers other requests with "unimplemented" (-6). */
+/**
+ * A fake server without `multiRead`, such as 3.5: it refuses `multiRead` as unimplemented (-6), answers `getData`, and answers each other
+ * request with success and no body.
+ */
 class OldServer {
   refused = 0;
   readonly #sockets = new Set<Socket>();

@@ -19,7 +19,7 @@ interface Actor {
 interface Prize {
   readonly name: string;
   acquire(signal: AbortSignal): Promise<Held>;
-  /** The locks that this lock excludes or limits, each with the number of holders that it may have while this lock is held. */
+  /** The locks that this lock excludes or limits, each with the number of other holders that it may have while this lock is held. */
   readonly beside: ReadonlyMap<string, number>;
 }
 
@@ -105,7 +105,10 @@ export class Cast {
     return this.#actors.filter(({ latch }) => latch.hasLeadership).map(({ name }) => name);
   }
 
-  /** Waits after a fault until exactly one contender leads, every client has a session, and every contender has held every lock again. */
+  /**
+   * Waits after a fault until every client has a session, exactly one contender leads, every contender has held every lock again, and the
+   * latch's queue contains every contender once, the leader first. @throws if one of these takes longer than its limit
+   */
   async calm(limitMs = 60_000): Promise<void> {
     await until("every client has a session", () => this.#actors.every(({ zk }) => zk.session.live), limitMs);
     await until("one leads", () => this.leaders.length === 1, limitMs);
@@ -119,7 +122,10 @@ export class Cast {
     });
   }
 
-  /** Stops all contenders, and checks that every promise has settled and that all items whose creation was answered exist. */
+  /**
+   * Stops all contenders. If items whose creation was answered do not exist, they are recorded in `wrong`.
+   * @throws if a promise does not settle, or rejects with an error other than a ZooKeeperError
+   */
   async end(): Promise<void> {
     this.#stop.abort();
     await this.#promises.settled();

@@ -1,6 +1,6 @@
 /**
- * Tests with three servers, some of which fail while contenders work. Two contenders must never lead at once. After each fault every
- * promise settles, one contender leads, and fences have only increased. At the end nothing is left over.
+ * Tests in which servers fail while contenders work. Two contenders must never lead at once, and fences never decrease. After each fault
+ * one contender leads. At the end every promise has settled, and nothing is left over.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import type { Session } from "../../src/operations/session.ts";

@@ -31,7 +31,7 @@ export interface Account {
   /** Writes of earlier holders that the resource refused. `blindRefused` counts those that the contender sent without a check. */
   refused: number;
   blindRefused: number;
-  /** Writes of an earlier holder that the resource accepted after a write of a later holder. */
+  /** Writes that the resource accepted although another contender had already written with the same fence. */
   staleAccepted: number;
   readonly beliefs: Belief[];
 }
@@ -61,7 +61,10 @@ export class PausedGroup {
     this.#options = options;
   }
 
-  /** Starts the contenders and pauses their holders. @param chance returns numbers in [0, 1) */
+  /**
+   * Starts the contenders, and pauses a holder this many times. @param chance returns numbers in [0, 1)
+   * @throws if a contender ends, or an expected event does not happen within a minute
+   */
   async run(pauses: number, chance: () => number): Promise<void> {
     const { contenders, ...told } = this.#options;
     for (let index = 0; index < contenders; index++) {

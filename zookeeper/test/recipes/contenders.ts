@@ -35,7 +35,10 @@ export class Contender {
     });
   }
 
-  /** Starts the process; resolves when it is in the queue. */
+  /**
+   * Starts the process; resolves when a latch is in the queue, or when a selector has begun to enter it.
+   * @throws if the process ends first
+   */
   static async start(options: ContenderOptions): Promise<Contender> {
     const contender = new Contender(options);
     await contender.said("ready");

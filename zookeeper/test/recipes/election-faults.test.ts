@@ -1,6 +1,6 @@
 /**
  * Many contenders, each behind a proxy that fails at random. All run in one process, so that a check can compare which of them believe
- * that they lead. Two contenders must never lead at once, and fences only increase. After the faults one contender leads, and no node is
+ * that they lead. Two contenders must never lead at once, and fences never decrease. After the faults one contender leads, and no node is
  * left over.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -57,7 +57,10 @@ describe("elections under faults", () => {
       const wrong: string[] = [];
 
       const all: Contender[] = [];
-      /** Checks that no other contender leads and that the fence is larger. Called when a contender begins to lead. */
+      /**
+       * Called when a contender begins to lead. Checks that no other contender leads and that the fence is larger; a latch that led
+       * last may lead again with the same fence.
+       */
       const look = (id: string, fence: bigint) => {
         const leading = all.filter((one) => one.leads()).map((one) => one.id);
         if (leading.length > 1) wrong.push(`${leading.join(" and ")} lead at once`);
@@ -128,7 +131,8 @@ describe("elections under faults", () => {
 
       try {
         for (let fault = 0; fault < faults; fault++) {
-          // Half of the faults hit the leader's proxy. Every tenth fault always does, and lasts longer than the leader's session.
+          // While a contender leads, more than half of the faults hit its proxy. Every tenth fault always does, and lasts longer than
+          // its session.
           const long = fault % 10 === 0;
           if (long) await until(`one leads before fault ${fault}, seed ${seed}`, compare);
           const leading = all.findIndex((one) => one.leads());

@@ -1,4 +1,4 @@
-/** A closed recipe leaves no node and no watch, even if its client stays open. */
+/** Closed recipes leave no ephemeral node and no watch, even if their client stays open. */
 import { expect, it } from "vitest";
 import { NodeCache } from "../../src/recipes/cache/node-cache.ts";
 import { TreeCache } from "../../src/recipes/cache/tree-cache.ts";
@@ -25,7 +25,7 @@ it(`closed recipes leave nothing on ${serverTitle()}`, async () => {
       return [...all].filter(([, sessions]) => sessions.includes(session())).map(([at]) => at);
     };
 
-    // Another client holds everything first, so that the recipes under test wait for their turn without getting it.
+    // Another client first holds the latches, a member's name and the grace lock, so that the recipes under test wait without getting them.
     const latch = new LeaderLatch(holder, `${path}/latch`);
     await latch.start();
     const selector = new LeaderSelector(

@@ -10,7 +10,7 @@ export { until } from "../support/until.ts";
  */
 export const endingSessionMs = 6_000;
 
-/** Opens clients for one test, and closes all of them at its end. */
+/** Opens clients for tests; `closeAll` closes those that are open. */
 export class Clients {
   readonly #open: ZooKeeper[] = [];
   readonly #hosts: string;

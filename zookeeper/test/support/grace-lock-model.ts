@@ -21,7 +21,7 @@ export class ModelClock implements LockClock {
     };
   }
 
-  /** Advances in steps of 1 ms; after each step waits until all its effects have happened, then calls `each`. */
+  /** Advances in steps of 1 ms; after each step waits (see `settled`), then calls `each`. */
   async pass(ms: number, each: () => void = () => undefined): Promise<void> {
     for (let passed = 0; passed < ms; passed++) {
       this.#nowMs += 1;
@@ -34,7 +34,7 @@ export class ModelClock implements LockClock {
   }
 }
 
-/** Resolves when all work that needs no timer has been done. */
+/** Waits three turns of the event loop, which are enough for the work that needs no timer. */
 export async function settled(): Promise<void> {
   for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve));
 }
@@ -44,7 +44,10 @@ export class ModelService {
   readonly clock: ModelClock;
   readonly timeoutMs: number;
   readonly places: ModelPlace[] = [];
-  /** The takings of the lock: by which owner, when, with which fence, and since when the lock was vacant (undefined: it was free). */
+  /**
+   * The takings of the lock: by which owner and life, when, with which fence, the record before, and since when the lock was vacant
+   * (undefined: it had never been taken, or was released).
+   */
   readonly takes: {
     owner: string;
     life: string;
@@ -88,7 +91,10 @@ export class ModelService {
   }
 }
 
-/** The model of one process's connection to the service. `cut` interrupts it. While it is not cut, its session stays alive. */
+/**
+ * The model of one process's connection to the service. `cut` interrupts it. While it is not cut, its session stays alive unless `expire`
+ * is called.
+ */
 export class ModelPlace implements LockPlace {
   readonly name = "model";
   readonly lives = new Set<string>();
@@ -108,7 +114,10 @@ export class ModelPlace implements LockPlace {
     return this.#cut;
   }
 
-  /** Ms until this process ends its session by its own clock: after three quarters of the timeout that the service applies. */
+  /**
+   * Ms until this process ends its session by its own clock: after three quarters of the timeout that the service applies, counted from the
+   * cut, or from now while it is not cut; 0 if the session has ended.
+   */
   get remainingMs(): number {
     const { end, provedMs } = this.#session;
     if (end.signal.aborted) return 0;

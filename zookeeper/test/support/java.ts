@@ -39,7 +39,7 @@ export class JavaFailure extends Error {
 const patienceMs = 60_000;
 
 /**
- * Starts a child process with Java's Curator. Resolves once its client is connected.
+ * Starts a child process with Java's Curator. Resolves once its client is connected. @throws if it ends or cannot connect
  *
  *   await using java = await startJava(ensemble.connectString());
  *   const latch = await java.make("latch", "/election", "java-1");
@@ -188,7 +188,10 @@ export class JavaRecipe<K extends Kind> {
     this.#ask = ask;
   }
 
-  /** Executes an operation. @returns the words of the reply; see java-recipes.ts @throws JavaFailure with Java's exception */
+  /**
+   * Executes an operation. @returns the words of the reply; see java-recipes.ts
+   * @throws JavaFailure with Java's exception; another error if the process ends first
+   */
   do<O extends keyof Operations<K> & string>(
     operation: O,
     ...args: Arguments<Operations<K>[O]>
@@ -205,7 +208,10 @@ export class JavaRecipe<K extends Kind> {
     return (await this.do(operation, ...args))[0] === "true";
   }
 
-  /** Returns the detail of the oldest event with this name that has not been returned yet ("" if it has none), or waits for an event. */
+  /**
+   * Returns the detail of the oldest event with this name that has not been returned yet ("" if it has none), or waits for an event.
+   * @throws if the process ends first, or no event comes within `patienceMs`
+   */
   next(event: JavaRecipes[K]["events"]): Promise<string> {
     const at = this.#events.findIndex((known) => known.event === event);
     if (at >= 0) return Promise.resolve(this.#events.splice(at, 1)[0]?.detail ?? "");

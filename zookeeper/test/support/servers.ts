@@ -33,7 +33,7 @@ export function sharedServer(): string {
   return read(variables.url);
 }
 
-/** The server's name and version for test titles, such as "ZooKeeper 3.8.0". */
+/** The server's name and version for test titles, such as "ZooKeeper 3.8.0"; "ZooKeeper" if its variable is not set. */
 export function serverTitle(): string {
   return process.env.CARILLON_TEST_ZOOKEEPER_TITLE || "ZooKeeper";
 }

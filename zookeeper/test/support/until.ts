@@ -9,7 +9,7 @@ const pauseMs = { least: 5, most: 25 };
  *
  * On a busy machine a check takes longer, but only its first 20 ms count, so that the limit grows with the load.
  * @returns the result of the last check
- * @throws if the limit has passed
+ * @throws if the limit has passed, or the error of a check
  */
 export async function until<T>(
   what: string,

@@ -1,7 +1,7 @@
-/** All zones that this browser knows. */
+/** UTC and the zones that this browser lists. */
 export const zones = [...new Set(["UTC", ...Intl.supportedValuesOf("timeZone")])];
 
-/** The zone that a text names in full, in any case, or by an alias such as US/Eastern; undefined if it names none. */
+/** The zone that a text names in full, in any case, or by an alias with a slash such as US/Eastern; undefined if it names none. */
 export function zoneNamed(text: string): string | undefined {
   const name = text.trim();
   const listed = zones.find((zone) => zone.toLowerCase() === name.toLowerCase());

@@ -69,8 +69,8 @@ interface Asked<Data> {
 }
 
 /**
- * Shows the answer, or a placeholder while it is missing. If a later fetch fails, the old answer stays and the banner reports the
- * failure.
+ * Shows the answer; while it is missing, a placeholder, or the error of the first fetch. If a later fetch fails, the old answer stays
+ * and the banner reports the failure.
  */
 export function Shown<Data>({
   of,

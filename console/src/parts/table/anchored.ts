@@ -1,6 +1,6 @@
 /**
- * Keeps the rows of a live list in place while the user may be about to press one, so that the press hits the intended row. New
- * rows are counted, and shown when the user asks for them or has left the list.
+ * Keeps the rows of a live list in place while the user may be about to press one, so that the press hits the intended row. New rows
+ * above or between them are counted, and shown when the user asks for them or has left the list; new rows below them are shown at once.
  */
 import { useMediaQuery } from "@mantine/hooks";
 import { type FocusEvent, type PointerEvent, useCallback, useMemo, useRef, useState } from "react";
@@ -15,7 +15,8 @@ interface Shown<Row> {
 
 /**
  * @param byTouch if true, a touch screen holds the rows all the time, because no pointer movement announces a press there
- * @returns `isHeld`: true while the mouse or the keyboard focus is in the element that has these `handlers`
+ * @returns `isHeld`: true while the mouse or the keyboard focus is in the element that has these `handlers`, and always on a touch
+ * screen if `byTouch`
  */
 export function useHold(byTouch = true) {
   const isTouch = useMediaQuery("(hover: none)", false, { getInitialValueInEffect: false }) ?? false;

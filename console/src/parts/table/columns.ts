@@ -7,7 +7,7 @@ export interface Column<Row> {
   /** The column's width in CSS, such as `minmax(160px, 2fr)`. */
   width: string;
   end?: boolean;
-  /** The value by which the column sorts; without it, the column does not. */
+  /** The value by which the column sorts the rows; without it, the rows cannot be sorted by this column. */
   sortBy?: (row: Row) => SortValue;
   /** If the grid is too narrow, columns with the highest rank are hidden first; a column without a rank is not hidden. */
   rank?: number;

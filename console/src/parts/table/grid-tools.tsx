@@ -84,7 +84,7 @@ function Columns<Row>({ every, shown, isChosen, choose, chooseNone }: ColumnChoi
   );
 }
 
-/** A column's heading; pressing it sorts the rows. */
+/** A column's heading. If the column has `sortBy` and the screen is not narrow, pressing the heading sorts the rows. */
 export function Heading<Row>({
   column: { id, title, end = false, sortBy },
   narrow,

@@ -40,7 +40,7 @@ export interface GridProps<Row> {
   selection?: Selection;
   /**
    * Called when scrolling pauses, with the keys of the rows in the DOM and their index range in the server's list (`from` included, `to`
-   * excluded). Callers fetch additional data for these rows only.
+   * excluded; 0 to Infinity while a column sorts the rows). Callers fetch additional data for these rows only.
    */
   onSeen?: (keys: string[], from: number, to: number) => void;
 }

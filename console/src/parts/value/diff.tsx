@@ -72,7 +72,8 @@ function One({ part, was, is, name }: Difference & { name: string | undefined })
 }
 
 /**
- * Formats a value for display: a text as it is, a list of plain values with commas, any other value as JSON. Long texts are cut.
+ * Formats a value for display: a text as it is, a list of plain values with commas, any other value as JSON, an empty result as `""`.
+ * Long texts are cut.
  */
 function textOf(value: unknown): string {
   const isList = Array.isArray(value) && value.every((one) => typeof one !== "object" || one === null);

@@ -13,8 +13,8 @@ const isFlat = (value: unknown): value is unknown[] =>
   Array.isArray(value) && value.every((one) => typeof one !== "object" || one === null);
 
 /**
- * The differences between two JSON values. For lists of plain values, a difference contains the removed and the added items, not
- * the whole lists.
+ * The differences between two JSON values. For lists of plain values, a difference contains the removed and the added items, or the
+ * whole lists if only order or repetitions differ.
  */
 export function differences(was: unknown, is: unknown, part = ""): Difference[] {
   if (JSON.stringify(was) === JSON.stringify(is)) return [];

@@ -19,7 +19,7 @@ export function VersionList({ children }: { children: ReactNode }) {
   return <ul className={css.versions}>{children}</ul>;
 }
 
-/** A version's author, time and reason; pressing it selects the version. */
+/** A version's number, author, time (for the present version a word instead) and reason; pressing it selects the version. */
 export function VersionButton({
   version,
   made,

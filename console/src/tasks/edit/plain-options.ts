@@ -46,7 +46,10 @@ export const plainValues = (definition: TaskDefinition): Record<string, PlainVal
     }),
   );
 
-/** Converts a field's value into the option's value. An empty field becomes null if the option is nullable. */
+/**
+ * Converts a field's value into the option's value. An undefined value becomes the option's default; an empty text becomes null if the
+ * option is nullable.
+ */
 export function plainGiven(option: OptionName, value: PlainValue | undefined): PlainValue | null {
   const row = rowOf(option);
   const given = typeof value === "string" && row.kind.shape.is === "duration" ? value.trim() : value;

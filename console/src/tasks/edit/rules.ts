@@ -139,7 +139,10 @@ function rulesOptions(form: Rules): Record<string, Json> {
   };
 }
 
-/** The options that differ between the present form and the initial form (`first`). @throws CarillonError if a field is invalid */
+/**
+ * The options that differ between the present form and the initial form (`first`).
+ * @throws CarillonError if a field is invalid, or if an edit cannot remove an option
+ */
 export function rulesChanges(form: Rules, first: Rules): { part: string; was: unknown; is: Json }[] {
   const [was, is] = [rulesOptions(first), rulesOptions(form)];
   return Object.entries(is).flatMap(([part, value]) => {

@@ -45,7 +45,7 @@ export function TaskGrid({
   );
 }
 
-/** Fetches the latest runs of the visible tasks only. Runs of tasks that are no longer visible remain in the map. */
+/** Fetches the latest runs of the visible tasks, up to `askedMost`. Runs of tasks that are no longer visible remain in the map. */
 function useStrips(seen: string[]): ReadonlyMap<string, Recent[]> {
   const asked = useMemo(() => seen.slice(0, askedMost), [seen]);
   const { data } = useAnswer(

@@ -103,8 +103,8 @@ function formatOf({ format, maxLength = 0 }: Schema): Extract<Field, { kind: "te
 }
 
 /**
- * Returns a form's initial value: the defaults, the only value of a choice, and for required fields also false (yes or no) or an
- * empty list.
+ * Returns a form's initial value: the default, the only value of a choice, false (yes or no), or an empty list; undefined for other fields.
+ * An object contains the initial values of its required fields and of those with a default.
  */
 export function firstValue(given: Schema, root: Schema, depth = 0): unknown {
   const field = fieldOf(given, root, depth);
@@ -124,7 +124,7 @@ export function firstValue(given: Schema, root: Schema, depth = 0): unknown {
   );
 }
 
-/** Returns a copy of `whole` with `value` at this path; undefined removes the part. */
+/** Returns a copy of `whole` with `value` at this path; undefined removes a property of an object. */
 export function placed(whole: unknown, path: readonly (string | number)[], value: unknown): unknown {
   const [step, ...rest] = path;
   if (step === undefined) return value;

@@ -25,7 +25,10 @@ export interface SecretVersion {
   kept: boolean;
 }
 
-/** The part of the store's port that stores secrets, encrypted. Each change adds its audit entry in the same transaction. */
+/**
+ * The part of the store's port that stores secrets, encrypted. Each change adds its audit entries in the same transaction; only a new
+ * encryption of second factors' data keys adds none.
+ */
 export interface SecretStore {
   /**
    * Stores the next version, and deletes the values of all versions older than the version before it.

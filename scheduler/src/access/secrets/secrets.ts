@@ -9,7 +9,7 @@ import type { SecretRecord, SecretStore } from "./secret-store.ts";
 
 /** Reads secrets for a run's handler: directly from the store, or through a server. */
 export interface SecretSource {
-  /** @throws SECRET_UNKNOWN, SECRET_FORBIDDEN, SECRET_KEY_MISSING, FENCE_STALE */
+  /** @throws SECRET_UNKNOWN, SECRET_FORBIDDEN, SECRET_KEY_MISSING, SECRET_INVALID if the value was tampered with, FENCE_STALE */
   open(asking: AskingRun, name: string, version: number | null): Promise<string>;
 }
 
@@ -70,7 +70,7 @@ export class Secrets implements SecretSource {
 
   /**
    * Encrypts data keys of up to `limit` versions and `limit` second factors again with the first key.
-   * @throws SECRET_KEY_MISSING
+   * @throws SECRET_KEY_MISSING, SECRET_INVALID if a data key was tampered with
    */
   rewrap(change: Change, limit: number): Promise<{ rewrapped: number; left: number }> {
     const { present } = this.#keys;

@@ -77,7 +77,10 @@ function tell({ head, rows, olderRows, fault }: ReturnType<ChainCheck["end"]>, t
   return fault ? exitCodes.problems : exitCodes.ok;
 }
 
-/** Exports the audit to stdout and checks each row. A row that fails the check is exported too, and the failure is reported. */
+/**
+ * Exports the audit to stdout and checks the rows up to the first fault, which it reports. The row with the fault and the rows after it are
+ * exported too.
+ */
 export function exportAudit(options: CommonOptions, terminal: Terminal): Promise<ExitCode> {
   const write = async (line: string) => {
     if (!process.stdout.write(`${line}\n`)) await once(process.stdout, "drain");

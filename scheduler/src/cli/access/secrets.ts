@@ -118,7 +118,7 @@ export function removeSecret(name: string, options: SetOptions, terminal: Termin
   });
 }
 
-/** Encrypts with the present key all data keys that an older key has encrypted; repeats until none is left. */
+/** Encrypts with the present key all data keys that another key has encrypted; repeats until none is left, or until Ctrl-C. */
 export function rewrapSecrets(options: SetOptions, terminal: Terminal): Promise<ExitCode> {
   requireKeys(options);
   return withCluster(options, async ({ cluster, signal }) => {

@@ -149,7 +149,10 @@ const holdsOf = <Given extends Pick<Answer<"drainNode">, "runs">>({ runs, ...res
   runs: runs.map(({ run, task, started }) => ({ run, task, startedMs: started === null ? null : Date.parse(started) })),
 });
 
-/** Returns the server's clock minus this machine's, in ms. The call also fails early if the server is unreachable or refuses the token. */
+/**
+ * Returns the server's clock minus this machine's, in ms; 0 if the server denies access to the cluster's state. The call also fails early
+ * if the server is unreachable or refuses the token.
+ */
 async function clockOffset(api: Client): Promise<number> {
   const began = Date.now();
   try {

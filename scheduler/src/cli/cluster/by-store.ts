@@ -184,7 +184,7 @@ const endsPerLook = 5_000;
 
 function storeRuns(tower: Carillon, store: Store, nowMs: () => number): ClusterRuns {
   const author = operator();
-  /** Returns the latest ended runs since `sinceMs`; undefined while the store is unreachable. */
+  /** Returns the latest ended runs since `sinceMs`, up to `endsPerLook`; undefined while the store is unreachable. */
   const look = async (task: string | undefined, sinceMs: number): Promise<RunRecord[] | undefined> => {
     try {
       return await store.runs.list({

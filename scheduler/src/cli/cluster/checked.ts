@@ -84,8 +84,8 @@ function checkedCalendars(calendars: Cluster["calendars"]): Cluster["calendars"]
 }
 
 /**
- * Wraps a cluster so that each request is checked before it is sent. An invalid request thus gives the same message whether the command
- * uses a store or a server.
+ * Wraps a cluster so that requests are checked in this process before they are sent. An invalid request thus gives the same message
+ * whether the command uses a store or a server.
  */
 export function checked(cluster: Cluster): Cluster {
   const { tasks, runs, operations, dead, calendars, groups, drains, access, secrets, alarms } = cluster;

@@ -84,7 +84,7 @@ export function bulkOptions(command: Command, what: "tasks" | "runs"): Command {
 }
 
 /**
- * Returns false if the items are selected by names, true if by a filter.
+ * Returns true if no items are named, so that a filter selects them.
  * @throws USAGE if names are given together with filter options, --dry-run or --wait
  */
 export function byFilter(names: unknown[], options: BulkOptions): boolean {
@@ -98,7 +98,7 @@ export function byFilter(names: unknown[], options: BulkOptions): boolean {
   return names.length === 0;
 }
 
-/** Returns a command that acts on the named items at once, or starts an operation if there is a filter instead of names. */
+/** Returns a command that acts on the named items at once, or starts an operation if no items are named. */
 export const namedOr =
   (kind: OperationKind, terminal: Terminal, work: (names: string[], options: BulkOptions) => Promise<ExitCode>) =>
   ([given]: string[], options: BulkOptions): Promise<ExitCode> => {

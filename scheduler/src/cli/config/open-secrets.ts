@@ -18,7 +18,10 @@ const isWritten = (value: unknown): boolean =>
 
 const holdsPassword = (url: unknown): boolean => typeof url === "string" && hasPassword(url);
 
-/** True if the URL contains a secret: the webhook of a chat service has an unguessable path, and the URL alone is enough to post there. */
+/**
+ * True if the URL may contain a secret: the webhook of a chat service has an unguessable path, and the URL alone is enough to post
+ * there.
+ */
 const holdsKey = (webhook: unknown): boolean => {
   if (typeof webhook !== "string" || !URL.canParse(webhook)) return false;
   const { protocol, pathname, search } = new URL(webhook);

@@ -69,7 +69,7 @@ const isProfiles = (read: unknown): read is Profiles => {
   );
 };
 
-/** Writes the file atomically: if the process is killed during the write, the former file remains. */
+/** Writes the file atomically: if the process is killed during the write, the former file remains. @throws CONFIG_INVALID */
 export function writeProfiles(profiles: Profiles, environment: Environment): void {
   const path = profilesPath(environment);
   const beside = `${path}.${process.pid}`;
@@ -102,7 +102,8 @@ export function profileCalled({ profiles }: Profiles, name: string): Profile {
 
 /**
  * Checks a server's URL. @returns the URL without a slash at its end
- * @throws USAGE for a text that is not a URL, and for a URL with which a token would be sent unencrypted
+ * @throws USAGE for a text that is not an HTTP URL, for a URL with a user name or a password, and for a URL with which a token would
+ * be sent unencrypted
  */
 export function serverUrl(text: string, where: string, environment: Environment): string {
   const wrong = (what: string, hint: string) => new CarillonError("USAGE", `${where} ${what}`, { hint });

@@ -129,8 +129,8 @@ function read(files: string[], { system, user, zone, shell = false, prefix, grou
 }
 
 /**
- * Returns the time fields of one line, and the zone of the last CRON_TZ above it. The comparison evaluates these fields by cron's own
- * rules, not by Carillon's.
+ * Returns the time fields of one line, and the zone of the last CRON_TZ above it (`usual` if there is none). The comparison evaluates
+ * these fields by cron's own rules, not by Carillon's.
  */
 function timesOfLine(text: string, line: number, usual: string): SourceTimes {
   const lines = text.split(/\r?\n/);

@@ -15,8 +15,8 @@ export const importedText = (kind: string, tasks: readonly ImportedTask[], bundl
   writeYaml(tasks, bundle ?? null, `Imported from ${kind}. Look at what it says, then: carillon apply FILE`);
 
 /**
- * Writes the file of tasks to standard output or to the path of `--output`, and the report to standard error; with --json, one
- * object with the tasks and the remarks to standard output. Exit code 1 if something was not imported.
+ * Writes the file of tasks to standard output or to the path of `--output`, and the report to standard error. With --json, writes one
+ * object with the tasks and the remarks to standard output, and the file only to a path. Exit code 1 if something was not imported.
  */
 export function writeImported(
   kind: string,
@@ -38,7 +38,10 @@ export function writeImported(
   return exit;
 }
 
-/** Prints the remarks to standard error. If several sources have the same remark, it is printed once with all their names. */
+/**
+ * Prints the remarks to standard error. If several sources have the same remark, it is printed once with the names of the first of these
+ * sources.
+ */
 export function tellRemarks(taskCount: number, remarks: readonly Remark[], terminal: Terminal): void {
   const { errorStyle: style } = terminal;
   const paint = { problem: style.bad, lost: style.warning, note: style.dim };

@@ -73,7 +73,7 @@ export async function loadTasksModule(path: string): Promise<unknown> {
   );
 }
 
-/** Returns the default export of a module, such as a configuration. @throws FILE_INVALID if there is none */
+/** Returns the default export of a module, such as a configuration. @throws FILE_INVALID if it cannot be loaded, or has none */
 export async function loadDefault(path: string): Promise<unknown> {
   const { shown, loaded } = await loadModule(path, (work) => work());
   if (loaded.default !== undefined) return loaded.default;

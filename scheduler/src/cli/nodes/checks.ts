@@ -71,7 +71,7 @@ export function checkWay(url: string, environment: NodeJS.ProcessEnv): Check[] {
   return hosts.length === 0 ? [] : [remark("store", plainWords(hosts), plainAdvice)];
 }
 
-/** Checks the PostgreSQL server and the version of the schema; called before any of Carillon's tables is read. */
+/** Checks the PostgreSQL server and the version of the schema; works even if this version of Carillon cannot read the schema. */
 export function checkServer(server: ServerFacts, place: string, schema: string): Check[] {
   const { version, versionNumber, readOnly, roundTripMs, migration, migrationKnown, serves } = server;
   const checks = [

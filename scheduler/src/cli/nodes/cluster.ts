@@ -99,8 +99,8 @@ export interface ClusterTasks {
   /** Defines the task as a program does: parts that users have edited keep their edits. */
   define(definition: TaskDefinition, reason: string): Promise<{ version: number; changed: boolean }>;
   /**
-   * Changes options of the task; `revert` undoes edits of some parts. @throws TASK_STALE, as does `revert`, unless the task is at
-   * the record's version
+   * Changes options of the task; `revert` undoes edits of some parts. Both throw TASK_STALE if the task is no longer at the record's
+   * version.
    */
   edit(record: TaskRecord, options: TaskOptions, change: EditChange): Promise<{ record: TaskRecord; changed: boolean }>;
   revert(record: TaskRecord, parts: TaskPart[], change: EditChange): Promise<{ record: TaskRecord; changed: boolean }>;

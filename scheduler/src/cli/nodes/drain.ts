@@ -19,7 +19,10 @@ interface DrainOptions extends CommonOptions {
   timeout?: string;
 }
 
-/** Drains a node: it claims no further runs. With --wait, waits until its current runs have ended. */
+/**
+ * Drains a node: it claims no further runs. With --wait, waits until its current runs have ended.
+ * @throws TIMEOUT if they have not ended within --timeout; USAGE for --timeout without --wait
+ */
 export function drainNode(node: string, options: DrainOptions, terminal: Terminal): Promise<ExitCode> {
   const timeoutMs = options.timeout === undefined ? null : parseDuration(options.timeout, "--timeout");
   if (timeoutMs !== null && !options.wait)

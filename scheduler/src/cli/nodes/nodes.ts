@@ -46,7 +46,7 @@ const iso = (ms: number | null) => (ms === null ? null : new Date(ms).toISOStrin
 
 /**
  * Describes the coordination service as a live member reports it: "ZooKeeper at zk1:2181/billing". If no live member reports one, returns
- * its id.
+ * "service" with its id; if there is no service, returns "the store alone".
  */
 export function usedCoordination(coordination: string | null, members: Member[]): string {
   if (coordination === null || coordination === storeAlone) return "the store alone";

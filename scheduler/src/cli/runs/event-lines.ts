@@ -56,7 +56,10 @@ export function lateText(ms: number, style: Style): string {
   return ms >= 1_000 ? style.warning(text) : style.dim(text);
 }
 
-/** The text of a stored error: its message, preceded by its code if that is a Carillon code; null if there is no error. */
+/**
+ * The text of a stored error: its message, preceded by its code if that is a Carillon code other than CANCELLED; null if there is no
+ * error.
+ */
 export function errorWords(error: Json | undefined): string | null {
   if (error === null || error === undefined) return null;
   if (typeof error !== "object" || Array.isArray(error)) return String(error);

@@ -50,7 +50,7 @@ const past: Record<OperationKind, string> = {
   backfill: "to run",
 };
 
-/** Parses a time with an offset, or a duration before `nowMs`; returns epoch ms. @throws USAGE */
+/** Parses a time with an offset, or a duration before `nowMs`; returns epoch ms. @throws USAGE, DURATION_INVALID */
 export function timeOf(option: string, text: string, nowMs: number): number {
   if (/^[\d.\s]+(?:ms|[smhdw])/.test(text)) return Math.round(nowMs - parseDuration(text, option));
   return momentOf(
@@ -96,7 +96,8 @@ export function filterOf(options: BulkOptions, nowMs: number): OperationFilter {
 
 /**
  * Prints the number of matching items and the first of them, asks for confirmation if there are many, and begins the operation. With
- * `dryRun`, only prints.
+ * `dryRun`, only prints; with `yes`, does not ask.
+ * @throws CONFIRMATION_NEEDED if the answer is no, or if nobody can be asked: with --json or without a terminal
  */
 export function beginOperation(
   kind: OperationKind,
@@ -325,7 +326,7 @@ export function backfillTask(task: string, options: BackfillOptions, terminal: T
   }));
 }
 
-/** Converts "10/s", "100/m" or "5/10s" to runs per second. @throws USAGE */
+/** Converts "10/s", "100/m" or "5/10s" to runs per second. @throws USAGE, DURATION_INVALID */
 export function rateOf(text: string): number {
   const [, count = "", span = ""] = /^(\d+)\/((?:\d+)?(?:ms|[smhd]))$/.exec(text.trim()) ?? [];
   if (count === "") {

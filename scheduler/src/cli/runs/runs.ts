@@ -119,7 +119,10 @@ const briefError = (error: Json): Json => {
   return { ...(code === undefined ? {} : { code }), ...(message === undefined ? {} : { message }) };
 };
 
-/** Prints each end of a run once, when it happens; continues after the cluster was unreachable. */
+/**
+ * Prints the last `limit` ends of runs, oldest first. With `follow`, it then prints further ends when they happen, and continues after
+ * the cluster was unreachable; if too many runs end at once, some are left out.
+ */
 export function tailRuns(options: TailOptions, terminal: Terminal): Promise<ExitCode> {
   return withCluster(options, async ({ cluster: { by, runs }, signal }) => {
     const { task, limit } = options;
@@ -172,7 +175,7 @@ export function rerunRuns(
   });
 }
 
-/** Calls the function for each run. If several runs are given, an error with one of them does not prevent the others. */
+/** Calls the function for each run. If several runs are given, a `CarillonError` with one of them does not prevent the others. */
 function withEach(
   ids: number[],
   options: CommonOptions,

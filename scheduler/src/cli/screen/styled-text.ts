@@ -6,7 +6,7 @@ const colour = /\p{Cc}\[[0-9;]*m/gu;
 /** The width in columns of a line that may contain colour sequences, which take up no columns. */
 export const styledWidth = (line: string): number => widthOf(line.replace(colour, ""));
 
-/** Cuts a coloured line to `width` columns. Colour sequences have no width, and a cut line ends with a colour reset. */
+/** Cuts a coloured line to `width` columns. Colour sequences have no width; a cut line ends with "…", and resets colours that it set. */
 export function cutStyled(line: string, width: number): string {
   if (styledWidth(line) <= width) return line;
   let used = 0;

@@ -10,7 +10,8 @@ const zeroWidth = /[\p{M}\p{Cf}]/u;
 const ascii = /^[\x20-\x7e]*$/;
 
 /**
- * Converts text to one line without control characters: newlines and tabs become spaces, an escape becomes ␛, "\r" is removed.
+ * Converts text to one line without control characters: line ends and tabs become spaces, "\r" is removed, and other control characters
+ * (also those for the text's direction) become their symbol, such as ␛, or �.
  */
 export function plain(text: string): string {
   return text.replace(acting, (character) => {

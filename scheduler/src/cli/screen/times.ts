@@ -37,7 +37,10 @@ export function timeText(ms: number, zone: Zone): string {
   return `${text.slice(0, 10)} ${text.slice(11, 19)}${fraction === ".000" ? "" : fraction} ${offsetText(zone.at(ms).offset)}`;
 }
 
-/** Formats a time briefly: "14:03:20" on the same local day as `nowMs`, "Nov 28 00:00" on other days. */
+/**
+ * Formats a time briefly: "14:03:20" on the local day of `nowMs`, "Nov 28 00:00" on other days of its year, "2025-11-28" in other
+ * years.
+ */
 export function briefText(ms: number, nowMs: number, zone: Zone): string {
   const text = localParts(ms, zone);
   if (text.slice(0, 10) === localParts(nowMs, zone).slice(0, 10)) return text.slice(11, 19);

@@ -22,7 +22,7 @@ const redrawMs = 1_000;
 const pipedLines = 60;
 const pipedColumns = 120;
 
-/** Shows the cluster: as a full screen on a terminal, as one frame in a pipe, and as one object with --json. */
+/** Shows the cluster: as a full screen on a terminal, as one object with --json, else as one frame. */
 export function top(options: TopOptions, terminal: Terminal): Promise<ExitCode> {
   const everyMs = parseDuration(options.every, "--every", shortestMs);
   const sort = (Object.entries(sortKeys).find(([, name]) => name === options.sort)?.[0] ?? "n") as SortKey;

@@ -158,7 +158,10 @@ function optionCalled(name: string): OptionName {
 const takesNames = (shape: Shape): boolean =>
   shape.is === "either" && shape.of.some((one) => one.is === "list" && one.of.is === "text");
 
-/** Converts the text to a value of the option's type. A wrong value is accepted here; the option's own validation refuses it later. */
+/**
+ * Converts the text to a value of the option's type. Text that is not JSON where JSON is needed is refused here; any other wrong value is
+ * refused later by the option's own validation.
+ */
 function valueGiven(option: OptionName, text: string): unknown {
   const row: OptionRow = taskOptions[option];
   const { shape } = row.kind;
@@ -171,8 +174,8 @@ function valueGiven(option: OptionName, text: string): unknown {
 }
 
 /**
- * Parses a new schedule. The zone and jitter of the present schedule stay, unless the new one is JSON, `at` or `manual`. The
- * policy for clock changes (DST) does not stay, because it belongs to the expression.
+ * Parses a new schedule. The zone and jitter of the present schedule stay, unless the new one is JSON, `at` or `manual`; an RRULE
+ * with its own DTSTART keeps only the jitter. The policy for clock changes (DST) does not stay, because it belongs to the expression.
  */
 function scheduleOf(text: string, present: ScheduleSpec): ScheduleSpec {
   const words = text.trim();

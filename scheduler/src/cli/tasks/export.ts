@@ -15,7 +15,10 @@ export interface ExportOptions extends CommonOptions {
   output?: string;
 }
 
-/** Exports the named tasks as they are now, including manual edits; exports all tasks if `names` is empty. */
+/**
+ * Exports tasks as they are now, including manual edits: the named ones, or all if `names` is empty; of these only the tasks of
+ * the given group and bundle.
+ */
 export function exportTasks(names: string[], options: ExportOptions, terminal: Terminal): Promise<ExitCode> {
   return withCluster(options, async ({ cluster }) => {
     const found = await cluster.tasks.records(names.length > 0 ? names : undefined);

@@ -2,11 +2,14 @@ import type { Shape } from "../../task/kinds/kinds.ts";
 import { type OptionRow, optionRows } from "../../task/options.ts";
 import { scheduleOptions } from "../../task/schedule-of.ts";
 
-/** True for types whose values must be written as JSON; for other types, only text that begins with { is parsed as JSON. */
+/** True for types whose values must be written as JSON; for other types, only text that begins with { or is a number is parsed as JSON. */
 export const isWrittenAsJson = ({ is }: Shape): boolean =>
   is === "json" || is === "schema" || is === "object" || is === "list" || is === "texts";
 
-/** Describes how an option's value is written: "JSON" if it must be JSON, "or none" if it may be null. */
+/**
+ * Describes how an option's value is written: in the option's own words if it has any; else "JSON" if it must be JSON, and "or none" if
+ * it may be null.
+ */
 function takes({ words, kind, nullable }: OptionRow): string {
   if (words !== undefined) return words;
   return [isWrittenAsJson(kind.shape) ? "JSON" : "", nullable ? "or none" : ""]

@@ -12,7 +12,11 @@ export interface RedisAddress {
   /** The name under which the sentinels know the master; "" without sentinels. */
   readonly master: string;
   readonly database: number;
-  /** The prefix of all keys. Keys contain it in braces (a hash tag), so that one node of a Redis Cluster holds them all. */
+  /**
+   * The prefix of all keys. The keys of the list and the queue contain it in braces (a hash tag), so that one node of a Redis
+   * Cluster holds them all; the keys of a lock contain prefix, kind and name in braces, so that one node holds all keys of that
+   * lock.
+   */
   readonly prefix: string;
   /** The URL without user, password and options, for messages. */
   readonly text: string;
@@ -27,7 +31,7 @@ const prefixShape = /^[\w.:/-]{1,100}$/;
 /** Matches prefixes that are refused, because their keys could collide with the locks of another prefix. */
 const locksShape = /:(?:lock|semaphore|election)(?::|$)/;
 
-/** Parses a Redis URL. @throws OPTION_INVALID; the message never contains the password */
+/** Parses a Redis URL. @throws OPTION_INVALID; the message does not contain a password whose special characters are escaped */
 export function parseRedisUrl(url: string): RedisAddress {
   const found = shape.exec(url);
   if (!found) throw wrong("the Redis URL cannot be read");

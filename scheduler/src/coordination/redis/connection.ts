@@ -22,7 +22,10 @@ export interface RedisConnectionOptions {
   readonly timeoutMs: number;
   readonly log: (line: string) => void;
   readonly signal?: AbortSignal;
-  /** Called on each new connection before the connection is used; if it rejects, opening fails. */
+  /**
+   * Called by `open` once the server has been checked, at each attempt to open; `open` retries or rejects after its error as
+   * after an error of the connection.
+   */
   readonly probe?: (connection: RedisConnection) => Promise<unknown>;
   /** True: `open` rejects if Redis is unreachable, instead of retrying; default false. */
   readonly failFast?: boolean;
@@ -51,8 +54,8 @@ interface Followed {
 }
 
 /**
- * One connection for requests, and another for messages once a channel is subscribed to. A request is either sent at once or fails at once,
- * and is never repeated automatically: callers measure the time for which a lock is certain from the moment when the request was sent.
+ * One connection for requests, and another for messages once a channel is subscribed to. A request is not repeated after its
+ * connection broke: callers count the time for which a lock is certain from the moment when they called `run`.
  */
 export class RedisConnection {
   readonly address: RedisAddress;
@@ -124,8 +127,8 @@ export class RedisConnection {
   }
 
   /**
-   * Subscribes to a channel. Calls `message` for each message, and `following` when the subscription begins and after each interruption,
-   * during which messages may have been lost. A second call for the same channel has no effect.
+   * Subscribes to a channel. Calls `message` for each message, and `following` whenever this client has subscribed: at first,
+   * and after each reconnection, before which messages may have been lost. A second call for the same channel has no effect.
    */
   follow(channel: string, message: (text: string) => void, following: () => void): void {
     if (this.#closed || this.#followed.has(channel)) return;
@@ -244,7 +247,7 @@ export class RedisConnection {
     try {
       return await Promise.race([answer, late]);
     } catch (error) {
-      // The master of this connection was demoted; the next connection finds the new master.
+      // The server has become a replica, or has lost its master; through sentinels, the next connection finds the new master.
       if (/^(?:READONLY|MASTERDOWN)/.test(String((error as Error).message))) this.#renew(client);
       throw redisTrouble(error, this.address);
     } finally {

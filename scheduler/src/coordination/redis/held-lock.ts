@@ -6,7 +6,10 @@ import { release, renew } from "./lock-scripts.ts";
 
 export type RedisLockKeys = readonly [holder: string, fence: string, queue: string, deadlines: string];
 
-/** Time in ms between the moment when this process stops relying on the lock and the earliest moment when another process can hold it. */
+/**
+ * Time in ms between the moment when this process stops relying on the lock and the earliest moment when another process can
+ * hold it; at most a quarter of the TTL.
+ */
 const marginMs = 500;
 const silent = "Redis did not answer for too long";
 export const beatsPerTtl = 3;

@@ -5,11 +5,12 @@ import type { RedisConnection } from "./connection.ts";
 
 export interface RedisLockPlaceOptions {
   /**
-   * Returns an integer higher than every number it returned before, to any process, such as the next value of a sequence in the store.
-   * Called in a new era, and if Redis may have lost the fences that it issued: at the first use, and after a restart, wipe or fail-over.
+   * Returns an integer higher than every number it returned before, to any process, such as the next value of a sequence in the
+   * store. Called for each lock name at its first use, in a new era, and if Redis may have lost the fences that it issued:
+   * after a restart, wipe or fail-over.
    */
   readonly fenceBase: () => Promise<number>;
-  /** The number of the current era of locks. In a new era, each Redis gets a new base for its fences; default 0. */
+  /** The number of the current era of locks. In a new era, the fences of each lock name get a new base; default 0. */
   readonly era?: number;
   readonly log: (line: string) => void;
   readonly clock?: Clock;

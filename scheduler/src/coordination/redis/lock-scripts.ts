@@ -20,10 +20,11 @@ end
 `;
 
 /**
- * A fence is base × 2^32 + count; the base comes from the store, the count from this Redis. A Redis requests a new base if its data may be
- * older than what it has acknowledged (its run id or replication id has changed), has been lost, or belongs to another era. It accepts a
- * base only with the question that it currently stores: a base that was fetched before another loss could be lower than fences issued
- * since. Values are strings, because Lua's numbers are exact only up to 2^53.
+ * A fence is base × 2^32 + count; the base comes from the store, the count from this Redis. For each lock name, a Redis
+ * requests a new base if its data may be older than what it has acknowledged (its run id or replication id has changed), has
+ * been lost, or belongs to another era. It accepts a base only with the question that it currently stores: a base that was
+ * fetched before another loss could be lower than fences issued since. Values are strings, because Lua's numbers are exact only
+ * up to 2^53.
  */
 const fencing = `
 local info = redis.call('INFO', 'server') .. redis.call('INFO', 'replication')

@@ -117,7 +117,11 @@ export class RedisLock {
     this.#keys = [own, `${own}:fence`, `${own}:queue`, `${own}:deadlines`];
   }
 
-  /** Waits for the lock; retries while Redis is unreachable. @throws COORDINATION_REFUSED, LOCK_SIZE_DIFFERS; the signal's reason */
+  /**
+   * Waits for the lock; retries while Redis, or the store for `fenceBase`, is unreachable.
+   * @throws COORDINATION_REFUSED, COORDINATION_FOREIGN, COORDINATION_UNSUPPORTED, LOCK_SIZE_DIFFERS; other errors of
+   * `fenceBase`; the signal's reason
+   */
   async acquire({ signal }: { signal?: AbortSignal } = {}): Promise<HeldRedisLock> {
     const held = await this.tryAcquire({ limitMs: Number.POSITIVE_INFINITY, signal });
     // Without a time limit, `tryAcquire` returns a lock or throws.

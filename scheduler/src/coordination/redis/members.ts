@@ -1,4 +1,7 @@
-/** The maximum number of messages that are cached because an earlier one is missing; a full read replaces further messages. */
+/**
+ * The maximum number of messages that are cached because an earlier one is missing. Further messages are dropped until a full
+ * read.
+ */
 const earlyMost = 1_000;
 
 /**
@@ -36,7 +39,10 @@ export class RedisMembers {
     this.#catchUp();
   }
 
-  /** Prepares for a full read after the service has lost its data and counts its messages from the beginning; `shown` stays until then. */
+  /**
+   * Prepares for a full read after the service may have lost its data, and may number its messages from the beginning; `shown`
+   * stays until then.
+   */
   forget(): void {
     this.#early.clear();
     this.#version = -1;

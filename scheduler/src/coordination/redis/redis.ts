@@ -28,10 +28,11 @@ const droppedMost = 100;
 /**
  * A coordination service in Redis; `RedisRegistry` describes its guarantees.
  *
- * Every third of the session timeout, one request renews this process's entry in the list and in the queue, and its answer returns
- * everything that the process must know. The time for which an entry is certain is measured from the moment when the request was sent.
- * @throws COORDINATION_REFUSED, COORDINATION_FOREIGN, COORDINATION_UNSUPPORTED, OPTION_INVALID; COORDINATION_UNREACHABLE with `failFast`,
- * or if the signal aborted
+ * At least every third of the session timeout, one request renews this process's entry in the list and in the queue, and its
+ * answer states the place in the queue and the number of the last message about the list. The time for which an entry is
+ * certain is measured from the moment when the request was sent.
+ * @throws COORDINATION_REFUSED, COORDINATION_FOREIGN, COORDINATION_UNSUPPORTED, OPTION_INVALID; COORDINATION_UNREACHABLE with
+ * `failFast`, or if the signal aborted; and the errors of `nameNew`
  */
 export async function openRedisWitness(options: RedisWitnessOptions): Promise<Witness> {
   const { clock = systemClock, clusterId, sessionTimeoutMs } = options;

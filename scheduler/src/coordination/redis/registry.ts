@@ -145,7 +145,8 @@ const look = redisScript("return {redis.call('GET', KEYS[1]), redis.call('GET', 
 /**
  * Reads which cluster uses this Redis, without joining that cluster.
  * @returns undefined if no cluster uses it
- * @throws OPTION_INVALID, COORDINATION_UNREACHABLE, COORDINATION_REFUSED, COORDINATION_UNSUPPORTED
+ * @throws OPTION_INVALID, COORDINATION_UNREACHABLE, COORDINATION_REFUSED, COORDINATION_UNSUPPORTED; COORDINATION_FOREIGN if the
+ * keys hold other data
  */
 export async function lookAtRedis(url: string): Promise<{ clusterId: string; serviceId: string } | undefined> {
   const connection = await RedisConnection.open({ url, timeoutMs: 5_000, log: () => undefined, failFast: true });
@@ -227,7 +228,10 @@ export class RedisRegistry {
     return { epoch, doubtMs, version, place, vacantInMs: vacantInMs < 0 ? undefined : vacantInMs };
   }
 
-  /** Returns the sessions that are not listed. @throws COORDINATION_UNREACHABLE, also while the service may have lost sessions */
+  /**
+   * Returns the sessions that are not listed. @throws as `RedisConnection.run`; COORDINATION_UNREACHABLE while sessions may be
+   * lost
+   */
   async gone(sessionIds: readonly number[]): Promise<number[]> {
     const [, , doubtMs, ...ids] = (await this.#ask(gone, sessionIds)) as [string, number, number, ...string[]];
     if (doubtMs > 0) {
@@ -243,7 +247,7 @@ export class RedisRegistry {
   /**
    * Reads the service's id, or creates it.
    * @param nameNew returns the id for a Redis that holds no cluster's data; default: a random id
-   * @throws the errors of `nameNew`
+   * @throws the errors of `nameNew` and of `RedisConnection.run`
    */
   async knowService(nameNew: () => Promise<string> = async () => ""): Promise<void> {
     if (this.#serviceId === "" && !(await readOwner(this.#connection))) this.#serviceId = await nameNew();

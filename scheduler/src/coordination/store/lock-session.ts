@@ -13,7 +13,10 @@ export interface LockSessionOptions {
   readonly log: Log;
 }
 
-/** Time in ms between the moment when this process stops relying on its session and the earliest moment when another process may end it. */
+/**
+ * Time in ms between the moment when this process stops relying on its session and the earliest moment when another process may
+ * end it; at most a quarter of the timeout.
+ */
 const marginMs = 500;
 const beatsPerTimeout = 3;
 /** A failed heartbeat is retried after this many ms, or after a third of the usual interval if that is shorter. */

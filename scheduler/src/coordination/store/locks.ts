@@ -22,7 +22,7 @@ export interface StoreLocksOptions extends Omit<LockSessionOptions, "store"> {
   readonly era: number;
 }
 
-/** The pause in ms after a failed statement, while a caller waits for a lock. */
+/** The pause in ms before a failed statement is repeated. */
 const retryMs = 250;
 /** When more than this many names have been used, the rows of unused names are deleted. */
 const rememberedNames = 1_000;
@@ -109,7 +109,11 @@ export class StoreLocks implements LockPlace {
     }
   }
 
-  /** Appends the token to the queue, and waits for a permit. @returns undefined if the session ended */
+  /**
+   * Appends the token to the queue, and waits for a permit.
+   * @returns undefined if the session ended, or if the token was deleted from the queue
+   * @throws LOCK_SIZE_DIFFERS; LOCK_BUSY if too many tokens wait; STORE_…; the signal's reason
+   */
   async #enter(spec: PermitSpec, entry: Entry, signal: AbortSignal): Promise<Held | undefined> {
     const { clock, store, era, nowMs } = this.#options;
     const outcome = new Promise<Outcome>((resolve) => {

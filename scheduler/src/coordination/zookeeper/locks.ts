@@ -138,7 +138,7 @@ export class ZooKeeperLocks implements LockPlace {
 
   /**
    * Ensures that the semaphore has the number of permits that this caller gave; changes it if no lease exists.
-   * @throws LOCK_SIZE_DIFFERS
+   * @throws LOCK_SIZE_DIFFERS if it has another number and a lease exists or is being taken; errors of ZooKeeper
    */
   async #agree(spec: PermitSpec, at: string, signal: AbortSignal): Promise<void> {
     const { zk, path } = this.#options;

@@ -4,8 +4,8 @@ import { type Clock, pause } from "../../base/clock.ts";
 const retryMs = 250;
 
 /**
- * The numbers of the listed sessions. One request reads the whole list; after that, events report each change without a request. The data
- * of a single member is read separately.
+ * The numbers of the listed sessions. The list is read at the beginning of a ZooKeeper session and after a gap in the events;
+ * otherwise events report each change without a request. The data of a single member is read separately.
  */
 export class ZooKeeperMembers {
   readonly #zk: ZooKeeper;

@@ -51,7 +51,7 @@ export class ClusterPath {
    * Claims the path for this cluster, unless the cluster owns it already.
    * @param nameNew returns the new service id if the path has no owner; default: a random id
    * @returns the service id, which distinguishes this ZooKeeper from another
-   * @throws COORDINATION_FOREIGN, and the errors of `nameNew`
+   * @throws COORDINATION_FOREIGN, the errors of ZooKeeper, and the errors of `nameNew`
    */
   async claim(zk: ZooKeeper, nameNew: () => Promise<string> = async () => randomUUID()): Promise<string> {
     for (;;) {

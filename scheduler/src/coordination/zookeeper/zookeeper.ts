@@ -5,8 +5,8 @@
  *   members/<session>     ephemeral: the listed sessions
  *   leader/_c_…-latch-…   the queue of candidates for leadership
  *
- * Only the first in the queue watches the members, by one recursive watch. A member that joins or leaves creates or deletes its own node;
- * no other process is notified or reads anything, however many members there are.
+ * Only the first in the queue watches the members, by one recursive watch. A member joins or leaves by creating or deleting its
+ * own node, of which no process except the first in the queue is notified.
  */
 import { connect, isZooKeeperError, LeaderLatch, type Session, type ZooKeeper } from "@carillon/zookeeper";
 import type { Clock } from "../../base/clock.ts";
@@ -21,7 +21,10 @@ import { ClusterPath, members } from "./path.ts";
 const retryMs = 250;
 type Told = (what: "first" | "sure" | "members") => void;
 
-/** Connects and claims the path. @throws COORDINATION_UNREACHABLE, _REFUSED, _FOREIGN, _UNSUPPORTED, OPTION_INVALID */
+/**
+ * Connects and claims the path.
+ * @throws COORDINATION_UNREACHABLE, _REFUSED, _FOREIGN, _UNSUPPORTED, OPTION_INVALID; errors of `nameNew`
+ */
 export async function openZooKeeper(options: WitnessOptions & { clock: Clock }): Promise<Witness> {
   const path = new ClusterPath(options.url, options.clusterId);
   let zk: ZooKeeper | undefined;
@@ -99,8 +102,8 @@ class ZooKeeperWitness implements Witness {
   }
 
   /**
-   * When the node was created; Infinity if there is none. A ZooKeeper session keeps its node without interruption, and a new session
-   * creates a new node.
+   * When the node was created; Infinity if there is none. A ZooKeeper session keeps its node without interruption unless another
+   * client deletes it (see `#watchOwn`), and a new session creates a new node.
    */
   shownSince(): number {
     return this.#shown?.sinceMono ?? Number.POSITIVE_INFINITY;
@@ -303,7 +306,7 @@ class ZooKeeperWitness implements Witness {
         if (!isZooKeeperError(error, "NODE_EXISTS", "CONNECTION_LOSS")) throw error;
         const there = await session.exists(path);
         if (there?.ephemeralOwner === session.id) break;
-        // The existing node belongs to an ended ZooKeeper session of this process and is about to disappear, so it is replaced.
+        // The existing node belongs to another ZooKeeper session, usually an ended one of this process, so it is replaced.
         if (there) await this.#remove(session, member.sessionId);
       }
     }
@@ -329,7 +332,7 @@ class ZooKeeperWitness implements Witness {
           watch: (event) => (event.type === "deleted" ? lost() : event.type === "ended" ? undefined : look()),
         })
         .then((stat) => stat?.ephemeralOwner === session.id || lost())
-        .catch(() => undefined); // the session has ended, and its own listener reports that
+        .catch(() => undefined); // the request failed, usually because the session has ended, which its own listener reports
     };
     look();
   }

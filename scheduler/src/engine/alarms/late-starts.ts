@@ -27,9 +27,10 @@ interface Start {
 }
 
 /**
- * Reports late starts of runs to the store, where the leader reads them for the alarm `late`. Every process that starts runs, or has remote
- * workers, does this, even if it has no alarms configured: the store returns the lateness from which a start counts as late, or null if no
- * process evaluates this alarm, and the collected starts are then dropped. A process without late starts sends nothing.
+ * Reports late starts of runs to the store, where the leader reads them for the alarm `late`. Every process that starts runs, or
+ * has remote workers, does this, even if it has no alarms configured: the store returns the lateness above which a start counts
+ * as late, or null if no process evaluates this alarm, and the collected starts are then dropped. A process without late starts
+ * sends nothing.
  */
 export class LateStarts {
   readonly #options: LateStartsOptions;

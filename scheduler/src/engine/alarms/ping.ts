@@ -27,7 +27,7 @@ export class Ping {
   readonly #options: PingOptions;
   #atMs = Number.NEGATIVE_INFINITY;
   #flight: Promise<void> | undefined;
-  /** The reason why the last ping was not sent; null if it was sent. */
+  /** The reason why the last ping was withheld or failed; null if it succeeded. */
   #amiss: string | null = null;
 
   constructor(options: PingOptions) {

@@ -27,12 +27,13 @@ export interface AlarmsOptions {
   node: string;
   channels: Record<string, Deliver>;
   ping?: Ping;
-  /** Returns the tasks whose definition this process cannot read; null if not known yet. */
+  /** Returns the findings about tasks that this process cannot plan; null if not known yet. */
   unreadable: () => Finding[] | null;
 }
 
 /**
- * The shortest interval between two searches for alarms, in ms. A search sums counters over all tasks, so it is not made at each heartbeat.
+ * The shortest interval between two searches for alarms, in ms, except after a change of the cluster clock. A search sums
+ * counters over all tasks, so it is not made at each heartbeat.
  */
 const lookEveryMs = 2_500;
 /** For how long a process reserves a message that it sends, in ms. Until then no other process sends it. */
@@ -44,17 +45,18 @@ const takenAtOnce = 20;
 const longestAskedMs = 3_600_000;
 
 /**
- * Ensures that each problem leads to a message on each of its channels, and to another one when it is over, even if a process dies
- * meanwhile. A message may then arrive twice, with the same id; it is given up if it cannot be sent for a day. The leader searches for
- * alarms and evaluates the stored rules. While there is no leader, each node that notices this searches only for the alarms `leaderless`
- * and `recovery`. Messages wait in the store, and each process sends those for its own channels.
+ * Ensures that each problem leads to a message on each of its channels, and to another one when it is over, even if a process
+ * dies meanwhile. A message may then arrive twice, with the same id; it is given up if it cannot be sent for a day. The leader
+ * evaluates the stored rules and, if it has channels, searches for alarms. Once there has been no leader for `leaderlessMs`, each
+ * node with channels searches only for the alarms `leaderless` and `recovery`. Messages wait in the store, and each process sends
+ * those for its own channels.
  */
 export class Alarms {
   readonly #options: AlarmsOptions;
   readonly #stopping = new AbortController();
   #lookedAt = Number.NEGATIVE_INFINITY;
   #leaderlessAt: number | null = null;
-  /** True if the store has alarm rules, according to the answer to the last heartbeat. */
+  /** True if the store has alarm rules, according to the heartbeat that started the last search; true before that. */
   #ruled = true;
   /** The version of the cluster clock at the last search. */
   #clockNumber: number | undefined;
@@ -122,7 +124,7 @@ export class Alarms {
     for (const channel of Object.keys(channels)) this.#fly(channel, () => this.#deliver(channel));
   }
 
-  /** The built-in rules that this process evaluates; null if only the leader evaluates them. */
+  /** The built-in rules that this process evaluates now; null if it evaluates none. */
   #rules(): AlarmRule[] | null {
     const { membership, settings, clock } = this.#options;
     const wanted = alarmRules.filter((rule) => settings.rules[rule].length > 0);

@@ -24,7 +24,7 @@ export interface CommandOptions {
   allow: readonly string[];
   /** True: programs in `allow` that are shells may run. Default false. */
   shell?: boolean;
-  /** True: a dry run that checks everything and logs the arguments, but starts no program. Default false. */
+  /** True: a dry run that checks allow lists and environment and logs the arguments, but starts no program. Default false. */
   rehearse?: boolean;
   run: RunMarks;
   /** When it aborts, the process group gets SIGTERM, and SIGKILL `graceMs` later. */
@@ -42,7 +42,7 @@ export interface CommandOptions {
 }
 
 export interface CommandResult {
-  /** The program's exit code, which is one of the spec's `okExitCodes`. */
+  /** The program's exit code, which is one of the spec's `okExitCodes`; 0 for a dry run. */
   exitCode: number;
   rehearsed: boolean;
   durationMs: number;
@@ -59,11 +59,11 @@ export interface CommandFailure {
 }
 
 /**
- * Runs a command. Resolves when the program has exited with a successful code and its output has been closed: as with cron, the run
- * includes background processes that keep the output open.
- * @throws COMMAND_NOT_ALLOWED before anything is started; COMMAND_FAILED, with a `CommandFailure` as its cause if the program ran (never
- * retried if `retryExitCodes` is set and lacks the exit code); the signal's reason (CANCELLED if that is no CarillonError) once the
- * process group has ended
+ * Runs a command. Resolves when the program has exited with a successful code and its output has been closed: as with cron, the
+ * run includes background processes that keep the output open.
+ * @throws COMMAND_NOT_ALLOWED, TASK_INVALID or OPTION_INVALID before anything is started; COMMAND_FAILED, with a `CommandFailure`
+ * as its cause if the program ran (never retried if `retryExitCodes` is set and lacks the exit code); the signal's reason
+ * (CANCELLED if that is no CarillonError) once the process group has ended
  */
 export async function runCommand(spec: CommandSpec, options: CommandOptions): Promise<CommandResult> {
   const { signal, log, rehearse = false, clock = systemClock } = options;
@@ -239,7 +239,8 @@ function watch(
     });
     child.stdout?.on("data", (chunk: Buffer) => stdout.push(chunk));
     child.stderr?.on("data", (chunk: Buffer) => stderr.push(chunk));
-    // EPIPE is ignored: a program may close its input before it has read everything, and its exit code shows whether it failed.
+    // Errors such as EPIPE are ignored: a program may close its input before it has read everything, and its exit code shows
+    // whether it failed.
     child.stdin?.on("error", () => undefined);
     if (stdin !== undefined) child.stdin?.end(stdin);
     signal.addEventListener("abort", onAbort, { once: true });

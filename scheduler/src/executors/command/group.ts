@@ -12,9 +12,9 @@ const endAll = () => {
 let forget = (): void => undefined;
 
 /**
- * Sends SIGTERM to a process group when this process exits or a signal ends it; impossible if this process is killed. This is needed
- * because a command has its own session, which gets no signals from this process's terminal. A group that already got SIGTERM gets SIGKILL
- * instead, because this process can no longer send it after the grace period.
+ * Sends SIGTERM to a process group when this process exits or a signal ends it (see `atSecondSignal`); impossible if this process
+ * is killed. This is needed because a command has its own session, which gets no signals from this process's terminal. A group
+ * that already got SIGTERM gets SIGKILL instead, because this process can no longer send it after the grace period.
  * @param reaped true if the group's leader has ended
  * @param told true if the group has already got SIGTERM
  * @returns a function that removes the callback; to be called when the group has ended
@@ -48,8 +48,9 @@ export interface Group {
 }
 
 /**
- * Ends a command's process group and the processes that have left the group with `setsid`: sends SIGTERM and, `graceMs` later, SIGKILL to
- * those that still run. Resolves when none is running or all have been killed; does not wait until killed processes have been reaped.
+ * Ends a command's process group and, on Linux, the processes with its mark that have left the group with `setsid`: sends SIGTERM
+ * and, `graceMs` later, SIGKILL to those that still run. Resolves when none is running or all have been killed; does not wait
+ * until killed processes have been reaped.
  */
 export async function endGroup({ pid, mark, reaped }: Group, graceMs: number, clock: Clock): Promise<void> {
   const outside = strays(mark, pid);

@@ -1,9 +1,9 @@
 /**
- * Decides which programs a worker runs. A task names a program, but only the worker's own configuration can allow it; the store and its
- * users cannot. Two paths are equal if the file names and the real paths of their folders are equal. Links within the folder's path are
- * resolved (/bin is a link to /usr/bin on most systems). A link that is the file itself is not resolved, because one program may behave
- * differently under several names. The worker starts the path from its allow list and not the text from the task, so a link changed after
- * the check has no effect.
+ * Decides which programs a worker runs. A task names a program, but only the worker's own configuration can allow it; the store
+ * and its users cannot. Two paths are equal if the file names and the real paths of their folders are equal. Links within the
+ * folder's path are resolved (/bin is a link to /usr/bin on most systems). A link that is the file itself is not resolved,
+ * because one program may behave differently under several names. The worker starts the path from its allow list and not the text
+ * from the task, so a later change of a link in the task's path has no effect.
  */
 import { accessSync, closeSync, constants, openSync, readSync, realpathSync, statSync } from "node:fs";
 import { basename, dirname, isAbsolute, join, resolve } from "node:path";
@@ -110,7 +110,7 @@ function realPath(file: string): string | null {
   try {
     return realpathSync(file);
   } catch {
-    // The folder does not exist; the caller then compares the path as written.
+    // The file or folder does not exist or is inaccessible; the caller then compares the path as written.
     return null;
   }
 }

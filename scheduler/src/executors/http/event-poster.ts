@@ -14,7 +14,10 @@ export function checkEventAddresses(webhooks: Readonly<Record<string, EventWebho
   for (const [name, { allow = [] }] of Object.entries(webhooks)) new AllowList(allow, `webhooks.${name}.allow`);
 }
 
-/** Returns a function that posts events to a URL in CloudEvents' structured mode, signed like HTTP tasks. A redirect counts as failure. */
+/**
+ * Returns a function that posts events to a URL in CloudEvents' structured mode, signed by RFC 9421 if there is a secret. A
+ * redirect counts as failure.
+ */
 export function eventPoster(
   { url, secret, allow = [] }: EventWebhookOptions,
   clock: Clock,

@@ -16,13 +16,13 @@ import { type Resolve, shownUrl, systemResolve, type Target, targetOf } from "./
 /** The result of an HTTP task's run, as it is stored. */
 export interface HttpResult {
   status: number;
-  /** The body; parsed if its content type is JSON and it was not cut, otherwise text. */
+  /** The body; parsed if its content type is JSON and it is valid, was not cut and loses no precision, otherwise text. */
   body: Json;
   /** Present if the body was longer than limits.httpBodyBytes; only its start is stored. */
   cut?: true;
 }
 
-/** The `cause` of an HTTP_FAILED or HTTP_REFUSED error if a response was received. */
+/** The `cause` of an HTTP_FAILED or HTTP_REFUSED error if a response was received and its status is not one of `okStatuses`. */
 export interface HttpFailure {
   status: number;
   /** The beginning of the body. */
@@ -40,7 +40,8 @@ const shownBodyLength = 500;
 
 /**
  * Returns a function that creates the worker's handler for an HTTP task.
- * @throws OPTION_INVALID for an entry of `allow` that is neither a host nor an address range, and for an empty signing secret
+ * @throws OPTION_INVALID for an entry of `allow` that is neither a host nor an address range, and for invalid signing secrets
+ * (see `signingKeys`)
  */
 export function httpCaller({
   allow = [],

@@ -30,15 +30,16 @@ export interface SigningKey {
 }
 
 export interface SigningKeys {
-  /** Signs the whole request by RFC 9421; null: no such signature is sent. */
+  /** Signs method, URL, body and the run's headers by RFC 9421; null: no such signature is sent. */
   key: SigningKey | null;
   /** Signs in the legacy format, for receivers that cannot verify RFC 9421; null: no such signature is sent. */
   legacySecret: string | null;
 }
 
 /**
- * Returns the headers that identify the run, with a signature by which receivers verify the sender. The signature covers everything that
- * distinguishes requests: if it covered only the body, a captured request could be replayed to another URL, or with another fence.
+ * Returns the headers that identify the run, and signatures, if there are secrets, by which receivers verify the sender. The
+ * signature by RFC 9421 covers method, URL, body and these headers: if it covered only the body, a captured request could be
+ * replayed to another URL, or with another fence.
  * @param seconds the current time in seconds since 1970
  */
 export function runHeaders(message: Message, marks: RunMarks, { key, legacySecret }: SigningKeys, seconds: number) {

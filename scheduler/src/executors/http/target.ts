@@ -17,10 +17,10 @@ export interface Target {
 }
 
 /**
- * Resolves the URL's host once and returns the permitted addresses. The connection uses these addresses, so later changes of the DNS
- * records have no effect.
+ * Resolves the URL's host once and returns the permitted addresses. The connection uses these addresses, so later changes of the
+ * DNS records have no effect.
  * @param told `shown`: the part of the URL that errors may contain; `hint`: the hint for a destination that is not allowed
- * @throws HTTP_NOT_ALLOWED; HTTP_FAILED if the name has no address
+ * @throws HTTP_NOT_ALLOWED; HTTP_FAILED if the name cannot be resolved
  */
 export async function targetOf(
   url: URL,

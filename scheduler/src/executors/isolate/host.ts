@@ -64,7 +64,7 @@ function endedWith({ run, reason }: HostedRun, value: unknown): Ended {
 function take(message: ToHost): void {
   if (message.kind === "load") void load(message.modules);
   else if (message.kind === "run") void run(message);
-  // Messages for a run that has ended are ignored.
+  // Messages for an earlier run are ignored.
   else if (hosted?.turn !== message.turn) return;
   else if (message.kind === "abort") hosted.abort(message);
   else if (message.kind === "answer") hosted.answered(message);

@@ -15,7 +15,7 @@ export interface IsolatesOptions {
   log: Log;
 }
 
-/** The isolated handlers of a process and their pools. Tasks with the same isolation settings share a pool. */
+/** The isolated handlers of a process and their pools. Tasks with the same place, memory limit and pool size share a pool. */
 export class Isolates {
   readonly #options: IsolatesOptions;
   readonly #pools = new Map<string, Pool>();
@@ -27,7 +27,10 @@ export class Isolates {
     this.#options = options;
   }
 
-  /** Returns a function as it is; for a module, returns a handler that runs it in a pool. @throws TASK_INVALID, DURATION_INVALID */
+  /**
+   * Returns a function or undefined as it is; for a module, returns a handler that runs it in a pool.
+   * @throws TASK_INVALID, DURATION_INVALID
+   */
   handler(
     task: string,
     given: Handler<never> | URL | string | undefined,
@@ -64,7 +67,8 @@ export class Isolates {
 
   /**
    * Resolves when each pool has a host ready, so that the first run need not wait for a host.
-   * @throws TASK_INVALID for a module without a handler, HANDLER_CRASHED, HANDLER_MEMORY
+   * @throws TASK_INVALID for a module that cannot be loaded or has no handler; HANDLER_CRASHED, HANDLER_MEMORY; STOPPED if
+   * `close` is called meanwhile
    */
   start(): Promise<void> {
     this.#starting ??= this.#start();

@@ -40,5 +40,5 @@ export type FromHost =
 
 export type Outcome = { value: unknown } | { thrown: Thrown };
 
-/** How a handler ended. `text` is its result as JSON; null if it returned nothing. */
+/** How a handler ended. `text` is its result as JSON; null if it returned nothing, or nothing that can be stored. */
 export type Ended = { text: string | null } | { onward: Onward } | { snoozeMs: number } | { thrown: Thrown };

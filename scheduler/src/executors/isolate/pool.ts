@@ -91,7 +91,7 @@ export class Pool {
   /**
    * Starts hosts, and resolves when the first one is ready.
    * @returns the errors of modules that cannot be loaded, by module
-   * @throws HANDLER_CRASHED, HANDLER_MEMORY
+   * @throws HANDLER_CRASHED, HANDLER_MEMORY; STOPPED if `close` is called meanwhile
    */
   start(): Promise<Map<string, unknown>> {
     this.#closed = false;
@@ -104,7 +104,8 @@ export class Pool {
   /**
    * Executes a run in a host.
    * @returns the handler's result
-   * @throws the handler's error, TIMEOUT, HANDLER_CRASHED, HANDLER_MEMORY, PAYLOAD_INVALID, STOPPED
+   * @throws the handler's error, the reason of the run's signal if it aborts before a host is free, TIMEOUT, HANDLER_CRASHED,
+   * HANDLER_MEMORY, PAYLOAD_INVALID, STOPPED
    */
   run(work: Work): Promise<unknown> {
     const { signal } = work.run;

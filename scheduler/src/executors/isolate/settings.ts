@@ -70,7 +70,10 @@ export function isolationOf(task: string, given: unknown): Isolation {
   });
 }
 
-/** Returns the URL of a handler's file. @throws TASK_INVALID if the path is relative or the file does not exist */
+/**
+ * Returns the URL of a handler's file.
+ * @throws TASK_INVALID for no absolute path and no file: URL, or if there is no such file
+ */
 export function moduleOf(task: string, given: URL | string): string {
   const invalid = (what: string, hint: string) =>
     new CarillonError("TASK_INVALID", `task ${task}: ${what}`, { hint, path: "handler" });

@@ -22,9 +22,9 @@ const tasksPerTurn = 25;
  */
 export function bundleCalls(store: Store, clock: Clock, now: () => number): Some<keyof typeof bundleRoutes> {
   /**
-   * Plans the changes of a bundle. The plan contains only tasks that the caller may view: the bundle's tasks in other namespaces are
-   * neither reported nor removed. Planning and applying use this same function, so they agree. Tasks that the caller may view but not
-   * change are refused.
+   * Plans the changes of a bundle. The plan contains only tasks that the caller may view: the bundle's tasks in other namespaces
+   * are neither reported nor removed. Planning and applying use this same function, so they agree. Refuses a given task that the
+   * caller may not change; `applyBundle` also refuses steps that change other such tasks.
    */
   const planned = async (given: Omit<Read<"applyBundle">, "plan">, { who, reach }: Call): Promise<ApplyPlan> => {
     const { bundle, tasks, prune, adopt, overwriteEdits } = given;

@@ -11,9 +11,9 @@ export const changeOf = ({ who, nowMs }: Call, reason: string | undefined): Chan
 });
 
 /**
- * Checks that the caller may use the groups, calendars and upstream tasks in a definition. A group or calendar must belong to the task's
- * namespace, to no namespace (then it is shared by all), or to a namespace to which the caller has access. An upstream task may be in any
- * namespace that the caller may view.
+ * Checks that the caller may use the groups, calendars and upstream tasks that a change adds to a definition. A group or calendar
+ * must belong to the task's namespace, to no namespace (then it is shared by all), or to a namespace to which the caller has
+ * access. An upstream task may be in any namespace that the caller may view.
  * @throws ACCESS_DENIED
  */
 export function checkUse(

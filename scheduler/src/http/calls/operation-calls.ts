@@ -27,7 +27,10 @@ type Given = Letters &
     all?: boolean | undefined;
   };
 
-/** Converts a filter of the API, limited to the namespaces in which the caller has the required role. @throws ACCESS_DENIED */
+/**
+ * Converts a filter of the API, limited to the namespaces in which the caller has the required role.
+ * @throws ACCESS_DENIED, OPTION_INVALID
+ */
 const filterOf = ({ since, until, namespaces, run, label, ...named }: Given, reach: Reach): OperationFilter => ({
   ...named,
   ...narrowed(named.task, namespaces, reach),
@@ -59,7 +62,7 @@ export const isWithin = ({ task, namespaces }: OperationFilter, reach: Reach): b
   reach.namespaces === null ||
   (task !== undefined ? reach.has(task) : (namespaces?.every((one) => reach.has(`${one}/`)) ?? false));
 
-/** Converts the request of an operation. @throws ACCESS_DENIED */
+/** Converts the request of an operation. @throws ACCESS_DENIED, OPTION_INVALID */
 export function requestOf(
   { kind, filter, range, pauseUntil }: Pick<Read<"previewOperation">, "kind" | "filter" | "range" | "pauseUntil">,
   call: Call,

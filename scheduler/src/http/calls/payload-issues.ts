@@ -20,7 +20,7 @@ const issuesMost = 100;
 const tooCostly = new Set<string>();
 const costlyMost = 100;
 
-/** Checks a payload against its schema. @returns the violations; null if the schema cannot be checked here */
+/** Checks a payload against its schema. @returns at most `issuesMost` violations; null if the schema cannot be checked here */
 export function payloadIssues(schema: PayloadSchema, payload: unknown): PayloadIssue[] | null {
   const known = JSON.stringify(schema);
   if (tooCostly.has(known)) return null;

@@ -13,7 +13,9 @@ import type { Call, Some } from "../call.ts";
 type Whose = Pick<Read<"getTimeline">, "days" | "matching" | "group" | "namespace">;
 
 const dayMinutes = 1_440;
-/** How long a timeline is cached, in ms. It begins at the time of its creation. Each use also checks whether tasks have changed. */
+/**
+ * How long a timeline is cached, in ms. It begins at the minute of its creation. Each use also checks whether tasks have changed.
+ */
 const keptMs = 60_000;
 const keptMost = 8;
 /** The length of the pauses in ms while a timeline is built, so that the event loop can handle other requests. */

@@ -22,7 +22,10 @@ export class BreachedPasswords {
     this.#path = path;
   }
 
-  /** Checks a sample of the lines. @throws FILE_INVALID if the file cannot be read, or if sampled lines are not hashes or not sorted */
+  /**
+   * Checks a sample of the lines.
+   * @throws FILE_INVALID if the file cannot be read or is empty, or if sampled lines are not hashes or not sorted
+   */
   async check(): Promise<void> {
     await this.#read(async (file, size) => {
       let before = "";

@@ -1,6 +1,6 @@
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 
-/** How long a browser counts as known after a sign-in, in ms; it ends earlier if the password is changed. */
+/** How long a browser counts as known after a sign-in, in ms; it ends earlier if the password's hash changes. */
 export const knownBrowserMs = 180 * 86_400_000;
 export const knownBrowserShape = /^[\w-]{22}\.[\w-]{43}$/;
 

@@ -254,7 +254,10 @@ class Refused extends CarillonError {
 
 const refused = (why: Why, what: string) => new Refused(why, what);
 
-/** If `go` fails, redirects a browser to the sign-in page, which shows the reason; other clients get the error. */
+/**
+ * If `go` fails with a Carillon error, redirects a browser to the sign-in page, which shows the reason; other clients get the
+ * error.
+ */
 async function led(
   request: FastifyRequest,
   reply: FastifyReply,

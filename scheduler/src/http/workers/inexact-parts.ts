@@ -18,7 +18,10 @@ export type InexactItems = ReadonlyMap<object, InexactNumber>;
 
 const isList = (name: unknown): name is List => typeof name === "string" && Object.hasOwn(kept, name);
 
-/** Finds the numbers that JavaScript cannot represent exactly. @param text the JSON of a poll, which must be valid */
+/**
+ * Finds the numbers in stored fields that JavaScript cannot represent exactly.
+ * @param text the JSON of a poll, which must be valid
+ */
 export function inexactPlaces(text: string): InexactPlaces {
   const places = new Map<List, Map<number, InexactNumber>>();
   for (const found of inexactNumbers(text)) {

@@ -18,8 +18,8 @@ const allKeysEveryMs = 1_000;
 type Known = WorkerKey & { hash: Buffer };
 
 /**
- * Finds the worker key of a request. Wrong keys are limited per network. A valid key is not refused because of wrong keys from the same
- * network: it is cached already, or found when all keys are read.
+ * Finds the worker key of a request. Wrong keys are limited per network. A valid key is not refused because of wrong keys from
+ * the same network: it is cached already, or found when the keys, up to `rememberedMax`, are read.
  */
 export class Keys {
   readonly #store: WorkerStore;

@@ -57,8 +57,8 @@ const turnWaitMs = 1_000;
 const lanesMax = 1_000;
 
 /**
- * Assigns runs to waiting polls as soon as they are ready. If a claim returns fewer runs than requested, its claim group counts as empty
- * until a signal arrives or a run comes due; until then, polls cause no queries of the store.
+ * Assigns runs to waiting polls as soon as they are ready. If a claim returns fewer runs than requested, its claim group counts
+ * as empty until a signal arrives, a run comes due or `lookMs` have passed; until then, polls cause no queries of the store.
  */
 export class Lanes {
   readonly #options: LanesOptions;

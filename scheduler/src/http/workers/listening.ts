@@ -53,7 +53,7 @@ export class Listening {
    * Handles the parts of a poll.
    * @param refused gets a refusal for each part that was refused
    * @param inexact the items that contain a number that JavaScript cannot represent exactly
-   * @throws the store's error; if it concerns only one part, after all other parts have been handled
+   * @throws the store's error; unless the store is unreachable, after all other parts have been handled
    */
   async listen(
     key: WorkerKey,
@@ -143,8 +143,9 @@ export class Listening {
     const inputs = ask && (await apart(() => this.#options.flow.inputs(ask, refuse)));
     const [wish] = held(wished, "secret");
     const secret = wish && (await apart(() => this.#options.flow.secret(wish, refuse)));
-    // A success is refused if a request in the same poll failed, such as children for its join, because the worker reported the success
-    // assuming that the request would succeed. A success is also refused if its result contains a number that would be stored inexactly.
+    // A success is refused if a request in the same poll failed, such as children for its join, because the worker reported the
+    // success assuming that the request would succeed. A verdict is also refused if it contains a number that would be stored
+    // inexactly.
     const unmeant = new Map(
       firstOfEach(verdicts).first.flatMap((one) => {
         const found = inexact.get(one);

@@ -21,10 +21,13 @@ export interface Holding {
   linked: boolean;
   overrides?: Overrides | null | undefined;
   /**
-   * When the run was claimed, by the store's clock in ms. The times that a worker reports are limited to the range from this time to now.
+   * When this server claimed the run or read the claim from the store, by the store's clock in ms; 0 if the claim became known by
+   * the worker's report. The times that a worker reports are limited to the range from this time to now.
    */
   claimedMs: number;
-  /** Since when the run has been waiting only for a worker, in ms; absent if another server claimed the run. */
+  /**
+   * Since when the run has been waiting only for a worker, in ms; absent if the claim became known only by the worker's report.
+   */
   readyMs?: number;
   /** True once the start of the attempt has been reported. */
   isStarted?: boolean;
@@ -169,7 +172,11 @@ export class Sessions {
     this.#beatenMono = options.clock.monotonic();
   }
 
-  /** Returns the session; reads it from the store if it is not cached. @throws SESSION_LOST; KEY_FORBIDDEN if another key opened it */
+  /**
+   * Returns the session; reads it from the store if it is not cached, or not certain to remain alive for a quarter of its
+   * timeout.
+   * @throws SESSION_LOST; KEY_FORBIDDEN if another key opened it
+   */
   async get(sessionId: number, keyId: number): Promise<Attached> {
     const present = this.#attached.get(sessionId);
     if (present && present.row.keyId !== keyId) throw foreign(sessionId);

@@ -173,7 +173,9 @@ function specialOf(unit: Unit, item: string, rules: Rules): ((date: CivilDate) =
   return undefined;
 }
 
-/** Returns the working day (Monday to Friday) nearest to `target` within the month; −1 if the month has no such day. */
+/**
+ * Returns the working day (Monday to Friday) nearest to the day `target` within the month; −1 if the month has no day `target`.
+ */
 function nearest({ day, weekday, last }: CivilDate, target: number): number {
   if (target > last || target < 1) return -1;
   const falls = (((weekday - day + target) % 7) + 7) % 7;

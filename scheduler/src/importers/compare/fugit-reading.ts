@@ -1,6 +1,6 @@
 /**
- * Reads Fugit's phrases, such as "every day at 5am", by the rules of the Ruby libraries Solid Queue and Sidekiq-cron. It covers hours,
- * minutes and days, and shares no code with schedule/phrase/ or the importers.
+ * Reads Fugit's phrases, such as "every day at 5am", by the rules of the Ruby libraries Solid Queue and Sidekiq-cron. It covers
+ * the usual phrases and crons, and shares no code with schedule/phrase/ or the importers.
  */
 import { ascending, readCron } from "./cron-reading.ts";
 import { UnreadText } from "./source-times.ts";

@@ -8,7 +8,10 @@ import { CarillonError } from "../../base/errors.ts";
 export interface TimeFields {
   /** The expression in Carillon's dialect. */
   expression: string;
-  /** True if the minute or hour field begins with `*`. Cron then runs the entry by elapsed time across a clock change. */
+  /**
+   * True if the minute or hour field begins with `*`, or for `@hourly`. Cron then runs the entry by elapsed time across a clock
+   * change.
+   */
   wildcard: boolean;
   /** The values that were chosen for `~`, as text for a note to the user. */
   chosen: string[];
@@ -37,7 +40,9 @@ const forms: readonly FieldForm[] = [
 const nicknames = ["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"];
 
 /**
- * @param choose returns a number from 0 to n − 1 for a field, the same one each time for the same input @throws CRONTAB_INVALID
+ * Converts the five fields.
+ * @param choose returns a number from 0 to n − 1 for a field, the same one each time for the same input
+ * @throws CRONTAB_INVALID
  */
 export function readTimeFields(fields: readonly string[], choose: (field: string, n: number) => number): TimeFields {
   const chosen: string[] = [];

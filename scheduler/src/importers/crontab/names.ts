@@ -1,7 +1,8 @@
 /**
- * Makes names for imported tasks. A name is the task's identity in the store, so it must not depend on line numbers or on the order of the
- * lines. A name consists of the file's name and the program's name. If two names collide, the arguments are added to both; if they still
- * collide, a hash of the entry's content is added. Only identical lines get a number.
+ * Makes names for imported tasks. A name is the task's identity in the store, so it must not depend on line numbers or on the
+ * order of the lines. A name consists of the file's name and the program's name. If two names collide, the arguments are added to
+ * both; if they still collide, a hash of the entry's content is added. Entries whose names collide even then, such as identical
+ * lines, get a number.
  */
 import { limits } from "../../base/limits.ts";
 import { textHash } from "./text-hash.ts";
@@ -54,7 +55,7 @@ export function nameTasks(prefix: string, entries: readonly Nameable[]): string[
   });
 }
 
-/** "/etc/cron.d/php" → "php". */
+/** Returns the prefix of the names of a file's tasks, such as "php" for the path "/etc/cron.d/php". */
 export function namePrefix(path: string): string {
   const base = path.slice(path.lastIndexOf("/") + 1).replace(/\.(?:crontab|cron|tab|txt)$/i, "");
   return slug(base).slice(0, 60) || "crontab";

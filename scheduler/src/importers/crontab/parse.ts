@@ -58,7 +58,10 @@ interface Settings {
   randomDelayMinutes: number;
 }
 
-/** Settings that cron itself uses. They are not passed to the command; the values are the texts of the notes about them. */
+/**
+ * Settings for cron's mail, and variables that a crontab cannot set. They are not passed to the command; the values are the texts
+ * of the notes about them.
+ */
 const unusedSettings = new Map([
   ["MAILTO", "no mail is sent: output goes to the run's log, and a failure to the run's state"],
   ["MAILFROM", "no mail is sent"],

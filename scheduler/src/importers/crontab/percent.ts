@@ -1,4 +1,4 @@
-/** The sixth field of a crontab line, split as cron splits it before it starts a shell. */
+/** The command field of a crontab line, split as cron splits it before it starts a shell. */
 export interface CommandField {
   command: string;
   /** The text after the first unescaped %, always with a newline at its end. */

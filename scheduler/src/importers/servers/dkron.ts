@@ -106,7 +106,7 @@ function addEntry(row: Row, options: ImportOptions, findings: Findings): boolean
 
 function scheduleOf(text: string, zone: string): { schedule: unknown; times: SourceTimes | undefined } {
   const [, kind = "", rest = ""] = /^@(every|at)\s+(\S+)$/.exec(text) ?? [];
-  // Go's durations have no unit for days; Carillon supports all units that Go's durations have.
+  // Go's durations have no unit for days; Carillon supports Go's units from ms on.
   if (kind === "every") return { schedule: { every: rest }, times: { dialect: "@every", text: rest } };
   if (kind === "at") {
     const atMs = Date.parse(rest);

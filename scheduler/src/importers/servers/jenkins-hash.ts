@@ -51,7 +51,9 @@ const bounds = [
   [0, 6],
 ] as const;
 
-/** Replaces each H in the line by a number; returns undefined if the line cannot be parsed. */
+/**
+ * Replaces each H in the line by a number, or with a step by a list of numbers; returns undefined if the line cannot be parsed.
+ */
 export function spreadCron(line: string, hash: Hash): string | undefined {
   const fields = (nicknames[line.toLowerCase()] ?? line).split(/\s+/);
   if (fields.length !== bounds.length) return undefined;

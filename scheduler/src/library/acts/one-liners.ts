@@ -30,7 +30,10 @@ export const oneLiners = (define: DefineTask): OneLiners => ({
     defined(define, cron(expression, zone === undefined ? {} : { zone }), handler, options),
 });
 
-/** Defines a task named after its function. The name identifies the task in the cluster, so it must be equal in every process and build. */
+/**
+ * Defines a task with the option `name`, or else named after its function. The name identifies the task in the cluster, so it
+ * must be equal in every process and build.
+ */
 function defined<Result>(
   define: DefineTask,
   schedule: ScheduleSpec,

@@ -42,7 +42,7 @@ export function s3Payloads(options: S3Options): PayloadStore {
   if (!credentials)
     throw wrong("credentials", "there are no credentials", "Give { accessKeyId, secretAccessKey }, or a function.");
   const base = `${endpoint.replace(/\/$/, "")}/${encodeURIComponent(bucket)}/`;
-  /** The signing keys, one per day, which aws4fetch fills and reads. */
+  /** The signing keys, one per day and secret key, which aws4fetch fills and reads. */
   const cache = new Map<string, ArrayBuffer>();
 
   const ask = async (method: "GET" | "PUT", key: string, body?: string): Promise<Response> => {

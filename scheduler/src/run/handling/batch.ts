@@ -22,8 +22,8 @@ export interface BatchRun<Payload = unknown, Result = unknown> extends Run {
 }
 
 /**
- * A handler for several runs. When it returns, all runs that have not been ended singly succeed with the returned value; when it throws,
- * the attempt of each of them fails. Each run has its own `signal`.
+ * A handler for several runs. When it returns, the runs that it has not ended by `succeed` or `fail` succeed with the returned
+ * value; when it throws, the attempts of these runs fail. Each run has its own `signal`.
  */
 export type BatchHandler<Payload = unknown, Result = unknown> = (
   runs: BatchRun<Payload, Result>[],

@@ -158,7 +158,10 @@ function checkedLength(property: Property, lengthMs: number): number {
   return lengthMs;
 }
 
-/** Parses a rule. Returns null and adds a notice for a rule of another calendar system, which is not supported. */
+/**
+ * Parses a rule. Returns null and adds a notice for a rule with an RSCALE or SKIP that changes its meaning, which is not
+ * supported.
+ */
 function ruleOf(property: Property, tell: Clocks["tell"]): RuleLine | null {
   const { name, line } = property;
   // Removes RSCALE and SKIP (RFC 7529) where they state the defaults.

@@ -12,7 +12,7 @@ export interface OccurrenceDays {
 }
 
 /**
- * Yields the first and last day of each occurrence in the window.
+ * Yields the first and last day of each occurrence in the window, and of some outside it, which the caller leaves out.
  * @param replaced events that replace occurrences of this event and whose own days are counted separately
  * @param dayOf returns the day of a local time of the event
  * @throws CALENDAR_INVALID for a rule that never matches

@@ -32,7 +32,10 @@ export class IcsZones {
   readonly #known = new Map<string, Offsets | null>();
   readonly #reported = new Set<string>();
   readonly #onUnknown: (property: Property, name: string) => void;
-  /** The zone that the file's author presumably used. UTC times at midnight in all-day series are converted with it. */
+  /**
+   * The zone that the file's author presumably used. Times without a zone are read in it, and UTC times in series of whole days
+   * are converted with it.
+   */
   readonly home: Offsets;
 
   /** @param usual the `home` zone if the file does not determine one */

@@ -35,7 +35,10 @@ class Reader extends PhraseDays {
   #seconds: number[] | null = null;
   #minutes: number[] | null = null;
   #hours: number[] | null = null;
-  /** A word such as "daily", if the phrase has such a word. It means midnight unless the phrase has a time. */
+  /**
+   * The phrase's word for a period, such as "daily"; null if it has none. If the phrase has neither a time nor days, "hourly" means
+   * minute 0 of each hour, and any other word midnight.
+   */
   #usual: string | null = null;
   #anyDay = false;
   #timed = false;

@@ -6,7 +6,7 @@ import { cronOfPhrase } from "./phrase.ts";
 import { hasSpread, spreadCron } from "./spread-cron.ts";
 
 export interface TextOptions {
-  /** The zone if the text names no zone; default "UTC". */
+  /** The zone if the text names no zone, except for a recurrence rule with DTSTART; default "UTC". */
   zone?: string;
   /** The task's name, from which the value of an H in a cron is computed. */
   name?: string | undefined;
@@ -42,8 +42,8 @@ export function scheduleOfText(text: string, { zone = "UTC", name }: TextOptions
 }
 
 /**
- * True for "@daily" and other nicknames, or for five to seven fields with characters of a cron expression. No English phrase
- * consists only of names of months and days, so no phrase is mistaken for a cron expression.
+ * True for "@daily" and other nicknames, or for five to seven fields that begin with a digit, a star or `?` and do not contain the
+ * words at, on, of, in, every, and, to.
  */
 const isCron = (text: string): boolean => {
   const fields = text.split(/\s+/);

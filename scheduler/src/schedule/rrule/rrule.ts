@@ -43,7 +43,10 @@ export type RuleDate = Date | number | string;
 export interface RuleOptions extends BoundOptions, JitterOptions {
   /** Default: the zone of DTSTART in the rule's text, else "UTC". */
   zone?: string;
-  /** The local time from which the rule counts (DTSTART). A string without Z is a local time in the zone. Default: `from`. */
+  /**
+   * The local time from which the rule counts (DTSTART). A string without Z or an offset is a local time in the zone. Default:
+   * `from`.
+   */
   start?: RuleDate;
   /** Additional times. */
   rdate?: RuleDate[];
@@ -181,7 +184,7 @@ export class RuleSchedule {
   readonly #rule: Rule;
   readonly #zone: Zone;
   readonly #times: LocalTimes;
-  /** The instant of UNTIL; Infinity if UNTIL is a local time or absent. */
+  /** The instant of UNTIL; Infinity if UNTIL is a local time, a date or absent. */
   readonly #lastMs: number;
   /** The additional times that are local times, to which UNTIL does not apply; null if there are none. */
   readonly #addedTimes: LocalTimes | null;

@@ -21,7 +21,7 @@ interface Dates {
   exdate?: string[];
 }
 
-/** Returns a description such as "every 2 weeks on Tuesdays at 09:00, Europe/Berlin, counted from 2026-01-06". */
+/** Returns a description such as "every 2 weeks on Tuesdays at 09:00, Europe/Berlin, counted from 2026-01-06 09:00:00". */
 export function ruleWords(rule: Rule, { start, zone, rdate = [], exdate = [] }: Dates): string {
   const { frequency, interval, until, count, positions, weekStart, weekNumbers } = rule;
   const startMs = ruleTime(start, "start", "start").ms;

@@ -24,7 +24,7 @@ export interface NthWeekday {
 export interface Rule {
   frequency: Frequency;
   interval: number;
-  /** An instant, or a local time in the schedule's zone. */
+  /** An instant, a local time in the schedule's zone, or a date. */
   until: RuleTime | null;
   count: number | null;
   seconds: readonly number[] | null;

@@ -1,15 +1,15 @@
 import { mayLead, type Told } from "../agreement.ts";
 
 /**
- * Which processes of the cluster have alarm channels. Only the leader evaluates alarms, and it sends them through its own
- * channels. `told`: every process that may lead has channels. `partly`: some of these processes have no channels. `elsewhere`:
- * only processes that never lead have channels, so nothing is sent. `nobody`: no process has channels.
+ * Which processes of the cluster have alarm channels. A leader searches for the alarms of `rules` only if it has channels.
+ * `told`: every process that may lead has channels. `partly`: some of these processes have no channels. `elsewhere`: only
+ * processes that never lead have channels, so hardly any alarms are raised. `nobody`: no process has channels.
  */
 export interface AlarmPlaces {
   kind: "told" | "partly" | "elsewhere" | "nobody";
   /**
-   * For `partly`, the nodes that may lead and have no channels; for `elsewhere`, the nodes whose channels are never used; else
-   * empty.
+   * For `partly`, the nodes that may lead and have no channels; for `elsewhere`, the nodes that have channels and never lead;
+   * else empty.
    */
   nodes: string[];
 }

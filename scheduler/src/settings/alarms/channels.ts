@@ -233,7 +233,10 @@ export function postsTo(channel: ChannelOptions): URL | null {
   return posts === undefined ? null : new URL(String(optionOf(channel, posts) ?? usual));
 }
 
-/** Returns the texts of the channel that must not appear in messages, log lines or responses. */
+/**
+ * Returns the texts of the channel that must not appear in messages, log lines or responses. The password in a mail server's URL
+ * is not among them.
+ */
 export function secretsOf(channel: ChannelOptions): string[] {
   const { secrets = [], key, posts } = channelKinds[kindOf(channel)];
   const texts = secrets.flatMap((name) => optionOf(channel, name) ?? []).map(String);
@@ -244,8 +247,8 @@ export function secretsOf(channel: ChannelOptions): string[] {
 }
 
 /**
- * Returns the names of the options that are secret (`whole`), or that are a URL that may contain a secret (`urls`), in a channel that has
- * not been validated yet.
+ * Returns the names of the options that are secret (`whole`), or that are a URL whose path or query may contain a secret
+ * (`urls`), in a channel that has not been validated yet.
  */
 export const secretOptions = (channel: object): { whole: string[]; urls: string[] } => {
   const kinds = kindsIn(channel).map((kind) => channelKinds[kind]);

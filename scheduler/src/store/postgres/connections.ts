@@ -19,9 +19,9 @@ export const pgDriver: Driver = {
 };
 
 /**
- * The settings of each connection. JIT is off, because PostgreSQL overestimates the cost of statements on large tables and then spends a
- * second on compiling statements that take milliseconds. The server checks every second whether its client is still connected, on platforms
- * where it can, because it would otherwise continue the statements of a killed process.
+ * The settings of the pool's connections, if they lead directly to the server. JIT is off, because PostgreSQL overestimates the cost of
+ * statements on large tables and then spends a second on compiling statements that take milliseconds. The server checks every second
+ * whether its client is still connected, on platforms where it can, because it would otherwise continue the statements of a killed process.
  */
 export const sessionSettings =
   "set jit = off; set default_transaction_isolation = 'read committed'; select set_config('client_connection_check_interval', '1s', false) where version() ~ 'linux|darwin|bsd'";

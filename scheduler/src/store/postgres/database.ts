@@ -122,7 +122,7 @@ export class Database {
     return this.#recovery;
   }
 
-  /** The pooler's mode, as determined at the first connection. */
+  /** The pooler's mode: "none" without a pooler; with a pooler "transaction", until session mode is proven. */
   get pooling(): Pooling {
     return this.#pooling;
   }
@@ -432,7 +432,7 @@ export class Database {
 
   /**
    * Repeats `work` while the store is unavailable or reports a transient error. `work` must be safe to repeat.
-   * @param signal ends the repetition when it aborts; the last error is thrown
+   * @param signal after it aborts, at most one more try is made, and its error is thrown; closing the store has the same effect
    */
   async persist<T>(work: (again: boolean) => Promise<T>, signal?: AbortSignal): Promise<T> {
     let wait = firstPauseMs;

@@ -18,7 +18,7 @@ interface Made {
   functions: Set<string>;
 }
 
-/** The names of the objects that these migrations create. */
+/** The names of the tables (except unlogged ones), indexes, sequences and functions that these migrations create. */
 function madeBy(some: readonly Migration[]): Made {
   const made: Made = { relations: new Set(), functions: new Set() };
   const text = some.map(({ sql }) => sql('"s"')).join("\n");
@@ -27,7 +27,7 @@ function madeBy(some: readonly Migration[]): Made {
   return made;
 }
 
-/** The names of all tables, indexes and sequences that the migrations create. */
+/** The names of the tables (except unlogged ones), indexes and sequences that the migrations create. */
 export const ownRelations = (): string[] => [...madeBy(migrations).relations];
 
 /**

@@ -17,8 +17,9 @@ export const newestKnown = migrations.at(-1)?.number ?? 0;
  * the code may still work on it.
  * @param mayChange false to refuse an older schema instead of migrating it
  * @param upTo a former version, to reproduce a database of that version
- * @returns the version found and the present version
- * @throws STORE_NEWER, STORE_OLDER, STORE_UNSUPPORTED, STORE_FOREIGN
+ * @returns the version found and the version afterwards
+ * @throws STORE_UNSUPPORTED, STORE_READ_ONLY, STORE_NEWER, STORE_FOREIGN; STORE_OLDER if `mayChange` is false or this role may not change
+ * the tables
  */
 export async function migrate(
   database: Database,
@@ -115,7 +116,7 @@ export async function schemaVersion(database: Database): Promise<SchemaVersion> 
   return there?.present ? versionOf(s, (sql) => database.query("", sql)) : nothing;
 }
 
-/** Reads the row as JSON, because the column `serves` was added later than the table. */
+/** Reads the rows of the table `migration` as JSON, because its column `serves` was added later than the table. */
 async function versionOf(s: string, ask: (sql: string) => Promise<SchemaVersion[]>): Promise<SchemaVersion> {
   const [row] = await ask(
     `select coalesce(max(number), 0)::int as number,

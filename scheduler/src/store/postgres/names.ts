@@ -11,8 +11,8 @@ const tables = {
 export type NamedThing = keyof typeof tables;
 
 /**
- * Reads the names that begin with `beginning` in one statement, for the completion of typed names. It does not migrate the schema or join
- * the cluster.
+ * Reads at most `limit` names that begin with `beginning` in one statement, for the completion of typed names. It does not migrate the
+ * schema or join the cluster.
  * @param answerMs the time limit, in ms
  */
 export const namesIn = (

@@ -80,6 +80,7 @@ const closeWithinMs = 5_000;
 /**
  * Opens the store: waits for the server (or fails at once, with `failFast`), migrates the schema, and creates the first partitions.
  * @throws STORE_UNREACHABLE, STORE_REFUSED, STORE_NEWER, STORE_OLDER, STORE_UNSUPPORTED, STORE_READ_ONLY, STORE_FOREIGN, STORE_PARTITIONS
+ * or another STORE_… error
  */
 export async function openPostgres(options: PostgresOptions): Promise<Store> {
   const database = new Database({

@@ -149,7 +149,10 @@ const meanings: readonly Meaning[] = [
 
 const closed = /after calling end on the pool/;
 
-/** Returns a CarillonError for an error that one of the translations matches, and any other error unchanged. */
+/**
+ * Returns a CarillonError for an error that one of the translations matches, for the use of a closed pool, and for an AggregateError; any
+ * other error unchanged.
+ */
 export function storeError(error: unknown): unknown {
   if (error instanceof CarillonError || !(error instanceof Error)) return error;
   const state = (error as { code?: string }).code ?? "";
@@ -167,7 +170,7 @@ export function storeError(error: unknown): unknown {
   return new CarillonError(meaning.code, `${meaning.says}: ${text}`, { cause: error, hint: meaning.hint });
 }
 
-/** Returns true if another try can succeed: the store is unavailable or recovering, or two transactions conflicted. */
+/** Returns true if another try may succeed: the store is unavailable or recovering, or two transactions conflicted. */
 export function isTransient(error: unknown): boolean {
   return isStoreAway(error) || isCarillonError(error, "STORE_CONFLICT") || isCarillonError(error, "STORE_RECOVERING");
 }

@@ -30,8 +30,8 @@ export function wayTo(text: string, clock: Clock, log: Log): Way {
 }
 
 /**
- * Makes every sslmode that may use TLS verify the certificate and the host name in it, because in libpq the weaker modes verify
- * less, or nothing. A URL with `uselibpqcompat` is returned unchanged.
+ * Changes the values prefer, require and verify-ca of sslmode to verify-full, because in libpq these modes verify less than the certificate
+ * and the host name in it, or nothing. A URL with `uselibpqcompat` is returned unchanged.
  */
 const verifying = (url: string): string => {
   const [before = "", query] = url.split(/\?([\s\S]*)/);
@@ -101,7 +101,7 @@ function routed(hosts: Hosts): new (config?: string | pg.ClientConfig) => pg.Cli
   };
 }
 
-/** Returns the server's timeline; null if the server lacks the functions, as some PostgreSQL-compatible services do. */
+/** Returns the server's timeline; null if the query fails, as on PostgreSQL-compatible services without these functions. */
 async function timelineOf(client: pg.Client): Promise<number | null> {
   try {
     const { rows } = await client.query("select pg_walfile_name(pg_current_wal_insert_lsn()) as name");

@@ -57,7 +57,7 @@ export class ClaimWindow {
     return dueMs < this.#massMs ? 0 : inMs - claimAheadMs;
   }
 
-  /** Records that a claim of `runs` runs took `ms`. */
+  /** Updates the measured claim time per run from a claim of `runs` runs that took `ms`. Small claims are ignored. */
   took(runs: number, ms: number): void {
     if (runs >= backlogRuns) this.#perRunMs += (ms / runs - this.#perRunMs) / 4;
   }
@@ -65,8 +65,9 @@ export class ClaimWindow {
   /**
    * Returns how long to wait until the next claim, in ms. `nextDueMs` is the due time of the next run that the last claim left in the
    * store; if it is null, no run is left and the result is infinity. All runs due within the window have been claimed, so the next claim
-   * can wait for half of the window and then claim more runs at once. A run that is already due but was not claimed is locked, either by
-   * another claim for a moment or by a transaction of unknown length, so the wait doubles after each claim that returns no run.
+   * can wait for half of the window, or half of the time until `nextDueMs`, and then claim more runs at once. A run that is already due but
+   * was not claimed is locked, either by another claim for a moment or by a transaction of unknown length, so the wait doubles after each
+   * claim that returns no run, up to `guardMs`.
    */
   afterMs(claimed: number, nextDueMs: number | null): number {
     if (nextDueMs === null) return Number.POSITIVE_INFINITY;

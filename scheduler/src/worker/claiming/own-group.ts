@@ -16,7 +16,10 @@ export class OwnGroup {
     this.#untilMono = mono + askedForMs;
   }
 
-  /** Puts this worker's own group before the other groups, because its runs can go to no other worker. */
+  /**
+   * Returns the groups for a claim: while this worker's own group may have runs, it comes before the others, because its runs can go to no
+   * other worker.
+   */
   before(groupIds: number[], sessionId: number, mono: number): number[] {
     return mono < this.#untilMono ? [-sessionId, ...groupIds] : groupIds;
   }

@@ -31,7 +31,7 @@ export class Pace {
   /**
    * Records that waiting runs were given back because the running handlers kept them waiting for `waitedMs`. Without this record, the
    * worker would claim all these runs again before a handler ends.
-   * @param all true if every waiting run was given back; then this worker expects to start no further run until one ends
+   * @param all true if this worker is to expect no further start until a run ends
    */
   gaveBack(waitedMs: number, all: boolean): void {
     this.#durationMs = Math.max(this.#durationMs, waitedMs);

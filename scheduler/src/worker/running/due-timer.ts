@@ -4,8 +4,8 @@ import type { Clock } from "../../base/clock.ts";
 const turnMs = 0.001;
 
 /**
- * A single timer for the next due run. If that run is already due, the callback is called in the current turn of the event loop, because a
- * timer takes at least a millisecond.
+ * A single timer for the next due run. If that run is already due, the callback is called in a microtask, because a timer takes at
+ * least a millisecond.
  */
 export class DueTimer {
   readonly #clock: Clock;

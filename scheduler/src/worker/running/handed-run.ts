@@ -215,7 +215,10 @@ export class HandedRun implements Run {
     );
   }
 
-  /** Returns the value as JSON that is stored for other runs to read. @throws if the JSON exposes a secret */
+  /**
+   * Returns the value as JSON that is stored for other runs to read.
+   * @throws if the value is no JSON, is too large, or exposes a secret
+   */
   #shown(value: unknown, what: string): string | null {
     const text = jsonText(value, what);
     this.#host.secrets?.refuseExposed(text, what);
@@ -242,7 +245,7 @@ export class HandedRun implements Run {
     return asked;
   }
 
-  /** Sends the children that the handler spawned in one turn of the event loop, at most `limits.childrenAtOnce` in a request. */
+  /** Sends the children that were spawned before this microtask, at most `limits.childrenAtOnce` in a request. */
   async #spawnAll(some: Spawning[]): Promise<void> {
     this.#spawning = undefined;
     for (let from = 0; from < some.length; from += limits.childrenAtOnce) {

@@ -38,8 +38,9 @@ export function succeeded(run: HeldRun, value: unknown): Verdict {
 
 /**
  * Returns the verdict on an attempt whose handler threw, or returned `run.retryIn` or `run.snooze`. After a cancellation the run
- * is cancelled; after a snooze it waits; if the worker stopped or lost its session, the task's `onWorkerLost` decides. Otherwise
- * the run is retried if the retry policy has an attempt left and the error is not final, and else fails.
+ * is cancelled; after a snooze it waits, unless it has used up its snoozes; if the worker stopped or lost its session, the task's
+ * `onWorkerLost` decides. Otherwise the run is retried if the retry policy has an attempt left and the error is not final, and
+ * else fails.
  */
 export function failed(run: HeldRun, thrown: unknown, nowMs: number, random: Random): Verdict {
   const reason = run.abortReason;

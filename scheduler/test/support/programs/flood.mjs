@@ -1,7 +1,7 @@
 /**
  * Floods a server with connections until the process is ended: node flood.mjs HOST PORT SLOW FAST. SLOW connections send the head of a
- * request byte by byte, and reconnect when they are closed; FAST connections request /livez once a second. They come from some thousand
- * addresses of this machine (Linux). Each second the process prints the number of open connections and the number of responses.
+ * request byte by byte; FAST connections request /livez about once a second. Both reconnect when they are closed. They come from some
+ * thousand addresses of this machine (Linux). Each second the process prints the number of open connections and the number of responses.
  */
 import { connect } from "node:net";
 

@@ -2,7 +2,7 @@
  * One process of a cluster under test: the built library, with tasks that append each start and end to a file by write(2), so that a kill
  * -9 loses no record. Configured by CARILLON_TEST_PROGRAM (JSON): { store?, directory?, schema?, name, tasks, manual?, periods?, log,
  * handlerMs, even?, stalls?, computing?, computesMs?, remote?, options?, settings? }.
- * - `even`: each handler takes exactly handlerMs
+ * - `even`: each handler takes handlerMs; otherwise a random part of it
  * - `manual`: names of tasks without a schedule
  * - `periods`: the periods of tasks with a schedule, by name
  * - `settings`: internal settings that `options` would refuse
@@ -21,7 +21,7 @@ const file = openSync(program.log, "a");
 const say = (record) => writeSync(file, `${JSON.stringify({ ...record, node: program.name, at: Date.now() })}\n`);
 
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
-/** Handlers wait in steps of this many ms, so that at most one step passes while the process is suspended. */
+/** With `even`, handlers wait in steps of this many ms, so that at most one step passes while the process is suspended. */
 const stepMs = 100;
 
 const tower = program.remote

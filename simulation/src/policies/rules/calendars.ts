@@ -7,8 +7,8 @@ const dayMs = 86_400_000;
 const farthest = 40;
 
 /**
- * Returns the instant at which the slot of a nominal time runs: the time itself on a working day, otherwise the same time on the nearest
- * working day, or null if the slot is skipped. A scenario begins at midnight UTC.
+ * Returns when the slot of a nominal time runs: at that time on a working day, otherwise at the same time on the next or the previous
+ * working day; null if the slot is skipped. Times are ms from the scenario's beginning, which is at midnight UTC.
  */
 function placeOf(
   nominalMs: number,

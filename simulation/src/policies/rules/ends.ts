@@ -42,7 +42,10 @@ function whyNot(seen: Seen, run: RunSeen, last: Try | undefined): string | undef
   }
 }
 
-/** Checks that a run that lost workers was allowed to fail: its last attempt threw, or its task's policy made it fail. */
+/**
+ * Checks that a run that lost workers was allowed to fail: its last attempt threw, its task's policy made it fail, or an operator decided
+ * about it.
+ */
 function lostFor(seen: Seen, run: RunSeen, last: Try | undefined, losses: number): string | undefined {
   const plans = plansBetween(seen, run.of, 0, run.endedMs ?? 0);
   if (last && last.lostMs === undefined && last.end?.how === "threw") return undefined;
@@ -222,7 +225,10 @@ export const letters: Rule = {
   },
 };
 
-/** A task's counters are equal to the number of its ended runs, including runs of which the history keeps no row. */
+/**
+ * A task's counters are equal to the numbers of its ended runs, including runs of which the history keeps no row, and of its slots
+ * without a run.
+ */
 export const tallies: Rule = {
   name: "counters are equal to what ended",
   page: "history.md",

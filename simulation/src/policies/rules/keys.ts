@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { endOf, type Rule, runOf, triesOf } from "./rule.ts";
 
-/** At most one unfinished run of a task has a key; an enqueue with the same key returns that run. */
+/** At most one unfinished run of a task has a key, and an enqueue returns a run with its own key that lived at that time. */
 export const oneLiveRunOfAKey: Rule = {
   name: "one live run of a key",
   page: "enqueue options: key",
@@ -36,8 +36,8 @@ export const oneLiveRunOfAKey: Rule = {
 };
 
 /**
- * An enqueue with `again` creates a run once the run with the same key has ended, unless a later enqueue with `again` replaces
- * it.
+ * An enqueue with `again` creates a run once the run with the same key has ended, unless a later enqueue with `again` takes the
+ * place of the first one.
  */
 export const followsItsKey: Rule = {
   name: "once more after the run of the key",

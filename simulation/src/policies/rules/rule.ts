@@ -25,7 +25,7 @@ export function workerUntil({ end, abort }: Try): number {
 }
 
 /**
- * Returns the time until which an attempt counts for the limits of task, key and group: its end, or the loss of its worker if
+ * Returns the time until which an attempt counts for the limits of task, key and group: `workerUntil`, or the loss of its worker if
  * earlier.
  */
 export const placeUntil = (one: Try): number => Math.min(workerUntil(one), one.lostMs ?? Number.POSITIVE_INFINITY);
@@ -41,7 +41,7 @@ export const lossesOf = ({ done }: Seen, runId: number, beforeMs: number) =>
 export const isStale = ({ afterLoss }: Try) => afterLoss === true;
 
 export const triesOf = (seen: Seen, runId: number) => seen.tries.filter((one) => one.runId === runId && !isStale(one));
-/** True for every run except the second and later parts of a sharded run. */
+/** True for every run except the second and later parts of a run in parts. */
 export const isFirst = ({ shard }: Pick<RunSeen, "shard">) => !shard || shard[0] === 0;
 export const runOf = (seen: Seen, runId: number) => seen.runs.find((run) => run.runId === runId);
 
@@ -66,7 +66,10 @@ export interface Span {
   readonly toMs: number;
 }
 
-/** Returns the periods in which the task was paused: from the answer to each pause until the next call of resume. */
+/**
+ * Returns the periods in which the task was paused: from the answer to a pause until the next call of resume. A pause that no
+ * resume follows is left out.
+ */
 export function pausesOf({ done }: Seen, task: number): Span[] {
   const spans: Span[] = [];
   let fromMs: number | undefined;

@@ -153,7 +153,10 @@ const mayBeFull = (seen: Seen, { runId, dueMs, claimedMs }: RunSeen) =>
   seen.tries.filter((one) => one.runId !== runId && one.fromMs <= (claimedMs ?? 0) && workerUntil(one) >= dueMs)
     .length >= seen.scenario.concurrency;
 
-/** A run that exceeds its misfire policy's lateness does not start, and only such runs are skipped by the policy. */
+/**
+ * With the policy `skip`, a run that is later than the policy allows does not start. Misfire policies skip no run that is not late,
+ * and `all` skips none.
+ */
 export const misfires: Rule = {
   name: "misfire",
   page: "policies.md: misfire",

@@ -22,7 +22,10 @@ export class Barrier {
   readonly #zk: ZooKeeper;
   readonly #acl: readonly Acl[] | undefined;
 
-  /** @param options.acl the node's ACL; default: every client has all permissions @throws PATH_INVALID, OPTION_INVALID */
+  /**
+   * @param options.acl the ACL of the node and of created parents; default: every client has all permissions
+   * @throws PATH_INVALID, OPTION_INVALID
+   */
   constructor(zk: ZooKeeper, path: string, options: { readonly acl?: readonly Acl[] } = {}) {
     checkLockPath(path);
     checkNames(`the barrier ${path}`, path, options, optionNames);
@@ -31,7 +34,10 @@ export class Barrier {
     this.#acl = options.acl;
   }
 
-  /** Creates the node if it does not exist (Curator: setBarrier). @throws NO_AUTH */
+  /**
+   * Creates the node, and missing parents, if it does not exist (Curator: setBarrier).
+   * @throws NO_AUTH, ABORTED, SESSION_EXPIRED, CLOSED
+   */
   async raise(options: CallOptions = {}): Promise<void> {
     checkNames(`the barrier ${this.path}`, this.path, options, callNames);
     const { signal } = options;
@@ -49,7 +55,10 @@ export class Barrier {
     }
   }
 
-  /** Deletes the node, so that all waiting processes continue (Curator: removeBarrier). @throws NO_AUTH */
+  /**
+   * Deletes the node, so that all waiting processes continue (Curator: removeBarrier); a missing node is no error.
+   * @throws NO_AUTH, ABORTED, SESSION_EXPIRED, CLOSED
+   */
   async lower(options: CallOptions = {}): Promise<void> {
     checkNames(`the barrier ${this.path}`, this.path, options, callNames);
     const { signal } = options;
@@ -67,7 +76,7 @@ export class Barrier {
   /**
    * Waits until the node does not exist, across sessions (Curator: waitOnBarrier).
    * @param options.limitMs default: no limit; 0: only checks whether the node exists
-   * @returns false if the limit passes first @throws ABORTED, CLOSED
+   * @returns false if the limit passes first @throws ABORTED, CLOSED, OPTION_INVALID, NO_AUTH
    */
   async wait(options: WaitOptions = {}): Promise<boolean> {
     checkNames(`the barrier ${this.path}`, this.path, options, waitNames);

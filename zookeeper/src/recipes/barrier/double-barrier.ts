@@ -60,7 +60,7 @@ export class DoubleBarrier {
 
   /**
    * Enters the barrier and waits until all members have entered. If the session ends first, it enters again in the next session.
-   * @throws ABORTED, CLOSED
+   * @throws ABORTED, CLOSED, OPTION_INVALID, NO_AUTH
    */
   async enter(options: CallOptions = {}): Promise<Inside> {
     checkNames(`the barrier ${this.path}`, this.path, options, callNames);

@@ -14,6 +14,7 @@ import { createPersistent } from "./protect.ts";
  * Returns base + czxid, after raising the base if needed.
  * @param path the lock's path; the base's node is its sibling, so that listings of the lock's children do not contain it
  * @param czxid the czxid of the node that holds the lock
+ * @throws DATA_INVALID if the base's node does not hold a number; other errors of the requests, such as NO_AUTH
  */
 export async function fenceOf(session: Session, path: string, czxid: bigint): Promise<bigint> {
   const at = `${path}-fence`;

@@ -1,12 +1,12 @@
 /**
- * Runs a recipe across sessions: `serve` does the recipe's work in one session. When that session ends, or after a transient error,
- * `serve` is called again with the client's current session.
+ * Runs a recipe across sessions: `serve` does the recipe's work in one session. When it returns "again" or throws, for example because
+ * its session has ended, `serve` is called again with the client's current session.
  */
 import { isZooKeeperError, type ZooKeeperErrorCode } from "../../base/errors.ts";
 import type { Session, ZooKeeper } from "../../operations/session.ts";
 import { pause } from "./waiting.ts";
 
-/** Transient errors, after which a retry may succeed. The causes of all other errors have to be fixed by people. */
+/** Errors that count as transient: a retry may succeed. */
 const passing: readonly ZooKeeperErrorCode[] = [
   "CONNECTION_LOSS",
   "SESSION_EXPIRED",
@@ -28,8 +28,8 @@ const shortestPauseMs = 20;
 const longestPauseMs = 2_000;
 
 /**
- * Returns the wait in ms after this number of consecutive failures. It doubles each time, and has jitter so that clients do not retry at
- * the same time.
+ * Returns the wait in ms after this number of consecutive failures. It doubles each time up to 2 s, and has jitter so that clients do not
+ * retry at the same time.
  * @param chance a random number from 0 to 1
  */
 export function backOffMs(failures: number, chance: number): number {

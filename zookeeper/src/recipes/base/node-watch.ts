@@ -91,7 +91,7 @@ function newEntry(entries: Map<string, Entry>, path: string): Entry {
   return entry;
 }
 
-/** Removes the listener; no effect if it has already been called. */
+/** Removes the listener, and the watch on the server if no other listener is left; no effect if the listener has been called already. */
 export function unwatch(session: Session, path: string, listener: Listener): void {
   if (!drop(session, path, listener) || !session.live) return;
   // This request is sent before later ones of the session, so it does not remove a watch that is set afterwards. If the watch does not

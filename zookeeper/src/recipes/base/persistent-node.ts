@@ -48,7 +48,10 @@ export interface PersistentNodeListener {
    * may be called again after an error.
    */
   created?(path: string): void;
-  /** Called when an operation failed and will be retried. Meant for a log. */
+  /**
+   * Called with an error that will be retried, with the error of a failed deletion at the end, or if a node of another kind (ephemeral,
+   * persistent) is at the path. Meant for a log.
+   */
   trouble?(error: unknown): void;
 }
 
@@ -192,7 +195,10 @@ export class PersistentNode {
     this.#listeners.tell((one) => one.trouble?.(error));
   }
 
-  /** Keeps the node in existence during one session; returns when the session has ended or this object is closed. @throws other errors */
+  /**
+   * Keeps the node in existence during one session; returns when the session has ended or this object is closed.
+   * @throws errors of requests, except those that a new try can settle at once
+   */
   async #keep(session: Session, placed: () => void): Promise<void> {
     const onChange = () => this.#wake();
     const { signal } = this.#closing;

@@ -57,9 +57,9 @@ export async function createPersistent(
 
 /**
  * Creates `<parent>/_c_<uuid>-<suffix><number>` exactly once, even if the connection is lost. A missing parent is created as a container
- * with the same ACL; with an open ACL, any client could add nodes to the queue.
+ * with the same ACL, because with an open ACL any client could add nodes to the queue.
  * @param suffix such as `latch-` or `lock-`
- * @throws SESSION_EXPIRED if the session ends first: an ephemeral node that was created is then deleted with the session
+ * @throws SESSION_EXPIRED if the session ends first: an ephemeral node that was created is then deleted with the session; ABORTED, NO_AUTH
  */
 export async function protectedCreate(
   session: Session,
@@ -135,8 +135,8 @@ function removeLater(session: Session, parent: string, token: string): void {
     const found = await findProtected(session, parent, token, {});
     if (found) await deleteSurely(session, found.path);
   };
-  // `surely` repeats the removal after transient errors while the session is live. Its last error is ignored: when the session ends, the
-  // server deletes the node if it is ephemeral; otherwise a permission was withdrawn, and the node remains.
+  // `surely` repeats the removal after transient errors while the session is live. Its last error is ignored: an ephemeral node is
+  // deleted by the server when the session ends, and any other node may remain.
   surely(session, remove).catch(() => undefined);
 }
 
@@ -155,7 +155,7 @@ export async function surely<T>(session: Session, run: () => Promise<T>): Promis
 /**
  * Deletes this client's own node, with retries after lost connections and other transient errors, because a remaining node would block
  * all nodes behind it until the session ends. A missing node is no error.
- * @throws SESSION_EXPIRED and the like: an ephemeral node is then deleted with the session
+ * @throws SESSION_EXPIRED and the like: an ephemeral node is then deleted with the session; lasting errors such as NO_AUTH
  */
 export async function deleteSurely(session: Session, path: string): Promise<void> {
   try {

@@ -29,7 +29,7 @@ export interface WaitOptions {
  * Waits until `begin`'s `resolve` or `reject` is called.
  * @param begin starts the work that will call one of them, and returns a function that cancels this work
  * @returns undefined if the limit passes first
- * @throws ABORTED by the signal
+ * @throws ABORTED by the signal, OPTION_INVALID for a wrong limit, the error that `reject` gets
  */
 export function waitFor<T>(
   what: string,

@@ -11,7 +11,7 @@ export class ChildrenCache {
   readonly #mirror: Mirror;
   readonly #prefix: string;
 
-  /** Starts reading at once. @throws PATH_INVALID */
+  /** Starts reading at once. @throws PATH_INVALID, OPTION_INVALID */
   constructor(zk: ZooKeeper, path: string, options?: CacheOptions) {
     this.path = path;
     this.#prefix = path === "/" ? "/" : `${path}/`;
@@ -27,8 +27,8 @@ export class ChildrenCache {
   }
 
   /**
-   * True while the contents are up to date, because no event can be missing. False before `ready`, while the connection is lost or silent,
-   * and after `close`.
+   * True while the contents are up to date: everything has been read, and no event can be missing. False while the connection is lost or
+   * silent, until everything has been read again, and once the cache is closed.
    */
   get fresh(): boolean {
     return this.#mirror.fresh;

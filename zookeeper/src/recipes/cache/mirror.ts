@@ -23,8 +23,8 @@ export interface CachedNode {
 }
 
 /**
- * added, changed, removed: a node was created, its data changed, or it was deleted. stale: the connection is lost or silent, so the
- * contents may be out of date. fresh: all contents have been read again.
+ * added, changed, removed: a node was created, its data changed, or it was deleted. stale: events may be missing (for example, the
+ * connection is lost or silent), or the cache has ended, so the contents may be out of date. fresh: all contents have been read again.
  */
 export type CacheEvent =
   | { readonly type: "added"; readonly node: CachedNode }
@@ -36,7 +36,10 @@ export type CacheEvent =
 /** Listeners must not throw: an error that a listener throws becomes an uncaught exception. */
 export interface CacheListener {
   event?(event: CacheEvent): void;
-  /** Called when an operation failed and will be retried, or this client may not read a node below the cache's path. Meant for a log. */
+  /**
+   * Called with an error that will be retried, with the error that ends the cache, or if this client may not read a node below the
+   * cache's path. Meant for a log.
+   */
   trouble?(error: unknown): void;
 }
 
@@ -128,7 +131,7 @@ export class Mirror {
     return this.#fresh;
   }
 
-  /** The error that ended the cache; undefined while it works or after `close`. */
+  /** The error that ended the cache; undefined while it works, and if `close` or the end of the client ended it. */
   get failure(): unknown {
     return this.#failure;
   }

@@ -6,7 +6,7 @@ export class NodeCache {
   readonly path: string;
   readonly #mirror: Mirror;
 
-  /** Starts reading at once. @throws PATH_INVALID */
+  /** Starts reading at once. @throws PATH_INVALID, OPTION_INVALID */
   constructor(zk: ZooKeeper, path: string, options?: CacheOptions) {
     this.path = path;
     this.#mirror = new Mirror(zk, path, 0, options);
@@ -21,8 +21,8 @@ export class NodeCache {
   }
 
   /**
-   * True while the contents are up to date, because no event can be missing. False before `ready`, while the connection is lost or silent,
-   * and after `close`.
+   * True while the contents are up to date: the node has been read, and no event can be missing. False while the connection is lost or
+   * silent, until the node has been read again, and once the cache is closed.
    */
   get fresh(): boolean {
     return this.#mirror.fresh;

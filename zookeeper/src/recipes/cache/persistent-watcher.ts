@@ -19,7 +19,7 @@ export interface WatcherOptions {
 /** Listeners must not throw: an error that a listener throws becomes an uncaught exception. */
 export interface WatcherListener {
   event?(event: NodeEvent): void;
-  /** An operation failed and the watcher will retry it. Meant for a log. */
+  /** Called with an error that will be retried, or with the error that ends the watcher. Meant for a log. */
   trouble?(error: unknown): void;
 }
 
@@ -36,7 +36,7 @@ export class PersistentWatcher {
   readonly #closing = new AbortController();
   readonly #running: Promise<void>;
 
-  /** Starts watching at once. @throws PATH_INVALID */
+  /** Starts watching at once. @throws PATH_INVALID, OPTION_INVALID */
   constructor(zk: ZooKeeper, path: string, options: WatcherOptions = {}) {
     checkPath(path);
     checkNames(`the watcher of ${path}`, path, options, optionNames);

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { Readings } from "./readings.ts";
 
-/** Resolves after all pending work that needs no timer. */
+/** Waits one turn of the event loop, which is enough for pending work that needs no timer. */
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 
 /** Readings whose read operations the test resolves or rejects. */

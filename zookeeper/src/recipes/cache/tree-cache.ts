@@ -10,7 +10,7 @@ export class TreeCache {
   readonly path: string;
   readonly #mirror: Mirror;
 
-  /** Starts reading at once. @throws PATH_INVALID */
+  /** Starts reading at once. @throws PATH_INVALID, OPTION_INVALID */
   constructor(zk: ZooKeeper, path: string, options?: CacheOptions) {
     this.path = path;
     this.#mirror = new Mirror(zk, path, Number.POSITIVE_INFINITY, options);
@@ -25,8 +25,8 @@ export class TreeCache {
   }
 
   /**
-   * True while the contents are up to date, because no event can be missing. False before `ready`, while the connection is lost or silent,
-   * and after `close`.
+   * True while the contents are up to date: everything has been read, and no event can be missing. False while the connection is lost or
+   * silent, until everything has been read again, and once the cache is closed.
    */
   get fresh(): boolean {
     return this.#mirror.fresh;

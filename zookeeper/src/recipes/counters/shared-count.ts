@@ -19,7 +19,7 @@ export interface VersionedCount {
 export interface CountListener {
   /** Called when this or another client has set the count, perhaps to the same number. Quick changes may be reported as one. */
   changed?(count: VersionedCount): void;
-  /** Called when the connection is lost or silent, so that the count may be out of date. */
+  /** Called when events may be missing, for example because the connection is lost or silent, so the count may be out of date. */
   stale?(): void;
   /** Called with an error that will be retried, or if another client has written data that is not a count. Meant for a log. */
   trouble?(error: unknown): void;
@@ -107,7 +107,8 @@ export class SharedCount {
    * Sets the count unless a client has set it since `before` was read.
    * @param before a value of `versioned`
    * @returns false if it has been set since; `versioned` then has the new count
-   * @throws OPTION_INVALID; NO_NODE if the node was deleted; CONNECTION_LOSS if it is unknown whether the count was set
+   * @throws OPTION_INVALID; NO_NODE if the node was deleted; DATA_INVALID if another client has written data that is not a count;
+   * CONNECTION_LOSS if it is unknown whether the count was set
    */
   async trySet(before: VersionedCount, count: number, options: CallOptions = {}): Promise<boolean> {
     const data = encodeCount(count, this.path);

@@ -28,7 +28,7 @@ export interface DiscoveryOptions {
 
 /** Listeners must not throw: an error that a listener throws becomes an uncaught exception. */
 export interface DiscoveryListener {
-  /** Called when an operation of a registration failed and will be retried. Meant for a log. */
+  /** Called with an error of a registration: one that will be retried, or that of a failed deletion at the end. Meant for a log. */
   trouble?(error: unknown): void;
 }
 
@@ -43,7 +43,8 @@ export interface Registration<Payload = unknown> {
   readonly instance: ServiceInstance<Payload>;
   /**
    * Changes parts of the registered instance.
-   * @throws CONNECTION_LOSS or SESSION_EXPIRED if it is unknown whether the change was written; it is written again later
+   * @throws OPTION_INVALID, NO_AUTH; CONNECTION_LOSS or SESSION_EXPIRED if it is unknown whether the change was written; it is
+   * written again later
    */
   update(changes: Partial<Pick<NewInstance<Payload>, Changeable>>): Promise<void>;
   /** Removes the registration. Never rejects. */
@@ -120,7 +121,7 @@ export class ServiceDiscovery<Payload = unknown> {
 
   /**
    * Reads the current instances of a service, in the order of their ids. The list is empty if there is no such service.
-   * @throws DATA_INVALID if a node's data is not an instance
+   * @throws DATA_INVALID if a node's data is not an instance, PATH_INVALID
    */
   async instances(name: string, options: CallOptions = {}): Promise<ServiceInstance<Payload>[]> {
     const ids = await this.#children(this.#pathOf(name), options);
@@ -128,7 +129,7 @@ export class ServiceDiscovery<Payload = unknown> {
     return found.filter((one) => one !== undefined); // undefined: the instance was deleted meanwhile
   }
 
-  /** Reads one instance. @returns undefined if there is no such instance @throws DATA_INVALID */
+  /** Reads one instance. @returns undefined if there is no such instance @throws DATA_INVALID, PATH_INVALID */
   async instance(name: string, id: string, options: CallOptions = {}): Promise<ServiceInstance<Payload> | undefined> {
     const path = this.#pathOf(name, id);
     try {
@@ -139,14 +140,14 @@ export class ServiceDiscovery<Payload = unknown> {
     }
   }
 
-  /** Opens a cache of a service's instances that is kept up to date. */
+  /** Opens a cache of a service's instances that is kept up to date. @throws PATH_INVALID */
   cache(name: string): ServiceCache<Payload> {
     const cache: ServiceCache<Payload> = new ServiceCache(this.#zk, this.#pathOf(name), () => this.#open.delete(cache));
     this.#open.add(cache);
     return cache;
   }
 
-  /** Opens a provider, which chooses one instance of a service for each call. @throws OPTION_INVALID */
+  /** Opens a provider, which chooses one instance of a service for each call. @throws OPTION_INVALID, PATH_INVALID */
   provider(name: string, options?: ProviderOptions<Payload>): ServiceProvider<Payload> {
     return new ServiceProvider(() => this.cache(name), name, options);
   }

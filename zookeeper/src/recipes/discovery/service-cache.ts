@@ -9,7 +9,7 @@ import { decodeInstance, type ServiceInstance } from "./instance.ts";
 export interface ServiceCacheListener {
   /** Called when `instances` has changed: an instance was added, removed or changed. */
   changed?(): void;
-  /** Called when a node's data is not an instance and is left out, or an operation failed and will be retried. Meant for a log. */
+  /** Called when a node's data is not an instance and is left out, or an operation failed. Meant for a log. */
   trouble?(error: unknown): void;
 }
 
@@ -42,8 +42,8 @@ export class ServiceCache<Payload = unknown> {
   }
 
   /**
-   * True while the contents are up to date, because no event can be missing. False before `ready`, while the connection is lost or silent,
-   * and after `close`.
+   * True while the contents are up to date: all instances have been read, and no event can be missing. False while the connection is lost
+   * or silent, until everything has been read again, and once the cache is closed.
    */
   get fresh(): boolean {
     return this.#cache.fresh;

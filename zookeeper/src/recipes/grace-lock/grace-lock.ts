@@ -156,8 +156,8 @@ export class GraceLock {
   }
 
   /**
-   * Releases the lock, so that the next contender need not wait for the grace. Stops a running use.
-   * @returns false, without any change, if this process does not hold the lock
+   * Releases the lock, so that the next contender need not wait for the grace. Stops a running use, even if it has lost the lock.
+   * @returns false if this process does not hold the lock @throws CLOSED; an error that prevents the release, such as NO_AUTH
    */
   async release(): Promise<boolean> {
     this.#requireOpen();
@@ -172,7 +172,7 @@ export class GraceLock {
     return record?.use ?? undefined;
   }
 
-  /** Releases the lock if this process holds it, and stops contending. */
+  /** Releases the lock if this process holds it, and stops contending. @throws an error that prevents the release, such as NO_AUTH */
   async close(): Promise<void> {
     if (this.#closing) return;
     this.#closing = true;

@@ -1,6 +1,7 @@
 /**
- * The interface between the grace lock and the service in which it is stored (the place). ZooKeeper nodes are one place (nodes.ts); a
- * database row with a heartbeat could be another. A place makes each write conditional on the version that was read (compare-and-set).
+ * The interface between the grace lock and the service in which it is stored (the place). ZooKeeper nodes are one place (nodes.ts); the
+ * scheduler has another one, a database row with a heartbeat. A place makes each write conditional on the version that was read
+ * (compare-and-set).
  */
 
 /** The last use of the lock. It is shown to people, and helps to decide whether the work must be repeated. */

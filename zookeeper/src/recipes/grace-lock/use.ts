@@ -15,13 +15,13 @@ export interface Use extends AsyncDisposable {
   readonly fence: bigint;
   /** Aborts when the use loses the lock or the lock is released. The reason is a ZooKeeperError (NOT_HELD). */
   readonly signal: AbortSignal;
-  /** Set if the lock was taken over before this use, from an owner that vanished or that released the lock during a use of its own. */
+  /** True until this use ends, loses the lock, or the lock is released; by the clock at the time of the call. */
   readonly held: boolean;
   /** Set if the lock was taken over before this use from an owner that vanished, or released the lock during a use. */
   readonly takenOver: TakenOver | undefined;
-  /** Writes a text to the record for the next holder. @returns false if the use has lost the lock */
+  /** Writes a text to the record for the next holder. @returns false if the use has ended or has lost the lock */
   note(text: string): Promise<boolean>;
-  /** Ends the use; this owner keeps the lock. @returns false if the end was not recorded, because the use has lost the lock */
+  /** Ends the use; this owner keeps the lock. @returns false if the end was not recorded, because the lock was lost or released before */
   end(): Promise<boolean>;
 }
 

@@ -17,7 +17,7 @@ export interface GroupListener {
   joined?(id: string, data: Buffer): void;
   left?(id: string): void;
   changed?(id: string, data: Buffer): void;
-  /** Called when an operation failed and will be retried. Meant for a log. */
+  /** Called with an error that will be retried, or with the error that ends the list of members. Meant for a log. */
   trouble?(error: unknown): void;
 }
 
@@ -63,7 +63,7 @@ export class GroupMember {
     return found;
   }
 
-  /** True while `members` is up to date. False while the connection is lost or silent, and before `start`. */
+  /** True while `members` is up to date. False while the connection is lost or silent, before `start` and after `close`. */
   get fresh(): boolean {
     return this.#cache?.fresh ?? false;
   }
@@ -75,7 +75,7 @@ export class GroupMember {
 
   /**
    * Changes this member's data: at once if it has joined, otherwise when it joins. The data is also used when it joins again.
-   * @throws CONNECTION_LOSS or SESSION_EXPIRED if it is unknown whether the data was written; it is written again later
+   * @throws CONNECTION_LOSS or SESSION_EXPIRED if it is unknown whether the data was written; it is written again later. NO_AUTH
    */
   setData(data: Data): Promise<void> {
     return this.#node.setData(data);

@@ -50,7 +50,7 @@ export interface LatchListener {
 export interface LatchOptions {
   /** The participant's name, which other participants can read; default "". */
   readonly id?: string;
-  /** The ACL of the participant's node. Default: every client has all permissions. */
+  /** The ACL of the participant's node and of created parents. Default: every client has all permissions. */
   readonly acl?: readonly Acl[];
 }
 
@@ -79,7 +79,7 @@ export class LeaderLatch {
   #closed: Promise<void> | undefined;
   #failure: unknown;
 
-  /** @throws PATH_INVALID */
+  /** @throws PATH_INVALID, OPTION_INVALID */
   constructor(zk: ZooKeeper, path: string, options: LatchOptions = {}) {
     checkPath(path);
     checkNames(`the latch at ${path}`, path, options, optionNames);
@@ -96,7 +96,8 @@ export class LeaderLatch {
   }
 
   /**
-   * Joins the queue, and joins again in each new session. Resolves when the participant is in the queue. Calling it again has no effect.
+   * Joins the queue, and joins again in each new session. Resolves when the participant is in the queue. A further call returns the same
+   * promise.
    * @throws CLOSED; the error that prevents the first join, such as NO_AUTH, after which the latch is closed
    */
   start(): Promise<void> {
@@ -124,7 +125,7 @@ export class LeaderLatch {
   /**
    * Waits until this participant leads.
    * @returns undefined if the limit passes first
-   * @throws ABORTED by the signal; CLOSED if the latch is closed first; the error that ended the latch
+   * @throws ABORTED by the signal; CLOSED if the latch is closed first; the error that ended the latch; OPTION_INVALID
    */
   async awaitLeadership(options: WaitOptions = {}): Promise<Leadership | undefined> {
     checkNames(`leadership of ${this.path}`, this.path, options, waitNames);

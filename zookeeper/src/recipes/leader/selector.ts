@@ -30,7 +30,7 @@ export interface SelectorOptions {
   readonly id?: string;
   /** If true, joins the queue again after each turn, until the selector is closed. Default: one turn for each `run`. */
   readonly autoRequeue?: boolean;
-  /** The ACL of the participant's node. Default: every client has all permissions. */
+  /** The ACL of the participant's node and of created parents. Default: every client has all permissions. */
   readonly acl?: readonly Acl[];
 }
 
@@ -60,7 +60,7 @@ export class LeaderSelector {
   /**
    * @param takeLeadership runs while this participant leads. Leadership ends when its promise settles, which should be soon after its
    * signal aborts. A rejection because of that signal does not count as an error.
-   * @throws PATH_INVALID
+   * @throws PATH_INVALID, OPTION_INVALID
    */
   constructor(
     zk: ZooKeeper,
@@ -82,7 +82,7 @@ export class LeaderSelector {
   /**
    * Joins the queue and leads when its turn comes: once, or repeatedly with `autoRequeue`. (Curator: start, requeue.) During a run, another
    * call returns the same promise. Without `autoRequeue`, resolves when `takeLeadership` has settled and the node is deleted. Also resolves
-   * when the selector or its client is closed while the selector waits for its turn; with `autoRequeue`, only a close resolves it.
+   * when the selector or its client is closed while the selector waits for its turn; with `autoRequeue`, only such a close resolves it.
    * @throws CLOSED; the error of `takeLeadership`, without `autoRequeue`; the error that prevents joining or leaving the queue, such as
    * NO_AUTH
    */
@@ -106,7 +106,7 @@ export class LeaderSelector {
     return leading !== undefined && !leading.end.signal.aborted && leads(leading.held);
   }
 
-  /** Aborts the signal of the running turn. @returns false if no turn is running */
+  /** Aborts the signal of the running turn. @returns false if no turn is running, or if its signal has already aborted */
   interruptLeadership(): boolean {
     return this.#stop("it was interrupted");
   }

@@ -37,7 +37,7 @@ export function checkTryOptions(what: string, options: TryOptions): void {
 export interface Lock {
   /**
    * Waits until it holds the lock. If the session ends first, the call queues again at the end, in the next session.
-   * @throws ABORTED, CLOSED, NO_AUTH
+   * @throws ABORTED, CLOSED, NO_AUTH, OPTION_INVALID
    */
   acquire(options?: AcquireOptions): Promise<Held>;
   /** Acquires the lock within `limitMs`. @returns undefined if the limit passes first @throws as `acquire` */
@@ -140,7 +140,7 @@ export class Acquisition {
       this.#what,
       { limitMs, signal },
       (turn) => this.#acquire(turn, owner),
-      // A release fails only if the lock is no longer held, or will end with its session. Either way it blocks no other process.
+      // The error is ignored: no caller gets this hold, and the server deletes its node with the session at the latest.
       (held) => held.release().catch(() => undefined),
     );
   }

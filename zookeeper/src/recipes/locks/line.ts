@@ -96,7 +96,10 @@ export function placeIn(name: string, markers: readonly string[]): string | unde
   return marker === undefined ? undefined : placeOf(name, marker);
 }
 
-/** Deletes this client's own node. If the session has ended, the server deletes the node. */
+/**
+ * Deletes this client's own node. If the session has ended, the server deletes the node.
+ * @throws the error that prevents the deletion, such as NO_AUTH, if the session is live
+ */
 export async function leave(session: Session, path: string): Promise<void> {
   try {
     await deleteSurely(session, path);

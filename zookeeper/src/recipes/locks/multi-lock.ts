@@ -67,7 +67,7 @@ export class MultiLock {
       "a multi-lock",
       { limitMs, signal },
       (turn) => this.#take(turn, owner),
-      // A release fails only if the lock is lost, or will end with its session. Either way it blocks no other process.
+      // The error is ignored: no caller gets these holds, and the server deletes their nodes with the session at the latest.
       (together) => together[Symbol.asyncDispose]().catch(() => undefined),
     );
   }

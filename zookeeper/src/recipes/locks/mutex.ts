@@ -24,7 +24,10 @@ import { placeIn } from "./line.ts";
 export interface LockOptions {
   /** The data of the lock's nodes, for people to read; default: this host's address. */
   readonly data?: Data;
-  /** The ACL of the lock's nodes. Default: every client has all permissions. */
+  /**
+   * The ACL of the lock's nodes and of created parents, except the node `<path>-fence`, which every client may change. Default: every
+   * client has all permissions.
+   */
   readonly acl?: readonly Acl[];
 }
 

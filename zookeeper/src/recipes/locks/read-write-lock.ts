@@ -39,7 +39,7 @@ export class ReadWriteLock {
   /** Maps a read hold to a released write hold, whose node remains until the read hold ends. */
   readonly #kept = new Map<Hold, Hold>();
 
-  /** @throws PATH_INVALID */
+  /** @throws PATH_INVALID, OPTION_INVALID */
   constructor(zk: ZooKeeper, path: string, options: LockOptions = {}) {
     checkLockPath(path);
     checkNames(`the lock at ${path}`, path, options, lockOptionNames);

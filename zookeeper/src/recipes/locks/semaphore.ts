@@ -90,7 +90,7 @@ export class Semaphore {
   /**
    * Waits until it has `count` leases, all at once. If the session ends first, it queues again in the next session. Each lease is released
    * separately.
-   * @throws ABORTED, CLOSED; OPTION_INVALID
+   * @throws ABORTED, CLOSED, NO_AUTH, OPTION_INVALID; DATA_INVALID if the node of the shared count does not hold a count
    */
   async acquireMany(count: number, options: CallOptions = {}): Promise<Held[]> {
     checkAcquireOptions(this.#what, options);
@@ -148,7 +148,7 @@ export class Semaphore {
     }
   }
 
-  /** Creates `count` lease nodes. @returns the fence of each lease, by index */
+  /** Creates `count` lease nodes. @returns a function that computes the fence of the lease with the given index */
   async #add(session: Session, leases: Hold[], count: number): Promise<(index: number) => Promise<bigint>> {
     const czxids: bigint[] = [];
     while (leases.length < count) {

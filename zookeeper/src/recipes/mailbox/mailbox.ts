@@ -22,7 +22,7 @@ export interface MailboxOptions {
    * not throw.
    */
   readonly onLetter: (letter: Letter) => void;
-  /** Called when an operation failed and will be retried. Meant for a log. Must not throw. */
+  /** Called with an error that will be retried, or if a mark could not be deleted. Meant for a log. Must not throw. */
   readonly onTrouble?: (error: unknown) => void;
   /** At the start, left-over marks of this member that are at least this old (ms, by the servers' clock) are deleted. Default 600,000. */
   readonly markKeptMs?: number;

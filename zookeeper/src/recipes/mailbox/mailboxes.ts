@@ -66,8 +66,9 @@ export class Mailboxes {
    * Puts a letter into the box of a live member, exactly once unless the session ends: if an answer is lost, a receipt that is created in
    * the same transaction shows the result.
    * @returns the letter's id
-   * @throws NO_NODE if the member is not live; NODE_EXISTS if the box already has a letter with this id; SESSION_EXPIRED or CLOSED if the
-   * session ended before the answer, so that it is unknown whether the letter was delivered
+   * @throws NO_NODE if the member is not live; NODE_EXISTS if the box already has a letter with this id; ABORTED or CONNECTION_LOSS
+   * if the signal aborts before the letter is delivered; SESSION_EXPIRED or CLOSED if the session ended before the answer, so that it
+   * is unknown whether the letter was delivered
    */
   async deliver(member: string, data: Data, options: DeliverOptions = {}): Promise<string> {
     checkNames(`the delivery to ${member}`, this.#paths.root, options, deliverNames);
@@ -104,7 +105,7 @@ export class Mailboxes {
   /**
    * Moves each letter in the box of a member that is not live to the member that `route` returns.
    * @returns the letters that this call has moved
-   * @throws the first error, after all other letters have been tried
+   * @throws the first error, after the other letters have been tried unless the session has ended
    */
   async reclaim(route: Route, options: CallOptions = {}): Promise<Reclaimed[]> {
     checkNames("reclaim", this.#paths.root, options, callNames);
@@ -115,9 +116,9 @@ export class Mailboxes {
   }
 
   /**
-   * Calls `reclaim` whenever the list of members changes, until the signal aborts. Any number of processes may do this; usually only the
-   * leader does.
-   * @throws CLOSED
+   * Calls `reclaim` in each session and whenever the list of members changes, until the signal aborts. Any number of processes may
+   * do this; usually only the leader does.
+   * @throws CLOSED, OPTION_INVALID
    */
   async keep(route: Route, options: KeepOptions = {}): Promise<void> {
     checkNames("keep", this.#paths.root, options, keepNames);

@@ -124,7 +124,10 @@ async function holderOf(session: Session, lock: string, owner: string): Promise<
   }
 }
 
-/** With a lock path, deletes a finished item and its lock. @throws if the session has ended: another consumer may process the item again */
+/**
+ * With a lock path, deletes a finished item and its lock.
+ * @throws if that fails, for example because the session has ended: another consumer may then process the item again
+ */
 export async function complete(layout: QueueLayout, claim: Claim): Promise<void> {
   if (layout.lockPath !== undefined) await commit(layout, claim, []);
 }

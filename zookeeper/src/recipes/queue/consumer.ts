@@ -169,7 +169,7 @@ export class QueueConsumer implements Consumer {
     });
   }
 
-  /** Claims due items up to the concurrency, and sets a timer for the next item. */
+  /** Claims items that are due now or within `claimAheadMs`, as far as the concurrency allows, and sets a timer for the next item. */
   #advance(): void {
     clearTimeout(this.#timer);
     const session = this.#session;
@@ -226,7 +226,10 @@ export class QueueConsumer implements Consumer {
     this.#wake();
   }
 
-  /** Waits until an item is due that was claimed early; undefined if it is due already. */
+  /**
+   * Waits until an item that was claimed early is due, or the consumer stops. Returns undefined if the item is due already or its queue has
+   * no times.
+   */
   #due(atMs: number): Promise<void> | undefined {
     if (!this.#settings.timed || Date.now() >= atMs) return undefined;
     return new Promise((resolve) => {

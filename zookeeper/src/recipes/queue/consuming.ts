@@ -53,7 +53,10 @@ export interface ConsumeOptions {
   readonly onTrouble?: (error: unknown) => void;
 }
 
-/** Processes one item. If it throws or rejects, the item has failed: it is put back into the queue and tried again later. */
+/**
+ * Processes one item. If it throws or rejects, the item has failed: it is put back into the queue and tried again later, or moved to the
+ * poison path after its last attempt.
+ */
 export type ItemHandler = (item: QueueItem) => unknown;
 
 export interface Consumer {

@@ -22,7 +22,7 @@ export interface QueueOptions {
   readonly lockPath?: string;
   /** The path for items that failed too often. Default: the queue's path followed by `-poison`. */
   readonly poisonPath?: string;
-  /** The ACL of the created nodes. Default: every client has all permissions. */
+  /** The ACL of the items and of their locks. Default: every client has all permissions, as on the queue's other nodes. */
   readonly acl?: readonly Acl[];
 }
 
@@ -153,7 +153,7 @@ export class QueuePath {
     return consumer;
   }
 
-  /** Closes this queue's consumers; later calls of `put` reject. */
+  /** Closes this queue's consumers; later calls of `put`, `remove` and `consume` reject. */
   async close(): Promise<void> {
     this.#closed = true;
     await Promise.all([...this.#consumers].map((consumer) => consumer.close()));

@@ -56,12 +56,15 @@ export class Queue {
     return this.#queue.size(options);
   }
 
-  /** Starts a consumer; resolves once it has listed the queue. @throws NO_AUTH, or another error that makes the queue unusable */
+  /**
+   * Starts a consumer; resolves once it has listed the queue. @throws NO_AUTH, or another error that makes the queue unusable; ABORTED,
+   * CLOSED, OPTION_INVALID
+   */
   consume(handler: ItemHandler, options: ConsumeOptions = {}): Promise<Consumer> {
     return this.#queue.consume(handler, options);
   }
 
-  /** Closes this queue's consumers (see Consumer.close); later calls of `put` reject. Never rejects. */
+  /** Closes this queue's consumers (see Consumer.close); later calls of `put`, `remove` and `consume` reject. Never rejects. */
   close(): Promise<void> {
     return this.#queue.close();
   }

@@ -65,7 +65,7 @@ export class QueueView {
     return this.#waiting.size > 0 ? 0 : this.#later.firstRank;
   }
 
-  /** Takes the first waiting name, which then counts as held. `firstMs` must be called before. */
+  /** Takes the first waiting name, which then counts as held; undefined if there is none. `firstMs` must be called before. */
   take(): string | undefined {
     const name = this.#waiting.take();
     if (name !== undefined) this.#held.add(name);
@@ -118,7 +118,7 @@ export class QueueView {
   }
 
   /**
-   * Keeps the list up to date during one session. Resolves when the signal aborts; throws when the session ends.
+   * Keeps the list up to date during one session. Resolves when the signal aborts; throws when the session ends or a request fails.
    * @param listed called once the queue has been listed
    */
   async keep(session: Session, signal: AbortSignal, listed: () => void): Promise<void> {

@@ -1,6 +1,7 @@
 /**
  * A contender for one lock. While it holds the lock by its own check, it writes to the protected resource every millisecond or two.
- * Configured by CARILLON_TEST_CONTENDER (JSON): servers, path and recipe. It sends by IPC:
+ * Configured by CARILLON_TEST_CONTENDER (JSON): servers, path, recipe, id and session timeout. It sends by IPC:
+ *   ready   once its client is connected.
  *   write   with its fence. Once, after it has lost the lock, it writes without a check; this write has the field `blind`.
  *   belief  after it has lost the lock: its fence, when it got the lock, when it last checked that it held it, and when it had
  *           written after that check, in ms of the system's monotonic clock. It may be stopped between check and write.
@@ -12,7 +13,7 @@ const now = () => Number(process.hrtime.bigint()) / 1e6; // the same clock in al
 const zk = await connect(hosts, { sessionTimeoutMs, connectTimeoutMs: 60_000 });
 
 /**
- * Writes to the resource until the lock is lost.
+ * Writes to the resource until the lock is lost, and then once without a check; sends the message `belief`.
  * @param holds checks, by the clock at the time of the call, whether the lock is held @param signal aborts when the lock is lost
  */
 async function believe(fence, holds, signal) {

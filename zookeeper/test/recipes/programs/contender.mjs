@@ -1,7 +1,7 @@
 /**
- * A contender that stays in the queue until it is killed. Configured by CARILLON_TEST_CONTENDER (JSON). It prints `ready`, then a line for
- * each event: `leads FENCE`, and `lost BELIEVED`. It checks every millisecond whether it leads; BELIEVED is the time of the last check that
- * said yes, in ns of the machine's monotonic clock.
+ * A contender that stays in the queue until it is killed. Configured by CARILLON_TEST_CONTENDER (JSON). It prints `ready` once a latch is
+ * in the queue or a selector has started, and a line for each event: `leads FENCE`, and `lost BELIEVED`. It checks every millisecond
+ * whether it leads; BELIEVED is the time of the last check that said yes, in ns of the machine's monotonic clock.
  */
 import { connect, LeaderLatch, LeaderSelector } from "../../../dist/index.js";
 

@@ -1,6 +1,6 @@
 /**
- * A process that acquires a lock or lease and holds it until it is killed. Configured by CARILLON_TEST_LOCK (JSON). It prints `held FENCE`,
- * and `lost` when the hold's signal aborts.
+ * A process that acquires a lock or lease and holds it until it is killed. Configured by CARILLON_TEST_LOCK (JSON). It prints `held FENCE`
+ * and, when the hold's signal aborts, `lost HELD`: whether the hold still counts as held.
  */
 import { connect, Mutex, ReadWriteLock, Semaphore } from "../../../dist/index.js";
 

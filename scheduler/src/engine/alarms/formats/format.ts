@@ -87,5 +87,8 @@ export function refusalByCode(
   return { why: `${name} ${code}: ${String(answer[said] ?? "")}`, afterMs: limited[code] };
 }
 
-/** Escapes text of tasks and errors for a service's Markdown, so that it creates no links, tags or mentions. */
+/**
+ * Changes `](` and `<` in texts of tasks and errors, so that a service's Markdown reads no links, tags or mentions that are
+ * written with them.
+ */
 export const harmless = (text: string): string => text.replaceAll("](", "] (").replaceAll("<", "＜");

@@ -4,7 +4,7 @@ import type { Change } from "../../../base/change.ts";
 import type { Database } from "../database.ts";
 import { audited } from "./audit.ts";
 
-/** The maximum number of rows that one transaction deletes, because other changes wait for the transaction. */
+/** The maximum number of chained rows that one transaction deletes, because other changes wait for the transaction. */
 const prunedAtOnce = 5_000;
 
 const hex = (column: string) => `encode(${column}, 'hex')`;

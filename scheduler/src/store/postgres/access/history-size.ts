@@ -16,8 +16,8 @@ interface Partition {
 
 /**
  * Estimates how many bytes the history of each namespace takes. It adds up the sizes of payloads, results, errors and log lines in a random
- * sample of each partition's pages, and divides by the sampled fraction of the pages. Small partitions are read completely. If no namespace
- * has a quota for history, nothing is estimated.
+ * sample of each partition's pages, and divides by the sampled fraction of the pages. Small partitions are read completely. Nothing is
+ * estimated if no namespace has a quota for history, or if the last estimate is newer than `everyMs` and than the last change of a quota.
  */
 export async function measureHistory(database: Database, nowMs: number, everyMs: number): Promise<void> {
   const s = database.schema;
@@ -72,7 +72,7 @@ const bytesSql = (...columns: string[]) =>
 const runsSql = (partition: string) =>
   `select h.task_id, ${bytesSql("h.payload", "h.result", "h.error")} as bytes from ${partition} h tablesample system ($1)`;
 
-/** Returns SQL that finds the run of each log line, among live runs and runs that ended within two days of the line. */
+/** Returns SQL that finds the run of each log line, among live runs and runs that ended from an hour before to two days after the line. */
 const linesSql = (s: string) => (partition: string) =>
   `select r.task_id, ${bytesSql("l.message", "l.fields")} as bytes from ${partition} l tablesample system ($1),
      lateral (select task_id from ${s}.run where id = l.run_id

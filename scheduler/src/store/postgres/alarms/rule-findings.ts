@@ -80,7 +80,7 @@ const failed: Find = async ({ client, s, now, rule, scope, values, news }) => {
   }));
 };
 
-/** Finds tasks with a run that has been executing for too long. Reads only runs that started some time ago. */
+/** Finds tasks with a run that has been executing for too long. Reads only runs that started longer ago than the shortest threshold. */
 const slow: Find = async ({ client, s, now, rule, scope, values }) => {
   const { longerMs, times, leastMs } = thresholdsOf(rule.content);
   const least = Math.min(longerMs ?? Number.POSITIVE_INFINITY, times === null ? Number.POSITIVE_INFINITY : leastMs);
@@ -144,7 +144,10 @@ const deadline: Find = async ({ client, s, now, rule, scope, values }) => {
   });
 };
 
-/** Returns why the task will probably miss its next deadline; null if it will not, or if more than a day is left until the deadline. */
+/**
+ * Returns why the task will probably miss its next deadline; null if it will not, if more than a day is left until the deadline, or if
+ * nothing is known about the next run.
+ */
 function missedBy(row: DeadlineRow, { fromMs, byMs }: Deadline, now: number): string | null {
   if (now < fromMs) return null;
   const usually = row.usual === null ? "" : `, and usually takes ${spanText(row.usual)}`;

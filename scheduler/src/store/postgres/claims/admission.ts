@@ -61,8 +61,8 @@ async function admit(client: SqlClient, s: string, task: Paced, now: number): Pr
     left = await tokens?.();
   }
   if (left && left.tokens <= 0) nextMs = earliest([nextMs, left.nextMs]);
-  // The dispatcher gets the earlier of two times: that of the next token, if a due run waits for a token, and the due time of the next
-  // held run that is not due yet.
+  // The dispatcher gets the earlier of two times: `nextMs`, if a due run still waits, and the due time of the next held run that is not
+  // due yet.
   await client.query(
     `with due as (
        select case when $3::bigint is not null and exists (

@@ -11,7 +11,8 @@ import { tasksOf } from "./retries.ts";
 import { type Ended, type EndedTogether, endedEachSql, fencesOf } from "./settle.ts";
 
 /**
- * Ends runs: plain runs in one statement; linked runs in one transaction with the consequences of their end.
+ * Ends runs: plain runs in one or two statements, by whether their history rows are kept; linked runs, and plain runs that those statements
+ * left out, in one transaction with the consequences of their end.
  * @returns the fences of the runs that ended
  */
 export async function finishAll(database: Database, ended: Ended[], nowMs: number): Promise<number[]> {

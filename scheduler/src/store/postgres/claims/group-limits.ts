@@ -80,7 +80,7 @@ export const groupReadySql = (s: string) =>
 
 export interface LimitedAnswer {
   runs: ClaimedRun[];
-  /** The next due time, as in the answer of a claim; null for a group at its limit, because the end of each of its runs is signalled. */
+  /** The next due time, as in the answer of a claim. A group at its limit has none, because the end of each of its runs is signalled. */
   nextDueMs: number | null;
 }
 

@@ -5,10 +5,10 @@ import { limitedOfSql, unlimitedRunSql, unlimitedSql } from "./group-limits.ts";
 import { earliestReadySql, prioritiesSql } from "./ready.ts";
 
 /**
- * Returns when the next run is due that a claim without a lock may take, and which of the groups have a limit. This is a separate
- * statement: for a claim that contained it, the planner would either make one plan for all claims, which scans every future run, or one
- * plan for each claim, which takes longer than both statements. The groups are in a subselect, so that the planner does not know their
- * number; otherwise it estimated the generic plan as more expensive and planned each time, 0.3 ms for a read of 0.1 ms.
+ * Returns a function that reads when the next run is due that a claim without a lock may take, and which of the groups have a limit. This
+ * is a separate statement: for a claim that contained it, the planner would either make one plan for all claims, which scans every future
+ * run, or one plan for each claim, which takes longer than both statements. The groups are in a subselect, so that the planner does not
+ * know their number; otherwise it estimated the generic plan as more expensive and planned each time, 0.3 ms for a read of 0.1 ms.
  */
 export function nextDueOf(database: Database) {
   const s = database.schema;
@@ -28,9 +28,9 @@ export function nextDueOf(database: Database) {
 }
 
 /**
- * Counts the groups' ready runs by due time, in bins of `binMs` from now on, up to a maximum per group and priority, and returns when the
- * first run after the last bin is due. It reads only the index: limits, and tasks that this worker cannot run, are ignored, because the
- * counts only decide how early workers start claiming.
+ * Returns a function that counts the groups' ready runs by due time, in bins of `binMs` from now on, up to a maximum per group and
+ * priority, and reads when the first run after the last bin is due. It reads only the index: limits, and tasks that this worker cannot
+ * run, are ignored, because the counts only decide how early workers start claiming.
  */
 export function comingOf(database: Database) {
   const s = database.schema;

@@ -109,7 +109,7 @@ export const unservedSql = (schema: string): string => `
         order by due_ms limit 10) r join ${schema}.task t on t.id = r.task_id
       where ${waitsForWorkerSql(schema)})`;
 
-/** Returns the earliest of the times; null if none is given. */
+/** Returns the earliest of the times; null if all are null. */
 export function earliest(times: (number | null)[]): number | null {
   const some = times.filter((ms) => ms !== null);
   return some.length === 0 ? null : Math.min(...some);

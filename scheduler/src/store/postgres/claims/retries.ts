@@ -20,7 +20,10 @@ interface Retried {
   givenUp: boolean;
 }
 
-/** The results of verdicts that ask for a retry: the fences of runs to be tried again, and of runs that lost too many workers. */
+/**
+ * The results of verdicts that ask for a retry: the fences of the accepted retries (also of runs that are now paused or wait for a
+ * decision), and of runs that lost too many workers.
+ */
 export interface Retries {
   again: ReadonlySet<number>;
   givenUp: ReadonlySet<number>;
@@ -64,7 +67,10 @@ export async function retry(database: Database, settlements: Settlement[], nowMs
   return { again, givenUp };
 }
 
-/** Does the same as `retry` in the caller's transaction. @returns the fences of the runs that the statement retried or gave up */
+/**
+ * Writes retries like `retry`, but in the caller's transaction, and gives out no slots.
+ * @returns the fences of the runs that the statement retried or gave up
+ */
 export async function retryIn(
   client: SqlClient,
   s: string,

@@ -68,9 +68,9 @@ async function endLate(database: Database, runs: readonly ClaimedRun[], nowMs: n
 }
 
 /**
- * Ends claimed runs that expired before they started, as skipped. The claiming worker checks this right after the claim, so that no other
- * worker can start the run meanwhile; after a crash in between the run is a normal claim, whose worker does not start it. The leader finds
- * expired runs that no worker claims.
+ * Ends claimed runs that expired before their first attempt, as skipped. The claiming worker checks this right after the claim, so that no
+ * other worker can start the run meanwhile; after a crash in between the run is a normal claim, whose worker does not start it. The leader
+ * finds expired runs that no worker claims.
  */
 async function endExpiredClaims(database: Database, runs: readonly ClaimedRun[], nowMs: number): Promise<Set<number>> {
   const over = runs.filter(({ attempt, expiresMs }) => expiresMs != null && attempt === 1 && expiresMs <= nowMs);

@@ -19,7 +19,8 @@ export interface Withdrawn {
 /**
  * Withdraws planned runs that no worker has claimed, in the caller's transaction. A slot whose time has not come is deleted, so that it can
  * be planned again. A slot that is due and unclaimed ends as skipped if its task is paused or removed, and stays if the task is only
- * edited. Runs that a user enqueued, or that a backfill created, wait until a pause is over, and end if their task is removed.
+ * edited. All other unclaimed runs (enqueued, created by a backfill, or tried before) wait until a pause is over, and end if their task is
+ * removed.
  * @returns the number of runs that wait for the end of a pause, and of runs that ended as skipped or cancelled
  */
 export async function withdraw(

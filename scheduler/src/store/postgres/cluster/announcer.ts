@@ -33,8 +33,7 @@ interface Open {
  * others until its log is on disk: with 32 clients that enqueue one by one, a signal in each of their transactions reduced the rate by two
  * thirds. So signals are sent after the commit, in transactions that write nothing, and one signal per 3 ms covers everything that was
  * enqueued meanwhile. For a caller's transaction, the announcer polls the transaction's status by its number, and signals after the commit.
- * A quiet process enqueues and signals in the same statement, which saves one round trip until another process claims the run. States:
- * *quiet*; *idle*; *apart*: runs wait until the last signal is old enough; *sending*.
+ * A quiet process enqueues and signals in the same statement, which saves one round trip until another process claims the run.
  *
  * If a process dies between a commit and its signal, the workers' polls find its runs, as after a lost signal.
  */
@@ -57,7 +56,7 @@ export class Announcer {
 
   /**
    * Called when an enqueue begins.
-   * @returns true if the enqueue's statement must send the signal itself; false if `committed` sends it later
+   * @returns true if the enqueue's statement must send the signal itself; false if that is left to `committed`
    */
   carriesOwn(dueMs: number, nowMs: number): boolean {
     const mono = this.#database.clock.monotonic();
@@ -93,7 +92,7 @@ export class Announcer {
     this.#open.clear();
   }
 
-  /** Resolves when all runs that were committed before the call have been signalled. */
+  /** Resolves when the signals for all runs that were committed before the call have been sent or have failed. */
   async announced(): Promise<void> {
     await this.#looking;
     if (this.#open.size > 0) await this.#look();

@@ -21,7 +21,7 @@ export interface ProductionFacts {
   temporary: string[];
 }
 
-/** Reads the facts. The schema must have the version of this code. @throws STORE_UNREACHABLE, STORE_REFUSED */
+/** Reads the facts. The schema must have the version of this code. @throws STORE_UNREACHABLE, STORE_REFUSED or another STORE_… error */
 export const inspectProduction = (url: string, schema: string): Promise<ProductionFacts> =>
   withDatabase({ url, schema }, async (database) => {
     const s = database.schema;

@@ -85,7 +85,7 @@ const invalid = (number: number, message: string) =>
 
 /**
  * Reads the file to its end and checks all of it, calling `reader` for each part.
- * @throws FILE_INVALID with the number of the line, STORE_NEWER, and errors of `reader`
+ * @throws FILE_INVALID, with the number of the line unless the file cannot be read; STORE_NEWER; errors of `reader`
  */
 export async function readDump(path: string, reader: DumpReader): Promise<DumpHeader> {
   let header: DumpHeader | undefined;

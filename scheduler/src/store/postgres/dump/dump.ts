@@ -20,9 +20,9 @@ import {
 } from "./dump-file.ts";
 
 /**
- * Tables that a dump leaves out, because they hold the state of running processes: holders of locks, pending signals, signed-in browsers.
- * Sessions are dumped, because history refers to them for node names, and a load ends them. Grace locks are dumped, because their rows
- * contain the counters of their fences.
+ * Tables that a dump leaves out: the list of migrations, which a load fills itself, and tables with the state of running processes, such as
+ * holders of locks, pending signals and signed-in browsers. Sessions are dumped, because history refers to them for node names, and a load
+ * ends them. Grace locks are dumped, because their rows contain the counters of their fences.
  */
 const notCarried = ["migration", "lock", "lock_session", "signal", "signal_poll", "recovery_session", "sign_in"];
 
@@ -39,7 +39,7 @@ export interface Dumped {
 
 /**
  * Writes the store's state at one moment to a file, which gets its name only when it is complete. Other processes are not blocked.
- * @throws STORE_OLDER, STORE_NEWER, STORE_UNSUPPORTED, OUTPUT_FAILED
+ * @throws STORE_OLDER, STORE_NEWER, STORE_UNSUPPORTED, OUTPUT_FAILED, STORE_…
  */
 export const dumpStore = (url: string, schema: string, path: string): Promise<Dumped> =>
   withDatabase({ url, schema }, async (database) => {
@@ -132,7 +132,7 @@ async function* linesOf(
     yield framed(end);
   }
   const total = Object.values(counts).reduce((sum, count) => sum + count, 0);
-  // Snapshots do not cover sequences. They are read last, so their values are above all numbers in the snapshot.
+  // Snapshots do not cover sequences. They are read last, so their values are not below any number in the snapshot.
   const sequences = await sequencesOf(client, s);
   frame.update(JSON.stringify(sequences));
   const end: DumpEnd = { end: true, rows: total, sequences, sha256: frame.digest("hex") };

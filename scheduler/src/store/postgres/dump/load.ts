@@ -106,7 +106,7 @@ const takeBack = (database: Database, { isNew, functions }: Before): Promise<voi
     for (const { drop } of rows) await client.query(drop as string);
   });
 
-/** Checks that the schema contains no tables or sequences. @throws STORE_NOT_EMPTY */
+/** Checks that the schema contains no tables, views or sequences. @throws STORE_NOT_EMPTY */
 async function requireEmpty(database: Database, schema: string): Promise<Before> {
   const [found] = await database.query<Before & { relations: number }>(
     "",

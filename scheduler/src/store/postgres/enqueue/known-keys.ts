@@ -3,8 +3,9 @@ import type { EnqueueWrite } from "../../../run/run-record.ts";
 import type { Database } from "../database.ts";
 
 /**
- * Table `known_key`: the run that a key refers to until a given time, even after the run has ended. Only enqueues with `uniqueFor` read and
- * write this table. Its unique index makes enqueues with the same key wait for each other's transaction.
+ * Table `known_key`: the run that a key refers to until a given time, even after the run has ended. Only enqueues with `uniqueFor` read
+ * and fill this table, and the leader deletes keys whose time is over. Its unique index makes enqueues with the same key wait for each
+ * other's transaction.
  */
 
 const forgottenAtOnce = 10_000;

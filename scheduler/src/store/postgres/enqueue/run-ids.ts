@@ -6,7 +6,7 @@ import type { Database } from "../database.ts";
  */
 const least = 64;
 const most = 4_000;
-/** Numbers drawn longer ago than this, in ms, are discarded, so that run numbers rise with time. */
+/** If the last draw was longer ago than this, in ms, the remaining numbers are discarded, so that run numbers rise with time. */
 const keptMs = 10_000;
 
 /**

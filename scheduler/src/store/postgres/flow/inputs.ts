@@ -19,7 +19,11 @@ const pageSql = (s: string, ended: string) => `
     from (select h.* from ${ended} order by h.id limit $3::bigint) h) h
   join ${s}.task t on t.id = h.task_id where h.bytes is null or h.bytes <= $4 or h.place = 1 order by h.id`;
 
-/** Returns the runs that a run follows, continues or joins. @param page null to return all of them */
+/**
+ * Returns the runs that a run follows, continues or joins; none if the run does not exist.
+ * @param page null to return all of them
+ * @throws FENCE_STALE if `fence` is given and the run is not claimed with it
+ */
 export async function readInputs(
   database: Database,
   { runId, fence }: { runId: number; fence?: number },

@@ -53,8 +53,8 @@ const bytesOfItem = 250;
 const valuesLookedAt = 50;
 
 /**
- * Remembers the writes that the store has acknowledged to this process: always the highest numbers; and, while a standby exists that may
- * lack them, the last minute's enqueues, claims and verdicts. Entries refer to existing objects; nothing is copied.
+ * Remembers the writes that the store has acknowledged to this process: always the highest numbers; and, unless it is known that no standby
+ * exists, the last minute's enqueues, claims and verdicts, within `bytesMax`. Entries refer to existing objects; nothing is copied.
  *
  * Age is counted from the last acknowledgement and not from now, so that the writes just before an outage are remembered however long the
  * outage lasts.
@@ -172,7 +172,7 @@ export class Memory {
     if (known) known.ended = { atMs, why };
   }
 
-  /** Returns the fences of the claims whose verdicts the store has acknowledged. */
+  /** Returns the fences of the claims whose verdicts the store has acknowledged, as far as they are remembered. */
   settledFences(): Set<number> {
     const fences = new Set<number>();
     for (const { entry } of this.#from())

@@ -55,8 +55,8 @@ interface Standing {
  *
  * Each process reports the missing enqueues and claims, then the highest numbers and its sessions. Then it checks whether the recovery is
  * over, which is so after the last process has reported. Verdicts are sent in the usual way after the recovery; until then their runs are
- * claimed under the former fences, so that no other worker starts them. All steps can be repeated. A process that connects after the
- * recovery also reports.
+ * claimed under the former fences, so that no other worker starts them. All steps can be repeated. A process that was connected before, and
+ * connects again only after the recovery, also reports.
  */
 export class Recovery implements Recovering {
   readonly #options: RecoveryOptions;

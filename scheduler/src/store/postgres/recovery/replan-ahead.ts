@@ -84,7 +84,7 @@ const replanOne = (tasks: Tasks, name: string, change: Change): Promise<boolean>
     return true;
   });
 
-/** Counts the runs that were enqueued, or are to be retried, while the clock was ahead. Their due times do not change. */
+/** Counts the unclaimed runs that were created while the clock was ahead and are due after now. Their due times do not change. */
 async function waitingAhead({ database, s }: Tasks, now: number): Promise<number> {
   const [row] = await database.query<{ waiting: number }>(
     "",

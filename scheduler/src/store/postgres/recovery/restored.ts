@@ -53,7 +53,8 @@ export const skipNumbers = (url: string, schema: string, change: Change): Promis
   });
 
 /**
- * Moves the numbers forward, marks the store as complete, and ends a recovery in progress. No other process may use the store meanwhile.
+ * Moves the numbers forward, marks the store as complete, ends a recovery in progress, and sets the shift of the store's clock to 0. No
+ * other process may use the store meanwhile.
  */
 export async function goOnAbove(client: SqlClient, s: string, schema: string, change: Change): Promise<Skipped> {
   await client.query("set local carillon.recovery = on");
@@ -86,8 +87,8 @@ export async function goOnAbove(client: SqlClient, s: string, schema: string, ch
 }
 
 /**
- * Removes transaction numbers that the server from which a dump was made has issued. Log lines with numbers that this server has not issued
- * yet would count as lines that are still to be written, and would be returned again at each read.
+ * Removes transaction numbers that this server has not issued yet: the server from which a dump was made has issued them. Log lines with
+ * such numbers would count as lines that are still to be written, and would be returned again at each read.
  */
 async function forgetForeignTransactions(client: SqlClient, s: string): Promise<void> {
   const { rows } = await client.query(

@@ -74,7 +74,7 @@ export async function putSessions(
   return backToMs === Infinity ? null : { backMs, backToMs };
 }
 
-/** Inserts the runs of enqueues that the store lacks. @returns the numbers of the inserted runs */
+/** Inserts the runs of enqueues that the store lacks, if it has their tasks. @returns the numbers of the inserted runs */
 export async function putEnqueues(
   client: SqlClient,
   s: string,

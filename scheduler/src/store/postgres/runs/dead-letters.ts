@@ -12,8 +12,8 @@ import { andLabelsSql, taskIdsSql, taskValues } from "../tasks/task-filter.ts";
 type Ended = Settlement & { verdict: Extract<Settlement["verdict"], { kind: "ended" }> };
 
 /**
- * True if the end leaves no row in the history, because the task stores no history of successes. A run with a follow-up run is stored in
- * any case, because the follow-up run reads it.
+ * True if the end needs no row in the history, because the task stores no history of successes. A run with a follow-up run is stored in any
+ * case, because the follow-up run reads it. The statement also stores other runs whose rows are read, such as children.
  */
 export const isUnkept = ({ unkept, verdict }: Ended): boolean =>
   unkept === true && verdict.outcome === "succeeded" && verdict.onward === undefined;

@@ -149,7 +149,10 @@ const sharedNameMs = 3_600_000;
 /** A slot that is late by more than this, in ms, was planned neither by the leader, which plans ahead, nor by followers, after 250 ms. */
 const unplannedMs = 2_000;
 
-/** Reads the facts about the server and, if this code can read the schema, about the cluster. @throws STORE_UNREACHABLE, STORE_REFUSED */
+/**
+ * Reads the facts about the server and, if this code can read the schema, about the cluster.
+ * @throws STORE_UNREACHABLE, STORE_REFUSED or another STORE_… error
+ */
 export const inspectPostgres = (url: string, schema: string, clock: Clock = systemClock): Promise<Inspection> =>
   withDatabase({ url, schema, clock }, async (database) => {
     const server = await serverFacts(database, clock);
@@ -167,7 +170,10 @@ export interface SchemaFacts {
   missing: MissingPartitions;
 }
 
-/** Compares a schema with the schema that this code needs, without changing anything. @throws STORE_UNREACHABLE, STORE_REFUSED */
+/**
+ * Compares a schema with the schema that this code needs, without changing anything.
+ * @throws STORE_UNREACHABLE, STORE_REFUSED or another STORE_… error
+ */
 export const inspectSchema = (url: string, schema: string, daysAhead?: number): Promise<SchemaFacts> =>
   withDatabase({ url, schema }, async (database) => {
     const version = await schemaVersion(database);

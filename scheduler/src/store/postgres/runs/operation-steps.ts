@@ -159,7 +159,7 @@ async function breakOff(database: Database, id: number, error: unknown, now: num
   );
 }
 
-/** Returns true if another try can succeed after the error, as when the store is unavailable or two transactions conflict. */
+/** Returns true if another try may succeed after the error, as when the store is unavailable or two transactions conflict. */
 function isPassing(error: unknown): boolean {
   if (isCarillonError(error)) return error.code.startsWith("STORE_");
   return /^(?:40|55|57)/.test((error as { code?: string }).code ?? "");

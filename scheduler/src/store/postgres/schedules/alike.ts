@@ -13,9 +13,8 @@ interface Row {
 }
 
 /**
- * Returns the distinct schedules of tasks, each with the number of one of its tasks and the names of all its tasks. PostgreSQL
- * groups the tasks, because definitions are large and different schedules few: reading half a million definitions took 11 s and 2
- * GB of memory.
+ * Returns groups of tasks with equal schedules, each with one of its tasks, its size and the names of all its tasks. PostgreSQL forms the
+ * groups, because definitions are large and different schedules few: reading half a million definitions took 11 s and 2 GB of memory.
  */
 export async function alikeTasks(
   database: Database,

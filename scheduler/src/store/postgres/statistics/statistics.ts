@@ -116,7 +116,10 @@ async function mergeDay(database: Database, day: number): Promise<void> {
   });
 }
 
-/** SQL: adds the durations of runs that ended from $1, the time up to which they are already added, up to $2. */
+/**
+ * SQL: adds the durations and the delays of runs that succeeded or failed and that ended from $1, the time up to which runs are already
+ * added, up to $2.
+ */
 const addSql = (s: string) => `
   with moved as (update ${s}.statistics set until_ms = $2 where until_ms = $1 returning 1),
   ended as (

@@ -47,8 +47,8 @@ export async function accountedOf(
 }
 
 /**
- * SQL condition: an edit at the time $3 leaves the row `l` of the slot table unchanged. Future runs that are not claimed by then
- * are planned again, and so are future slots that were skipped.
+ * SQL condition: an edit at the time $3 leaves the row `l` of the slot table unchanged. Future runs that are neither claimed nor tried by
+ * then are planned again, and so are future slots that were skipped.
  */
 const staysSql = (s: string) => `(l.slot_ms <= $3 or exists (
   select from ${s}.run r where r.task_id = $1 and r.slot_ms = l.slot_ms and (r.state = ${runState.claimed} or r.attempt > 0))

@@ -34,7 +34,7 @@ export class KnownCalendars {
     this.#known.clear();
   }
 
-  /** Returns the present versions of the calendars that these definitions use, by name. */
+  /** Returns the present versions of the calendars that these definitions use, by name. Calendars that do not exist are left out. */
   async of(definitions: TaskDefinition[]): Promise<Map<string, Calendar>> {
     const names = [...new Set(definitions.flatMap(({ calendar }) => (calendar ? [calendar.name] : [])))];
     if (names.length === 0) return new Map();

@@ -14,8 +14,9 @@ export async function counters(database: Database, taskIds: number[]): Promise<M
 }
 
 /**
- * Adds counter rows to the tasks' totals. Totals that last rose in an earlier hour are first kept in `task_counts` as the state at the end of
- * that hour.
+ * Adds up to `limit` counter rows to the tasks' totals. Totals that last rose in an earlier hour are first kept in `task_counts` as the
+ * state at the end of that hour.
+ * @returns the number of counter rows that were added
  */
 export async function foldCounters(database: Database, limit: number, hour: number): Promise<number> {
   const s = database.schema;

@@ -110,7 +110,10 @@ export async function saveAll(
   return records.map((record) => (others.has(record.name) ? { ...record, isOthers: true } : record));
 }
 
-/** Finds the tasks whose stored definition differs: `replacing` get this release's definition, `others` keep another release's. */
+/**
+ * Finds the tasks outside bundles whose stored definition differs: `replacing` get this release's definition, `others` keep another
+ * release's.
+ */
 async function replacements(
   database: Database,
   rows: readonly TaskRow[],
@@ -237,7 +240,7 @@ export async function write(tasks: Tasks, given: TaskWrite): Promise<Saved> {
   return written;
 }
 
-/** Inserts a row with version 0, which `edit` completes in the same transaction. */
+/** Inserts a row with version 0, which `edit` completes in the same transaction, unless the name has a row already. */
 async function create(
   client: SqlClient,
   s: string,

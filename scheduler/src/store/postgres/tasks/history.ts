@@ -346,7 +346,11 @@ const detachedSql = `
   where c.relnamespace = to_regnamespace($1) and c.relkind = 'r' and not c.relispartition and c.relname ~ '_\\d{8}$'
   order by c.relname`;
 
-/** Creates the missing partitions of the slot table for the days of these slots. @param slotsMs the times of the slots */
+/**
+ * Creates the missing partitions of the slot table for those days of these slots for which `rotate` creates none.
+ * @param slotsMs the times of the slots
+ * @throws STORE_PARTITIONS if this connection's role may not create them
+ */
 export async function ensureLedger(database: Database, slotsMs: number[], nowMs: number): Promise<void> {
   const today = Math.floor(nowMs / dayMs);
   const days = new Set(slotsMs.map((slotMs) => Math.floor(slotMs / dayMs)));

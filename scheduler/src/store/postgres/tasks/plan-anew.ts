@@ -27,8 +27,8 @@ interface NewPlan {
 
 /**
  * Sets the plan's next slot: the first slot after now that is not in the slot table; or an earlier slot, if its local time was
- * still in the future by the former zone rules; or null while the task is paused, or waits for the end of a run from which it
- * plans.
+ * still in the future by the former zone rules; or null while the task is paused, waits for the end of a run from which it plans, or has
+ * no slot left.
  */
 export async function planAnew(
   { database, s }: Tasks,
@@ -127,7 +127,7 @@ export async function accountMissed(
   await writeRanges(client, s, { row, outcome: "missed", ranges: missedRanges(schedule, first, last, reason), now });
 }
 
-/** Returns the nominal times of the newest `slotsMax` slots in [fromMs, toMs], for a schedule whose calendar moves slots. */
+/** Returns the nominal times of the newest `slotsMax` slots in [fromMs, toMs], from the newest slot to the oldest. */
 function timesIn(schedule: Schedule, fromMs: number, toMs: number): number[] {
   const times: number[] = [];
   let slot = schedule.previous(toMs + 1);
@@ -225,8 +225,8 @@ export async function accountPaused(
 }
 
 /**
- * Returns the nominal times in (sinceMs, toMs] whose slots the calendar moved to `sinceMs` or earlier, so that the slots were not
- * planned; at most the newest `slotsMax`.
+ * Returns those of the newest `slotsMax` nominal times in (sinceMs, toMs] whose slots the calendar moved to `sinceMs` or earlier, so that
+ * the slots were not planned.
  */
 function timesMovedBefore(ruled: Ruled, sinceMs: number, toMs: number): number[] {
   const plain = compileSchedule(ruled.definition.schedule);

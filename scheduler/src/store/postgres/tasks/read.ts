@@ -167,7 +167,7 @@ export function unknownTask(name: string, near = ""): CarillonError {
 /** The most existing names with which an unknown name is compared to suggest one. */
 const nearMost = 2_000;
 
-/** @throws TASK_UNKNOWN if the task does not exist; the error suggests the most similar name in the same namespace */
+/** @throws TASK_UNKNOWN if the task does not exist; the error suggests a similar name in the same namespace, if there is one */
 export async function checkTask(client: SqlClient, s: string, name: string): Promise<void> {
   const live = `from ${s}.task where deleted_ms is null and version > 0`;
   const { rows } = await client.query(`select ${live} and name = $1`, [name]);

@@ -107,8 +107,8 @@ export interface LeftTask {
 const leftAtOnce = 1_000;
 
 /**
- * Finds tasks whose definition is from a release without a living process that was last seen before `sinceMs`, if a release with a living
- * process has another definition of the task.
+ * Finds tasks whose definition is only from releases without a living process that were last seen before `sinceMs`, if a release with a
+ * living process has another definition of the task. If there are none, those releases are marked as settled.
  * @returns at most `leftAtOnce` tasks; the caller repeats until there are none
  */
 export async function leftTasks(database: Database, sinceMs: number): Promise<LeftTask[]> {

@@ -36,7 +36,10 @@ interface ZoneChange {
   version: number;
 }
 
-/** Caches the store's zone rules. The rules in a stored row never change, so each row is read once. */
+/**
+ * Caches the store's zone rules. The rules in a stored row stay the same (a newer database with equal rules only extends their time range),
+ * so each row is read once.
+ */
 export class KnownZones {
   readonly #database: Database;
   #version = 0;
