@@ -62,8 +62,8 @@ export async function vitest(run) {
   const second = await once({ ...again, label: `${run.label}-second`, args: ["--no-file-parallelism", ...files] });
   if (second.interrupted) return first;
   const [before, now] = [first, second].map(({ failures }) => new Set(failures.map(nameOf)));
-  // If a hook failed, the first run skipped the file's tests. Of these, the tests that passed in the second run are left out; the
-  // failed hook counts as a failure itself.
+  // If a hook failed, the first run skipped the file's tests. Those that passed in the second run are left out; the failed hook
+  // counts as a failure itself.
   const hookFailed = new Set(first.failures.filter(({ test }) => test === "the file itself").map(({ file }) => file));
   const seen = new Set(second.tests);
   const isRunNow = (/** @type {LookedAt} */ failure) =>

@@ -112,7 +112,7 @@ it("has late writes under a lock refused, and says what would have come of them 
 });
 
 it("finds a bug that was planted", () => {
-  // At the time of writing the 17th seed finds this mutant's bug. What a seed does changes when the scheduler sends other statements.
+  // At the time of writing the 17th seed finds this mutant's bug. A seed leads to another history when the scheduler sends other statements.
   expect(simulate("--mutant", "starts two seconds early", "--seeds", "100", "--minutes", "4")).toMatchObject({
     mutants: 1,
     caught: 1,

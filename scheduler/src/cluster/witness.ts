@@ -17,7 +17,7 @@ export function servicePlace(url: string): string {
 
 /**
  * The interface of a coordination service that is used beside the store. The service lists which processes are alive, and has a queue of
- * the processes that want to lead. What it reports is only a hint, which speeds up coordination and saves queries of the store; every
+ * the processes that want to lead. Its reports are only hints, which speed up coordination and save queries of the store; every
  * guarantee rests on the store's transactions.
  *
  * All times are those of this machine's monotonic clock, in ms.

@@ -157,7 +157,7 @@ export class ClockWatch {
 }
 
 /**
- * Refuses to start a node if cluster time has gone back, nobody has run `carillon clock replan` since, and the setting
+ * Refuses to start a node if cluster time has gone back, `carillon clock replan` was not run since, and the setting
  * `clockBack` is `refuse`.
  * @throws CLOCK_BACK
  */

@@ -2,7 +2,7 @@
 export interface TurnRequest extends ClaimRequest {
   /** The highest priority among the runs that wait in this worker. Runs with a lower priority are not claimed in this turn. */
   leastPriority: number;
-  /** The tasks of the waiting runs with priority `leastPriority`. Of these tasks, only runs with a higher priority are claimed. */
+  /** The tasks of the waiting runs with priority `leastPriority`. Only runs of these tasks with a higher priority are claimed. */
   waitingTaskIds: number[];
   /** The maximum number of runs claimed per task and priority. */
   each: number;

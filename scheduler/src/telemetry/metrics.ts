@@ -295,8 +295,8 @@ export class Metrics {
   }
 
   /**
-   * Sets the metrics of workers and capacity for the `groupsShown` groups with the fewest workers. Of all other groups, only the
-   * one with the fewest workers is shown, under the name "(others)".
+   * Sets the metrics of workers and capacity for the `groupsShown` groups with the fewest workers. Shows only one of the
+   * other groups, the one with the fewest workers, under the name "(others)".
    */
   #showGroups(groups: Figures["groups"]): void {
     for (const metric of [this.#groupWorkers, this.#groupCapacity]) metric.reset();

@@ -16,7 +16,7 @@ export interface TravelOptions {
   heldUp: () => Promise<number>;
 }
 
-/** How many turns of the microtask queue are awaited. Chained promises settle within so many turns, and each turn costs almost nothing. */
+/** The number of turns of the microtask queue that are awaited. Chained promises settle within them, and each turn costs almost nothing. */
 const turns = 30;
 const patienceParts = 20;
 /** The longest leap, in ms. It is shorter than the session timeout (see testing.ts), so that no leap ends a session. */

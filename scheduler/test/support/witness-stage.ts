@@ -18,7 +18,7 @@ export interface WitnessStage {
   readonly sessionTimeoutMs: number;
   /** Opens the provider of one process, with its own connection to the service. Its session is not announced yet. */
   make(options?: { clusterId?: string; sessionTimeoutMs?: number }): Promise<WitnessMember>;
-  /** Kills the service and starts it again at the same address. Whether its data survives depends on the service. */
+  /** Kills the service and starts it again at the same address. The service determines whether its data survives. */
   restartService(): Promise<void>;
   /**
    * Lets the service become so old that it reports which sessions have ended and which member is the first, even with the longest

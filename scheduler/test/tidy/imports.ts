@@ -99,8 +99,8 @@ const driversOpened: Rule = (files) => {
 export const dependencyRule: Rule = (files) => [...lowerRooms(files), ...driversOpened(files)];
 
 /**
- * Rule: no source file imports itself through other files, not even for types only. Of cycles that share files, one may be
- * reported.
+ * Rule: no source file imports itself through other files, not even for types only. If cycles share files, only one of them
+ * may be reported.
  */
 export const noCircles: Rule = (files) => {
   const sources = files.filter((file) => isCode(file) && !isTest(file) && /^[a-z]+\/src\//.test(file.path));

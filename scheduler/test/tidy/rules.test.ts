@@ -381,14 +381,15 @@ const cases: Case[] = [
     broken: [
       { "scheduler/src/run/run.ts": "/** Of a run that ended. */" },
       { "console/src/runs/list.tsx": "const a = 1;\n  // Of these, the first." },
-      { "scheduler/test/cluster/a.test.ts": "// It is called twice. Whoever calls last\n// gets the answer." },
+      { "scheduler/test/cluster/a.test.ts": "// It is called twice. Whether it succeeds\n// is unknown." },
       { "scheduler/src/run/run.ts": "/**\n * Returns the row.\n * What it lacks is null.\n */" },
       { "bench/burst.ts": "// so that nobody waits" },
       { "scripts/test.mjs": "// a server that no test knows\n// of" },
       { "scheduler/src/run/run.ts": "// waits for so many ms" },
     ],
     kept: {
-      "scheduler/src/run/run.ts": 'const text = "// Of a string"; /** The end of a run, as `nobody` sees it; "knows of". */',
+      "scheduler/src/run/run.ts":
+        'const text = "// Of a string"; /** The end of a run, as `nobody` sees it; "knows of". */',
       "scheduler/src/run/claim.ts": "// The pause is so long that it ends no session. See also docs/a.md.",
       "scheduler/src/task/task.ts": "/** Whether the task is paused. */",
     },

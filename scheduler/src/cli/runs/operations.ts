@@ -97,7 +97,7 @@ export function filterOf(options: BulkOptions, nowMs: number): OperationFilter {
 /**
  * Prints the number of matching items and the first of them, asks for confirmation if there are many, and begins the operation. With
  * `dryRun`, only prints; with `yes`, does not ask.
- * @throws CONFIRMATION_NEEDED if the answer is no, or if nobody can be asked: with --json or without a terminal
+ * @throws CONFIRMATION_NEEDED if the answer is no, or if no question can be asked: with --json or without a terminal
  */
 export function beginOperation(
   kind: OperationKind,

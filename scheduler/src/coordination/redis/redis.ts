@@ -232,8 +232,8 @@ class RedisWitness implements Witness {
     const answer = await this.#registry.renew(asked);
     for (const name of asked.dropped) this.#dropped.delete(name);
 
-    // The answer describes the time of the request. What it says about a session or queue entry that this process has given up since is
-    // ignored.
+    // The answer describes the time of the request. Its statements about a session or queue entry that this process has given up since
+    // are ignored.
     const until = began + sessionTimeoutMs - Math.min(marginMs, sessionTimeoutMs / 4);
     this.#sureUntil = until;
     if (asked.shown && asked.shown.sessionId === this.#shown?.sessionId) this.#isShown(until);

@@ -47,7 +47,7 @@ export interface SecondFactorSettings {
 /**
  * Creates and checks second factors (TOTP), and logs refused codes. States for one user: *none* → *begun* (beginning again replaces it) →
  * *confirmed* by a correct code. From then on, each sign-in with a password needs a code, until the user (with a code) or an admin removes
- * the second factor. Of two concurrent confirmations, one is refused. If the key that encrypts the factor's secret is missing, codes cannot
+ * the second factor. One of two concurrent confirmations is refused. If the key that encrypts the factor's secret is missing, codes cannot
  * be checked, and the sign-in fails with SECRET_KEY_MISSING; recovery codes work without that key.
  */
 export class SecondFactors {

@@ -113,7 +113,7 @@ export class DoubleBarrier {
   }
 
   /**
-   * Creates the member's node. Takes no signal, because an aborted creation may leave a node that this client does not know of: see
+   * Creates the member's node. Takes no signal, because an aborted creation may leave a node whose name this client has not received: see
    * locks/line.ts.
    */
   async #create(session: Session, path: string): Promise<void> {

@@ -129,7 +129,7 @@ async function findProtected(
   }
 }
 
-/** Deletes the node that a failed create may have made. No caller knows of it, and it would block the nodes behind it in the queue. */
+/** Deletes the node that a failed create may have made. No caller has received its name, and it would block the nodes behind it in the queue. */
 function removeLater(session: Session, parent: string, token: string): void {
   const remove = async () => {
     const found = await findProtected(session, parent, token, {});

@@ -40,7 +40,7 @@ export interface TurnOptions {
 export async function takeTurn(session: Session, line: Line, options: TurnOptions): Promise<Created | undefined> {
   const { signal, wait } = options;
   for (;;) {
-    // The signal is not passed: an aborted creation may leave a node that this client does not know of, which would block all nodes behind
+    // The signal is not passed: an aborted creation may leave a node whose name this client has not received, which would block all nodes behind
     // it until the session ends. So the creation is completed first, and then its node is deleted.
     const node = await protectedCreate(session, line.path, line.marker, line.data, { ephemeral: true, acl: line.acl });
     try {

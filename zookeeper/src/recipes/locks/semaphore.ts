@@ -152,7 +152,7 @@ export class Semaphore {
   async #add(session: Session, leases: Hold[], count: number): Promise<(index: number) => Promise<bigint>> {
     const czxids: bigint[] = [];
     while (leases.length < count) {
-      // No signal is passed, because an aborted creation may leave a node that this client does not know of: see line.ts.
+      // No signal is passed, because an aborted creation may leave a node whose name this client has not received: see line.ts.
       const options = { ephemeral: true, acl: this.#acl };
       const node = await protectedCreate(session, `${this.path}/leases`, marker, this.#data, options);
       czxids.push(node.stat.czxid);

@@ -70,7 +70,7 @@ export class QueueConsumer implements Consumer {
       () => this.#wake(),
       (error) => settings.onTrouble?.(error),
     );
-    // Each running item adds a listener, so many listeners are no leak here. This removes Node's limit of ten.
+    // Each running item adds a listener. A large number of listeners is no leak here. This removes Node's limit of ten.
     setMaxListeners(0, this.#stop.signal, this.#abort.signal);
     this.ready = new Promise((resolve, reject) => {
       this.#begun = { resolve, reject };
